@@ -104,6 +104,16 @@ impl Activity {
         }
     }
 
+    /// Takes a suspension of the run out of the time of a codon; a wait passes meanwhile.
+    pub fn take_out(&mut self, suspended: Duration) {
+        if let Self::Codon {
+            began_at_uptime_ms, ..
+        } = self
+        {
+            *began_at_uptime_ms = began_at_uptime_ms.saturating_add(millis(suspended));
+        }
+    }
+
     /// For how long this codon has been run at the time `up`, if it is run.
     #[must_use]
     pub fn elapsed(&self, id: &CodonId, up: Duration) -> Option<Duration> {
@@ -194,6 +204,12 @@ pub fn has_ended(stat: &str) -> bool {
     matches!(state, Some("Z" | "X")) && threads().is_none_or(|threads| threads <= 1)
 }
 
+/// Whether a `/proc/<pid>/stat` line is that of a process which was suspended, as by Ctrl+Z or `kill -STOP`.
+#[must_use]
+pub fn is_stopped(stat: &str) -> bool {
+    fields(stat).and_then(|mut fields| fields.next()) == Some("T")
+}
+
 /// The fields from the third on. The second one is the program's name in parentheses and may itself hold spaces and parentheses, so counting begins after
 /// the last one.
 fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
@@ -234,6 +250,10 @@ mod tests {
             );
         }
         assert!(!has_ended("42"));
+        assert_eq!(
+            ["S", "T", "t", "Z"].map(|state| is_stopped(&stat(state, 1))),
+            [false, true, false, false]
+        );
     }
 
     // covers: L2

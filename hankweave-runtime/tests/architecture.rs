@@ -81,9 +81,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("exit", "screen wrap"),
     ("question", "screen"),
     ("left_out", "screen"),
-    ("report", "approval_prompt left_out screen wrap"),
+    ("report", "approval_prompt left_out prompt_line screen wrap"),
     ("show", "report"),
     ("stopping", "screen"),
+    ("suspend", "keyboard screen"),
     ("logging", "args screen server_log"),
     ("notify", "screen"),
     ("otel", ""),
@@ -139,11 +140,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "tui",
-        "approval_prompt checkpoints keyboard keys report screen wrap",
+        "approval_prompt checkpoints keyboard keys report screen suspend wrap",
     ),
     (
         "remote",
-        "approval_prompt args checkpoints exit keyboard logging output prompt_line recorded report screen signals state tui typed",
+        "approval_prompt args checkpoints directory exit keyboard logging output prompt_line recorded report screen signals state suspend tui typed",
     ),
     (
         "approve",
@@ -164,7 +165,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "replay",
-        "args directory exit logging report screen signals state",
+        "args directory exit logging report screen signals state suspend",
     ),
     (
         "machines",
@@ -174,7 +175,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping toggle typed validate",
+        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
     ),
 ];
 

@@ -155,6 +155,9 @@ pub struct AttemptView {
     /// Milliseconds from its start to its end, by a clock that nobody sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Milliseconds for which the run was suspended since its start; no part of `durationMs`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suspended_ms: u64,
     /// Milliseconds that its rig took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rig_ms: Option<u64>,
@@ -260,7 +263,8 @@ impl AttemptView {
         }
         let by_times = || {
             let began = self.began.unwrap_or(now);
-            self.ended.unwrap_or(now).since(began)
+            let suspended = Duration::from_millis(self.suspended_ms);
+            self.ended.unwrap_or(now).since(began).saturating_sub(suspended)
         };
         self.duration_ms.map_or_else(by_times, Duration::from_millis)
     }
@@ -281,6 +285,11 @@ impl EarlierAttempts {
 
 /// Attempts of an item by their position.
 pub(super) type Attempts = BTreeMap<AttemptKey, AttemptView>;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(millis: &u64) -> bool {
+    *millis == 0
+}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_free(cost: &Usd) -> bool {

@@ -1,5 +1,7 @@
 //! Fold of a journal into a view (WIRE-36).
 
+use std::time::Duration;
+
 use super::item::CheckView;
 use super::now::{ContextUse, CurrentActivity};
 use super::run_view::{AskedApproval, CommandView, RunState, RunView};
@@ -107,6 +109,7 @@ impl RunView {
             | Event::ApprovalRequested { .. }
             | Event::CheckCompleted { .. }
             | Event::CommandAccepted { .. }
+            | Event::RunContinued { .. }
             | Event::RunEnded { .. } => {
                 self.note(event, at, seq);
                 self.reword();
@@ -160,11 +163,37 @@ impl RunView {
                     self.commands.pop_first();
                 }
             }
+            Event::RunContinued {
+                suspended_at,
+                suspended_ms,
+                ..
+            } => self.note_suspension(*suspended_at, *suspended_ms, seq),
             Event::RunEnded { cause, .. } => {
                 self.cause = cause.as_deref().map(|cause| excerpt(cause, TITLE));
             }
             _ => {}
         }
+    }
+
+    /// Notes a suspension, which is no time at work of the open attempt.
+    fn note_suspension(&mut self, from: Timestamp, millis: u64, seq: u64) {
+        let item = self.now.as_ref().map(|now| (now.item.clone(), now.key()));
+        let attempt = item
+            .as_ref()
+            .and_then(|(item, key)| self.items.get_mut(item)?.attempts.get_mut(key));
+        if let Some(attempt) = attempt {
+            attempt.suspended_ms = attempt.suspended_ms.saturating_add(millis);
+        }
+        let wait = WaitView {
+            item: item.map(|(item, _)| item),
+            kind: WaitKind::Suspended,
+            from,
+            to: Some(from.after(Duration::from_millis(millis))),
+            why: None,
+            n: None,
+            of: None,
+        };
+        add(&mut self.waits, seq, wait);
     }
 
     fn keep_line(&mut self, event: &Event, at: Timestamp, seq: u64) {
@@ -284,7 +313,7 @@ impl RunView {
         }
     }
 
-    /// Notes the client that sent the newest answer: the event that names it follows the answer.
+    /// Notes the client that sent the newest answer, for journals of older versions, which name it in the event after the answer alone.
     fn attribute(&mut self, accepted: &CommandView) {
         let is_answer = matches!(accepted.command.as_str(), "codon.approve" | "codon.deny");
         if let Some(answered) = self.answered.as_mut().filter(|_| is_answer)

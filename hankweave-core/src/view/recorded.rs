@@ -143,6 +143,7 @@ impl AttemptView {
             began: Some(*codon.start_time()),
             ended: codon.end_time().copied(),
             duration_ms: duration.and_then(|time| u64::try_from(time.as_millis()).ok()),
+            suspended_ms: 0,
             rig_ms: None,
             why: reason.map(AttemptWhy::from),
             budget: codon.budget_exceeded().map(|exceeded| exceeded.to_string()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::attempt::{AttemptKey, AttemptView};
+use super::attempt::{AttemptKey, AttemptState, AttemptView};
 use super::files::FileChanges;
 use super::item::ItemView;
 use super::now::{CurrentActivity, CurrentAttempt};
@@ -357,6 +357,13 @@ impl RunView {
             Duration::from_millis(earlier) + shown.sum::<Duration>()
         };
         self.items.values().map(of_item).sum()
+    }
+
+    /// Whether an attempt was interrupted by a crash, so that [`worked`](Self::worked) misses its time.
+    #[must_use]
+    pub fn has_lost_time(&self) -> bool {
+        let mut attempts = self.items.values().flat_map(|item| item.attempts.values());
+        attempts.any(|attempt| attempt.state == AttemptState::Crashed)
     }
 
     /// Returns the newest attempt of a codon as it is executed, such as `build#1`.

@@ -1,4 +1,4 @@
-//! Waits: for a retry, for the end of a usage limit, for an answer.
+//! Waits: for a retry, for the end of a usage limit, for an answer, and while the run is suspended.
 
 use std::collections::BTreeMap;
 
@@ -46,6 +46,8 @@ pub enum WaitKind {
     Limit,
     /// For the answer of a user.
     Approval,
+    /// For the user who suspended the run.
+    Suspended,
 }
 
 /// Adds a wait, unless it is the newest one reported again.

@@ -235,6 +235,19 @@ impl RunView {
         place(id).map_or(0, |place| place + usize::from(is_done))
     }
 
+    /// Returns the number of codons of the plan that are completed, over all runs, and of all. Each counts once, one in a loop by its newest attempt.
+    #[must_use]
+    pub fn completed(&self) -> (usize, usize) {
+        let OmittedItems { before, after } = self.omitted;
+        let is_completed = |id: &&str| {
+            let attempts = self.items.get(*id).map(|item| &item.attempts);
+            let newest = attempts.and_then(|attempts| attempts.values().next_back());
+            newest.is_some_and(|newest| newest.state == AttemptState::Completed)
+        };
+        let completed = self.codons().filter(is_completed).count();
+        (before + completed, before + self.codons().count() + after)
+    }
+
     /// Iterates over the names of the codons after the current one, in order.
     pub fn coming(&self) -> impl Iterator<Item = &str> {
         let first = self.done() + usize::from(self.now.is_some());

@@ -638,6 +638,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// A run continues that was suspended with its agents, as by Ctrl+Z. The time counts against no limit.
+    #[serde(rename = "run.continued")]
+    RunContinued {
+        /// Run.
+        run_id: RunId,
+        /// When it was suspended.
+        suspended_at: Timestamp,
+        /// Time for which it was suspended, in milliseconds.
+        suspended_ms: u64,
+    },
     /// A run has ended; follows the state event of its end.
     #[serde(rename = "run.ended")]
     RunEnded {

@@ -584,3 +584,20 @@ fn a_failure_keeps_the_last_lines_and_a_sub_agent_has_its_own() {
         ["› Task look at the tests"]
     );
 }
+
+// covers: WIRE-39, S12
+#[test]
+fn a_suspension_is_no_time_at_work() {
+    let open = Ending::Open(hankweave_core::codon::CodonStatus::Running);
+    let story = Story::new().plan(&["a", "b"]).fresh("r1");
+    let story = story.codon("a", Ending::Completed).codon("b", open);
+    let mut view = fold(&told(&story));
+    let later = view.at.unwrap().after(std::time::Duration::from_secs(100));
+    let before = view.worked(later);
+    let data = json!({"runId": "r1", "suspendedAt": view.at, "suspendedMs": 60_000});
+    let event = serde_json::from_value(json!({"type": "run.continued", "data": data})).unwrap();
+    view.take(&entry(view.seq + 1, event));
+    assert_eq!(view.worked(later), before - std::time::Duration::from_secs(60));
+    assert_eq!(view.waits.len(), 1);
+    assert_eq!(view.completed(), (1, 2));
+}

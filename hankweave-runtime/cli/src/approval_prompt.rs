@@ -124,16 +124,27 @@ fn question(view: &RunView, asked: &AskedApproval) -> String {
 
 /// `Deploy it: denied by you at 14:02: not on a Friday`. `own` is the name of this client.
 pub(crate) fn answer_text(view: &RunView, answered: &AnsweredApproval, own: Option<&str>) -> String {
-    let title = title(view, &answered.codon);
-    let word = if answered.granted { "approved" } else { "denied" };
-    let by = match answered.client.as_deref() {
-        None => String::new(),
-        Some(client) if Some(client) == own => " by you".to_owned(),
-        Some(client) => format!(" by {}", client_name(client)),
-    };
-    let reason = answered.reason.as_ref();
-    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    format!("{title}: {word}{by} at {}{reason}", local_time(answered.at))
+    let AnsweredApproval {
+        codon, granted, at, ..
+    } = answered;
+    let answer = answer_words(*granted, answered.client.as_deref(), own);
+    let because = because(answered.reason.as_deref());
+    format!("{}: {answer} at {}{because}", title(view, codon), local_time(*at))
+}
+
+/// `denied by client 5b26ab`, as every screen and report says it. `own` is the name of this client.
+pub(crate) fn answer_words(granted: bool, client: Option<&str>, own: Option<&str>) -> String {
+    let word = if granted { "approved" } else { "denied" };
+    match client {
+        None => word.to_owned(),
+        Some(client) if Some(client) == own => format!("{word} by you"),
+        Some(client) => format!("{word} by {}", client_name(client)),
+    }
+}
+
+/// `: not on a Friday`
+pub(crate) fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 /// Short name of a client, `client 5b26ab`; the name of a user is as it is.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::document::HankweaveState;
@@ -112,7 +113,7 @@ const AWAY: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Answers {
     commander: Commander,
-    prompt: PromptLine,
+    prompt: Arc<PromptLine>,
 }
 
 impl Answers {
@@ -120,11 +121,16 @@ impl Answers {
         let view = RunView::of_state(state, &thread::build(state, None, None), 0);
         Self {
             commander,
-            prompt: PromptLine::new(form, view, None),
+            prompt: Arc::new(PromptLine::new(form, view, None)),
         }
     }
 
-    /// Puts each question while it is open.
+    /// Returns the question, for who draws the view that it follows.
+    pub(crate) fn prompt(&self) -> &Arc<PromptLine> {
+        &self.prompt
+    }
+
+    /// Puts each question while it is open, where nothing is drawn.
     pub(crate) async fn listen(&self, mut events: Subscription) -> Infallible {
         while let Ok(Some(delivery)) = events.next().await {
             if let Delivery::Events(events) = delivery {

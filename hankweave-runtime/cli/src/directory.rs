@@ -64,6 +64,12 @@ pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
     live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
 }
 
+/// Returns the process that works in this execution directory, if it is suspended, as by Ctrl+Z.
+pub(crate) fn suspended(execution: &Path) -> Option<u32> {
+    let holder = holder(execution)?;
+    SystemIdentity.is_suspended(holder.pid).then_some(holder.pid)
+}
+
 /// Whether a run is live in the directory and takes clients.
 pub(crate) fn takes_clients(execution: &Path) -> bool {
     RunAddress::Execution(execution.to_owned()).is_there()

@@ -41,12 +41,14 @@ impl Keyboard {
         Some(Self { before, keys })
     }
 
+    /// Gives the terminal back as it was, until [`again`](Self::again): a shell may not set it itself.
+    pub(crate) fn lend(&self) {
+        set(&self.before);
+    }
+
     /// Sets the terminal again: a shell that had it in between, as after Ctrl+Z, has changed it.
     pub(crate) fn again(&self) {
-        if is_ours() {
-            // A terminal that has gone needs nothing.
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.keys);
-        }
+        set(&self.keys);
     }
 
     /// Waits a moment for a key; `None` when none was pressed (CLI-41).
@@ -82,10 +84,14 @@ fn is_set_by_others() -> bool {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        if is_ours() {
-            // A terminal that has gone needs nothing.
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
-        }
+        set(&self.before);
+    }
+}
+
+fn set(modes: &Termios) {
+    if is_ours() {
+        // A terminal that has gone needs nothing.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
     }
 }
 

@@ -5,8 +5,13 @@ use std::io::{self, Write};
 
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::secrets::Secrets;
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
@@ -42,8 +47,16 @@ pub(crate) fn install(global: &Global) -> ServerLog {
     let file = fmt::layer()
         .with_writer(move || Redacting(secrets.clone(), ServerLogWriter(to_file.clone())))
         .with_ansi(false);
+    // A person who has not asked for the log gets sentences.
+    let is_plain = global.verbose == 0 && Environment::of_process().get("HANKWEAVE_LOG").is_none();
+    let terminal = match is_plain {
+        true => terminal
+            .log_internal_errors(false)
+            .event_format(SentenceFormat)
+            .boxed(),
+        false => terminal.log_internal_errors(false).with_target(false).boxed(),
+    };
     // What cannot be written to standard error cannot be complained about there either.
-    let terminal = terminal.log_internal_errors(false).with_target(false);
     let file = file.log_internal_errors(false).with_target(false);
     // A second call in one process is a test's affair; the first subscriber stays.
     let _ = registry()
@@ -54,6 +67,72 @@ pub(crate) fn install(global: &Global) -> ServerLog {
         tracing::warn!("a log this loud may show prompts, environments and what tools answered");
     }
     log
+}
+
+/// Writes a message of the log as a sentence: `warning: no heartbeat: the disk is full`.
+struct SentenceFormat;
+
+impl<S, N> FormatEvent<S, N> for SentenceFormat
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        let kind = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => "note",
+        };
+        let mut sentence = Sentence::default();
+        event.record(&mut sentence);
+        writeln!(writer, "{kind}: {sentence}")
+    }
+}
+
+/// Fields of a message.
+#[derive(Debug, Default)]
+struct Sentence {
+    message: String,
+    error: Option<String>,
+    others: Vec<String>,
+}
+
+impl Sentence {
+    fn add(&mut self, field: &str, value: String) {
+        match field {
+            "message" => self.message = value,
+            "error" => self.error = Some(value),
+            other => self.others.push(format!("{other} {value}")),
+        }
+    }
+}
+
+impl Visit for Sentence {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.add(field.name(), format!("{value:?}"));
+    }
+}
+
+impl std::fmt::Display for Sentence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.others.is_empty() {
+            write!(f, " ({})", self.others.join(", "))?;
+        }
+        match &self.error {
+            Some(error) => write!(f, ": {error}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A place for messages, with secrets taken out of each.
@@ -83,5 +162,27 @@ impl Write for ServerLogWriter {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: CLI-20
+    #[test]
+    fn a_message_of_the_log_is_a_sentence_for_people() {
+        let mut sentence = Sentence {
+            message: "a sentinel has not acted on everything".to_owned(),
+            ..Sentence::default()
+        };
+        assert_eq!(sentence.to_string(), "a sentinel has not acted on everything");
+        sentence.add("sentinel", "guard".to_owned());
+        sentence.add("left", "2".to_owned());
+        sentence.add("error", "the disk is full".to_owned());
+        assert_eq!(
+            sentence.to_string(),
+            "a sentinel has not acted on everything (sentinel guard, left 2): the disk is full"
+        );
     }
 }

@@ -88,6 +88,7 @@ mod signals;
 mod state;
 mod status;
 mod stopping;
+mod suspend;
 mod task;
 mod thread;
 mod toggle;

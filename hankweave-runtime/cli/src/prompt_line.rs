@@ -22,7 +22,7 @@ pub(crate) enum PromptForm {
     Silent,
 }
 
-/// Question on a terminal.
+/// Question on a terminal. It follows the view that is drawn beside it, or folds one itself where nothing is drawn.
 #[derive(Debug)]
 pub(crate) struct PromptLine {
     form: PromptForm,
@@ -34,13 +34,14 @@ pub(crate) struct PromptLine {
 
 #[derive(Debug, Default)]
 struct AskedView {
-    view: RunView,
+    /// View of its own, where no other one is followed.
+    view: Option<RunView>,
     prompt: ApprovalPrompt,
     keys: KeyDecoder,
 }
 
 impl PromptLine {
-    /// Puts the question that is open in `view`, if there is one.
+    /// Puts the question that is open in `view`, if there is one. At the foot of a live view that one is [followed](Self::follow).
     pub(crate) fn new(form: PromptForm, view: RunView, elsewhere: Option<String>) -> Self {
         let mut prompt = ApprovalPrompt::default();
         let is_open = prompt.follow(&view);
@@ -49,7 +50,7 @@ impl PromptLine {
             print_stderr(format!("{question}\n  {keys}\n"));
         }
         let asked = AskedView {
-            view,
+            view: (form != PromptForm::Foot).then_some(view),
             prompt,
             keys: KeyDecoder::default(),
         };
@@ -63,19 +64,27 @@ impl PromptLine {
         line
     }
 
-    /// Takes an event in.
+    /// Takes an event in, where no view is followed.
     pub(crate) fn take(&self, entry: &JournalEntry) {
-        let has_changed = self.asked.send_if_modified(|asked| {
-            asked.view.take(entry);
-            asked.prompt.follow(&asked.view)
+        let has_changed = self.asked.send_if_modified(|asked| match &mut asked.view {
+            Some(view) => {
+                view.take(entry);
+                asked.prompt.follow(view)
+            }
+            None => false,
         });
         if has_changed {
             self.show();
         }
     }
 
-    /// Shows the open question, or takes it off the terminal.
-    fn show(&self) {
+    /// Follows a view; returns whether the question has changed, which [`show`](Self::show) shows. Whoever draws the view may hold it meanwhile.
+    pub(crate) fn follow(&self, view: &RunView) -> bool {
+        self.asked.send_if_modified(|asked| asked.prompt.follow(view))
+    }
+
+    /// Shows the open question, or takes it off the terminal. The view must not be held.
+    pub(crate) fn show(&self) {
         let is_open = self.is_open();
         let foot = match self.form {
             PromptForm::Foot if is_open => {

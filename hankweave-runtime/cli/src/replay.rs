@@ -23,9 +23,10 @@ use crate::args::{Global, ReplayArgs, Speed};
 use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
 use crate::report::{LiveContext, Reporter};
-use crate::screen::{come_back, is_drawable, print_stderr};
+use crate::screen::{is_drawable, print_stderr};
 use crate::signals::{self, HangUp};
 use crate::state::read_execution;
+use crate::suspend;
 
 /// How many entries are read at once.
 const AT_ONCE: usize = 256;
@@ -56,7 +57,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Cli
             biased;
             never = &mut watch => match never {},
             () = shutdown.requested() => Ok(true),
-            never = come_back(|| {}) => match never {},
+            never = suspend::answer(None) => match never {},
             all = played.all() => all.map(|()| false),
         }
     })?;

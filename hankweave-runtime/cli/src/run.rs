@@ -20,7 +20,7 @@ use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
-use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::make_new_files_private;
 use hankweave_runtime::{
     Builder, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery, RunOptions, RunOutcome,
@@ -49,13 +49,14 @@ use crate::question::{self, RecoveryChoice};
 use crate::receipt::{self, Listening};
 use crate::rehearsal::RehearsalCopy;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
-use crate::screen::{come_back, is_drawable};
+use crate::screen::is_drawable;
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
 use crate::show::EventPrinter;
 use crate::signals::{self, stopped};
 use crate::stopping;
-use crate::toggle;
+use crate::suspend;
+use crate::toggle::Toggle;
 use crate::typed::{CommandEdit, HintCommands, path_word};
 use crate::validate::dry_run;
 
@@ -240,7 +241,7 @@ async fn serve(
 async fn drive(
     start: &Start<'_>,
     hankweave: Hankweave,
-    report: Reporter,
+    mut report: Reporter,
     mut watch: Pin<&mut impl Future<Output = Infallible>>,
     shutdown: &Shutdown,
 ) -> Result<ExitCode, CliError> {
@@ -268,8 +269,6 @@ async fn drive(
     );
     let is_live = matches!(report, Reporter::Live(_));
     let terminal = is_live.then(Keyboard::of_stdin).flatten();
-    let show = EventPrinter::begin(events, report);
-    let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
     let form = if is_live {
         PromptForm::Foot
     } else {
@@ -277,8 +276,16 @@ async fn drive(
     };
     let can_answer = !start.waits && can_answer(start.global, start.args);
     let answers = can_answer.then(|| Answers::new(hankweave.commander(), form, &state()));
-    let asking = ask(answers.as_ref(), hankweave.subscribe());
+    answers
+        .iter()
+        .for_each(|answers| report.put_questions(answers.prompt()));
+    let show = EventPrinter::begin(events, report);
+    let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
+    let on_lines = answers.as_ref().filter(|_| !is_live);
+    let asking = ask(on_lines, hankweave.subscribe());
     let obey = commands::obey(commander, shutdown.clone(), typed);
+    let toggle = Toggle::default();
+    let mut toggling = pin!(toggle.answer(terminal.as_ref(), &execution, answers.as_ref()));
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
         never = &mut watch => match never {},
@@ -287,8 +294,8 @@ async fn drive(
         never = stopping => match never {},
         never = waiting => match never {},
         never = asking => match never {},
-        never = toggle::answer(terminal.as_ref(), &execution, answers.as_ref()) => match never {},
-        never = come_back(|| terminal.iter().for_each(Keyboard::again)) => match never {},
+        never = &mut toggling => match never {},
+        never = suspend::answer(terminal.as_ref()) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {
@@ -330,6 +337,11 @@ async fn drive(
     }
     if let (Some(notifier), Some(news)) = (&notifier, &news) {
         until_interrupted(notifier.send(news)).await;
+    }
+    // Whoever looks at the whole screen looks on.
+    tokio::select! {
+        never = toggling => match never {},
+        () = toggle.left() => {}
     }
     Ok(ExitCode::from(exit_code(&outcome)))
 }
@@ -387,13 +399,20 @@ fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     }
 }
 
+/// Returns a path as it is typed where the run was started, which is shorter for one below.
+fn from_here(path: PathBuf) -> PathBuf {
+    let here = RealDisk.real_path(Path::new(".")).ok();
+    let below = here.and_then(|here| Some(path.strip_prefix(here).ok()?.to_owned()));
+    below.unwrap_or(path)
+}
+
 fn ending<'a>(
     execution: &'a Path,
     typed: &HintCommands,
     resume: String,
     log: Option<PathBuf>,
 ) -> SummaryContext<'a> {
-    let checkpoints = path_word(&execution.join(STATE_DIR).join("checkpoints"));
+    let checkpoints = path_word(&from_here(execution.join(STATE_DIR).join("checkpoints")));
     SummaryContext {
         execution,
         checkpoints: format!("git --git-dir={checkpoints} log --all --oneline"),
@@ -459,7 +478,7 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
     match newest.as_ref() {
         CodonExecution::Failed(failed) => {
             let log = failed.agent_log_path.as_ref()?;
-            Some(directory.state_dir().join(log))
+            Some(from_here(directory.state_dir().join(log)))
         }
         _ => None,
     }

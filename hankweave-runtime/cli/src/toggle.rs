@@ -4,39 +4,61 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::time::Duration;
 
 use hankweave_client::RunAddress;
+use tokio::sync::watch;
 
 use crate::approve::Answers;
 use crate::keyboard::Keyboard;
 use crate::remote::on_whole_screen;
 use crate::screen::print_stderr;
 
-/// Does what keys say for as long as the run lives. Without a keyboard keys are only read while somebody is asked something.
-pub(crate) async fn answer(
-    keyboard: Option<&Keyboard>,
-    execution: &Path,
-    answers: Option<&Answers>,
-) -> Infallible {
-    let Some(keyboard) = keyboard else {
-        return answer_only(answers).await;
-    };
-    loop {
-        match keyboard.key().await {
-            Ok(key) => {
-                let is_answer = match answers {
-                    Some(answers) => answers.press(key).await,
-                    None => false,
-                };
-                if key == Some(b't') && !is_answer {
-                    show_whole(keyboard, execution).await;
+/// How long the whole screen of a run that has ended waits for a key: nobody may be there.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whole screen of a run, which a key shows.
+#[derive(Debug, Default)]
+pub(crate) struct Toggle {
+    is_shown: watch::Sender<bool>,
+}
+
+impl Toggle {
+    /// Does what keys say for as long as the run lives. Without a keyboard keys are only read while somebody is asked something.
+    pub(crate) async fn answer(
+        &self,
+        keyboard: Option<&Keyboard>,
+        execution: &Path,
+        answers: Option<&Answers>,
+    ) -> Infallible {
+        let Some(keyboard) = keyboard else {
+            return answer_only(answers).await;
+        };
+        loop {
+            match keyboard.key().await {
+                Ok(key) => {
+                    let is_answer = match answers {
+                        Some(answers) => answers.press(key).await,
+                        None => false,
+                    };
+                    if key == Some(b't') && !is_answer {
+                        self.is_shown.send_replace(true);
+                        show_whole(keyboard, execution).await;
+                        self.is_shown.send_replace(false);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the keyboard cannot be read any more");
+                    return std::future::pending().await;
                 }
             }
-            Err(error) => {
-                tracing::warn!(%error, "the keyboard cannot be read any more");
-                return std::future::pending().await;
-            }
         }
+    }
+
+    /// Waits until the whole screen is not shown, which somebody may look at after the end of the run.
+    pub(crate) async fn left(&self) {
+        // Its sender lives as long as this.
+        let _ = self.is_shown.subscribe().wait_for(|is_shown| !is_shown).await;
     }
 }
 
@@ -53,7 +75,7 @@ async fn answer_only(answers: Option<&Answers>) -> Infallible {
 /// Shows the whole screen until somebody leaves it.
 async fn show_whole(keyboard: &Keyboard, execution: &Path) {
     let target = RunAddress::Execution(execution.to_owned());
-    let shown = on_whole_screen(target, Some(execution)).await;
+    let shown = on_whole_screen(target, Some(execution), Some(PATIENCE)).await;
     keyboard.again();
     if let Err(failure) = shown {
         print_stderr(failure.text());

@@ -2,11 +2,35 @@
 
 use console::measure_text_width;
 
+/// Returns the words of a text. What stands in backticks is one word if it fits into a line, so that it can be copied.
+fn words(text: &str, columns: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut quoted: Vec<&str> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_end = word.matches('`').count() % 2 == 1;
+        match quoted.is_empty() {
+            true if !is_end => words.push(word.to_owned()),
+            false if is_end => {
+                quoted.push(word);
+                let whole = quoted.join(" ");
+                match measure_text_width(&whole) <= columns {
+                    true => words.push(whole),
+                    false => words.extend(quoted.iter().map(|word| (*word).to_owned())),
+                }
+                quoted.clear();
+            }
+            _ => quoted.push(word),
+        }
+    }
+    words.extend(quoted.into_iter().map(str::to_owned));
+    words
+}
+
 /// Breaks a text between its words into lines of at most `columns`; a longer word is cut where the line ends.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
-    for word in text.split_whitespace() {
+    for word in &words(text, columns) {
         let width = measure_text_width(word);
         if used > 0 && used + 1 + width > columns {
             lines.push(String::new());
@@ -37,7 +61,7 @@ pub(crate) fn hanging(line: &str, columns: usize, indent: &str) -> Vec<String> {
     let start = line.len() - line.trim_start().len();
     let mut lines = vec![line[..start].to_owned()];
     let (mut used, mut is_empty) = (start, true);
-    for word in words(&line[start..]) {
+    for word in &words(&line[start..], usize::MAX) {
         let width = measure_text_width(word);
         if !is_empty && used + 1 + width > columns {
             lines.push(indent.to_owned());
@@ -53,16 +77,6 @@ pub(crate) fn hanging(line: &str, columns: usize, indent: &str) -> Vec<String> {
         (used, is_empty) = (used + width, false);
     }
     lines
-}
-
-/// Words of a line, with those between backticks as one.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let mut is_quoted = false;
-    let parts = text.split(move |c: char| {
-        is_quoted ^= c == '`';
-        c == ' ' && !is_quoted
-    });
-    parts.filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -81,7 +95,10 @@ mod tests {
             ]
         );
         assert_eq!(hanging("short", 24, "  "), ["short"]);
-        assert_eq!(hanging("an odd ` is here", 8, "  "), ["an odd", "  ` is here"]);
+        assert_eq!(
+            hanging("an odd ` is here", 8, "  "),
+            ["an odd", "  ` is", "  here"]
+        );
         assert_eq!(hanging("", 8, "  "), [""]);
     }
 
@@ -91,5 +108,7 @@ mod tests {
         assert_eq!(wrap("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
         assert_eq!(wrap("漢字漢字", 5), ["漢字", "漢字"]);
         assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("so `a b` (`c d e`) f", 9), ["so `a b`", "(`c d e`)", "f"]);
+        assert_eq!(wrap("`a b c d e f` or `g", 9), ["`a b c d", "e f` or", "`g"]);
     }
 }

@@ -61,6 +61,14 @@ pub enum FindError {
         /// The process.
         pid: u32,
     },
+    /// The process that runs it is suspended, so that it answers nobody.
+    #[error("the run in `{}` is suspended (process {pid})", path.display())]
+    Suspended {
+        /// The directory.
+        path: PathBuf,
+        /// The process.
+        pid: u32,
+    },
     /// The lock file names another machine. A server listens on its own, and a folder may come from anybody.
     #[error("the lock file in `{}` names {address}, and this machine has no such address", path.display())]
     Elsewhere {
@@ -88,6 +96,21 @@ impl RunAddress {
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.find().is_ok()
+    }
+
+    /// Looks for a server that answers.
+    pub(super) fn find_awake(&self) -> Result<ServerEndpoint, FindError> {
+        let endpoint = self.find()?;
+        match self {
+            Self::Execution(path) => match live_record(&path.join(STATE_DIR)) {
+                Some(record) if system::is_suspended(record.pid) => Err(FindError::Suspended {
+                    path: path.clone(),
+                    pid: record.pid,
+                }),
+                _ => Ok(endpoint),
+            },
+            Self::Endpoint(_) => Ok(endpoint),
+        }
     }
 
     /// Looks for the server.

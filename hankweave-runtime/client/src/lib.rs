@@ -167,7 +167,7 @@ impl Client {
     ///
     /// [`ConnectError`]; it is not tried again.
     pub async fn connect(target: RunAddress, options: Options) -> Result<Self, ConnectError> {
-        let endpoint = target.find()?;
+        let endpoint = target.find_awake()?;
         let (connection, session) = connection::open(&endpoint, options.handshake()).await?;
         let (pending_sender, pending) = mpsc::channel(WAITING_COMMANDS);
         let (sender, events) = mpsc::channel(WAITING_EVENTS);

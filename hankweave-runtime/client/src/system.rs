@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 
-use hankweave_core::discovery::{ProcessFacts, has_ended, start_ticks};
+use hankweave_core::discovery::{ProcessFacts, has_ended, is_stopped, start_ticks};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, test_kill_process};
 
@@ -44,6 +44,11 @@ pub(super) fn process(pid: u32) -> ProcessFacts {
         start_ticks: stat.as_deref().and_then(start_ticks),
         is_alive: exists && !stat.as_deref().is_some_and(has_ended),
     }
+}
+
+/// Whether a process is suspended, as by Ctrl+Z.
+pub(super) fn is_suspended(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_stopped(&stat))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ export function Codon({ connection, view, place, transcript, target, address }: 
   const where = [loop && (loop.most === undefined ? `iteration ${iteration}` : `${iteration} of at most ${loop.most}`), number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
   const began = attempt.began ? Date.parse(attempt.began) : undefined;
   const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
-  const lasted = began === undefined ? "" : isLive ? seconds(Math.floor((connection.now() - began) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began);
+  const lasted = began === undefined ? "" : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
   const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(attempt.state);
   const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
   const others = attemptsOf(item);

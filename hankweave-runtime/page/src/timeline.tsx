@@ -122,7 +122,7 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
   const newest = own.at(-1);
   const spent = attempts.reduce((sum, [, each]) => sum + each.cost + (each.sentinels ?? 0), item.earlier?.cost ?? 0);
   const atLeast = attempts.some(([, each]) => each.atLeast) || item.earlier?.atLeast;
-  const lasted = attempts.reduce((sum, [, each]) => sum + (each.durationMs ?? time(each.ended, scale.to) - time(each.began, scale.to)), 0);
+  const lasted = attempts.reduce((sum, [, each]) => sum + (each.durationMs ?? time(each.ended, scale.to) - time(each.began, scale.to) - (each.suspendedMs ?? 0)), 0);
   const shape = shapeOf(view, id, item, newest?.[1]);
   const more = item.kind === "loop" ? position(item) : item.asks && !newest ? "asks you" : "";
   const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;
@@ -201,7 +201,7 @@ function Waits({ view, id, scale }: { view: View; id: string; scale: Scale }) {
       {Object.values(view.waits ?? {}).filter((wait) => wait.item === id).map((wait) => {
         const [from, to] = [time(wait.from, scale.from), Math.min(time(wait.to, scale.to), scale.to)];
         if (to <= from) return null;
-        return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? "waited for you" : wait.kind === "limit" ? "waited for the usage limit" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
+        return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? "waited for you" : wait.kind === "limit" ? "waited for the usage limit" : wait.kind === "suspended" ? "suspended" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
       })}
     </>
   );

@@ -8,7 +8,6 @@ use hankweave_core::codon::{
     BudgetExceeded, Codon, Complete, Completed, Edge, Fail, Failed, LoopCheck, Preparing, Skip, Skipped,
 };
 use hankweave_core::hank::OnExceeded;
-use tokio::time::Instant;
 
 use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
 use super::end::{EndDetails, complete, exit_code};
@@ -119,19 +118,14 @@ fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
 }
 
 impl CodonRun<'_> {
-    /// When the time of the codon is over, if that is limited.
-    fn deadline(&self) -> Option<Instant> {
-        self.limits.time.and_then(|time| self.begun.checked_add(time))
-    }
-
     /// Waits until the time of the codon is over; for ever, if it is not limited.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped.
     pub(super) async fn time_is_over(&self) -> BudgetExceeded {
-        if let Some(moment) = self.deadline() {
-            tokio::time::sleep_until(moment).await;
+        if let Some(time) = self.limits.time {
+            self.begun.reach(&*self.run.world.clock, time).await;
         }
         match self.used_up() {
             Some(exceeded) => exceeded,
@@ -141,6 +135,6 @@ impl CodonRun<'_> {
 
     /// The limit that a codon has reached whose agent has not worked yet.
     pub(super) fn used_up(&self) -> Option<BudgetExceeded> {
-        Meter::new(self.limits).exceeded(self.begun.elapsed())
+        Meter::new(self.limits).exceeded(self.elapsed())
     }
 }

@@ -9,7 +9,6 @@ use hankweave_core::hank::{RehearsedKind, RigAction, RigCommand, RigItem, Workin
 use hankweave_core::id::LoopId;
 use hankweave_core::view::excerpt;
 use hankweave_core::wire::Event;
-use tokio::time::Instant;
 
 use super::budget::check_cut_off;
 use super::context::{CodonRun, StageResult};
@@ -21,6 +20,7 @@ use super::rehearsal;
 use super::run::{AgentOutcome, AgentRun};
 use super::set_up;
 use crate::rig::{Rig, RigError, RigEvent};
+use crate::world::suspension::Stopwatch;
 
 /// How often the agent continues when its work does not pass, unless the hank says otherwise.
 const RETRIES: u64 = 3;
@@ -166,7 +166,8 @@ pub(super) async fn examine(
         rehearsal::report(codon.run, codon.entry, RehearsedKind::Run, run.to_owned()).await;
         return Ok(());
     }
-    let begun = Instant::now();
+    let clock = &*codon.run.world.clock;
+    let begun = Stopwatch::start(clock);
     let result = run_once(codon, run, in_time, most).await;
     let (printed, failed) = match &result {
         Ok(printed) => (printed, None),
@@ -177,7 +178,7 @@ pub(super) async fn examine(
         loop_id: of.cloned(),
         run: run.to_owned(),
         passed: result.is_ok(),
-        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        duration_ms: u64::try_from(begun.elapsed(clock).as_millis()).unwrap_or(u64::MAX),
         why: failed.map(|failed| failed.how.clone()),
         says: printed.last_line().map(|line| excerpt(line, MOST_OF_LINE)),
     };

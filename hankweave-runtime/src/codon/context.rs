@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, CodonLimits};
 use hankweave_core::codon::{
@@ -12,7 +13,6 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
 use hankweave_core::id::{CheckpointSha, RunId, SessionId};
 use hankweave_core::wire::{self, LeftOutFile};
-use tokio::time::Instant;
 
 use super::orders::{Orders, Remarks};
 use super::rehearsal::RehearsedSteps;
@@ -29,6 +29,7 @@ use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionErr
 use crate::world::World;
 use crate::world::disk::Spare;
 use crate::world::process::marker;
+use crate::world::suspension::Stopwatch;
 
 /// Context of all codons of one run.
 #[derive(Debug)]
@@ -141,8 +142,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) rig: RigNeed,
     /// Limits.
     pub(crate) limits: CodonLimits,
-    /// When its time began.
-    pub(crate) begun: Instant,
+    /// Its time at work (HANK-35).
+    pub(crate) begun: Stopwatch,
     /// The user's orders.
     pub(crate) orders: Orders,
     /// Its sentinels, as long as they work.
@@ -217,6 +218,11 @@ impl From<TransitionError> for EarlyEnd {
 pub(crate) type StageResult<T> = Result<T, EarlyEnd>;
 
 impl CodonRun<'_> {
+    /// Returns its time at work so far, without that for which the run was suspended (HANK-35).
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed(&*self.run.world.clock)
+    }
+
     /// Whether a full context is no failure.
     pub(super) fn waits_for_context(&self) -> bool {
         self.entry.may_exceed_context(&self.run.hank) || self.config.exhaust_with_prompt.is_some()

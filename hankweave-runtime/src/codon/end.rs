@@ -356,7 +356,7 @@ impl CodonRun<'_> {
         S: HasSentinels,
         E: Edge<S>,
     {
-        let took = self.begun.elapsed();
+        let took = self.elapsed();
         self.cut_sentinels(&mut codon).await;
         let (end, transition) = codon.step(edge).into_parts();
         let files = self.run.watch.files_changed(self).await;

@@ -12,6 +12,7 @@ use super::context::{CodonRun, EarlyEnd, StageResult};
 use super::orders::Interruption;
 use super::run::{halt, stop_to_end};
 use crate::driver::RunningAgent;
+use crate::world::suspension::Stopwatch;
 
 /// Longest time from the spawn to the session id (S6).
 const SESSION_DEADLINE: Duration = Duration::from_secs(60);
@@ -76,7 +77,9 @@ pub(super) async fn initialize(
 
 /// Waits until the agent reports its session.
 pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> AgentStart {
-    let deadline = tokio::time::sleep(SESSION_DEADLINE);
+    let clock = &*codon.run.world.clock;
+    let started = Stopwatch::start(clock);
+    let deadline = started.reach(clock, SESSION_DEADLINE);
     let time_is_over = codon.time_is_over();
     tokio::pin!(deadline, time_is_over);
     loop {

@@ -107,7 +107,7 @@ impl<'a> AgentEventHandler<'a> {
 
     fn is_overspent(&mut self) -> bool {
         self.meter.sentinels(self.codon.sentinel_cost());
-        self.meter.exceeded(self.codon.begun.elapsed()).is_some()
+        self.meter.exceeded(self.codon.elapsed()).is_some()
     }
 
     /// Handles the events until the end of an agent that was stopped: they still count.

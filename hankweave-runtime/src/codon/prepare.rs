@@ -4,12 +4,12 @@ use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{CheckpointType, Codon, Preparing, Start, Starting};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire;
-use tokio::time::Instant;
 
 use super::budget;
 use super::context::{CodonRun, RigNeed, StageResult};
 use super::set_up::run_items;
 use crate::checkpoint::CheckpointError;
+use crate::world::suspension::Stopwatch;
 
 pub(super) async fn prepare(
     codon: &CodonRun<'_>,
@@ -48,7 +48,8 @@ enum SetUpError {
 
 /// Runs the items and checkpoints what they made.
 async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, SetUpError> {
-    let begin = Instant::now();
+    let clock = &*codon.run.world.clock;
+    let begin = Stopwatch::start(clock);
     run_items(codon).await.map_err(SetUpError::Items)?;
     let made = codon.checkpoint(CheckpointType::RigSetup).await;
     let sha = made.map_err(SetUpError::Checkpoint)?;
@@ -59,7 +60,7 @@ async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, SetUpError> {
             codon_id: codon.entry.codon_id.clone(),
             rig_type: if count == 1 { "command" } else { "commands" }.to_owned(),
             command_count: count,
-            duration_ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(begin.elapsed(clock).as_millis()).unwrap_or(u64::MAX),
             created_checkpoint: true,
         })
         .await;

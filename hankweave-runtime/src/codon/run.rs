@@ -159,11 +159,12 @@ pub(super) async fn run(
     let (proof, used_tool) = (so_far.proof, so_far.used_tool);
     let mut listener = AgentEventHandler::new(codon, running, so_far.meter, so_far.usage.clone());
     let mut silence = Silence::of(codon);
+    let clock = &*codon.run.world.clock;
     let time_is_over = codon.time_is_over();
     tokio::pin!(time_is_over);
     let mut reached = None;
     let mut outcome = loop {
-        let (silent_at, due) = silence.next();
+        let (silent_at, due) = silence.next(clock.suspended());
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent
         // that prints without end must not keep the run from being stopped, so its events come last.
         let why = tokio::select! {
@@ -178,7 +179,7 @@ pub(super) async fn run(
                 let Some(event) = event else { break AgentOutcome::Lost };
                 match listener.listen(event, &mut agent.events).await {
                     HandledEvents::Events => {
-                        silence.broken(Instant::now(), listener.has_answered);
+                        silence.broken(Instant::now(), clock.suspended(), listener.has_answered);
                         continue;
                     }
                     HandledEvents::Overspent => StopReason::OverBudget,
@@ -187,6 +188,9 @@ pub(super) async fn run(
                 }
             }
             () = tokio::time::sleep_until(silent_at) => {
+                if silence.next(clock.suspended()).0 > silent_at {
+                    continue;
+                }
                 let message = silence_message(codon, due);
                 codon.run.publish(Event::Info { message }).await;
                 match due {
@@ -205,7 +209,7 @@ pub(super) async fn run(
         };
         if matches!(why, StopReason::OverBudget) {
             codon.allowance.close();
-            reached = listener.meter.exceeded(codon.begun.elapsed());
+            reached = listener.meter.exceeded(codon.elapsed());
         }
         stop(codon, agent.control.as_ref()).await;
         let Some(exit) = listener.listen_to_end(&mut agent.events).await else {
@@ -233,7 +237,7 @@ pub(super) async fn run(
         context_was_full: listener.compacted && codon.waits_for_context(),
         meter: listener.meter,
         proof,
-        elapsed: codon.begun.elapsed(),
+        elapsed: codon.elapsed(),
         reached,
         used_tool: used_tool || listener.used_tool,
         answer: listener.answer,

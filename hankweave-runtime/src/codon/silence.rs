@@ -19,6 +19,8 @@ pub(super) struct Silence {
     settle: Duration,
     /// When something was said last.
     since: Instant,
+    /// Time for which the run was suspended before that.
+    suspended: Duration,
     has_answered: bool,
     warned: bool,
 }
@@ -47,7 +49,10 @@ impl Silence {
             .or_else(|| everywhere?.settle_seconds)
             .unwrap_or(SETTLE_SECONDS);
         let [longest, settle] = [longest, settle].map(Duration::from_secs);
-        Self::new(longest, settle, Instant::now())
+        Self {
+            suspended: codon.run.world.clock.suspended(),
+            ..Self::new(longest, settle, Instant::now())
+        }
     }
 
     fn new(longest: Duration, settle: Duration, since: Instant) -> Self {
@@ -55,28 +60,30 @@ impl Silence {
             longest,
             settle,
             since,
+            suspended: Duration::ZERO,
             has_answered: false,
             warned: false,
         }
     }
 
-    /// Notes that something was said at `now`, after which the agent has answered or not.
-    pub(super) fn broken(&mut self, now: Instant, has_answered: bool) {
-        self.since = now;
+    /// Notes that something was said at `now`, after which the agent has answered or not. `suspended` is the time for which the run was suspended so far.
+    pub(super) fn broken(&mut self, now: Instant, suspended: Duration, has_answered: bool) {
+        (self.since, self.suspended) = (now, suspended);
         self.has_answered = has_answered;
         self.warned = false;
     }
 
-    /// Returns the next action if nothing is printed, and when it is due.
-    pub(super) fn next(&self) -> (Instant, SilenceAction) {
+    /// Returns the next action if nothing is printed, and when it is due. An agent that is suspended with its run cannot speak.
+    pub(super) fn next(&self, suspended: Duration) -> (Instant, SilenceAction) {
+        let since = self.since + suspended.saturating_sub(self.suspended);
         if self.has_answered && self.settle <= self.longest {
-            return (self.since + self.settle, SilenceAction::Settled(self.settle));
+            return (since + self.settle, SilenceAction::Settled(self.settle));
         }
         if self.warned {
-            return (self.since + self.longest, SilenceAction::TooLong(self.longest));
+            return (since + self.longest, SilenceAction::TooLong(self.longest));
         }
         let (silent, longest) = (self.longest * 4 / 5, self.longest);
-        (self.since + silent, SilenceAction::Warning { silent, longest })
+        (since + silent, SilenceAction::Warning { silent, longest })
     }
 
     /// The warning was given.
@@ -100,30 +107,37 @@ mod tests {
             silent: 24 * MINUTE,
             longest: 30 * MINUTE,
         };
-        assert_eq!(silence.next(), (start + 24 * MINUTE, warning));
+        assert_eq!(silence.next(Duration::ZERO), (start + 24 * MINUTE, warning));
         silence.warned();
         assert_eq!(
-            silence.next(),
+            silence.next(Duration::ZERO),
             (start + 30 * MINUTE, SilenceAction::TooLong(30 * MINUTE))
         );
-        silence.broken(start + 25 * MINUTE, false);
-        assert_eq!(silence.next(), (start + 49 * MINUTE, warning), "warned of again");
+        silence.broken(start + 25 * MINUTE, Duration::ZERO, false);
+        assert_eq!(
+            silence.next(Duration::ZERO),
+            (start + 49 * MINUTE, warning),
+            "warned of again"
+        );
     }
 
     #[test]
     fn what_is_left_behind_an_answer_settles_soon_and_not_while_the_agent_works_again() {
         let start = Instant::now();
         let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
-        silence.broken(start + MINUTE, true);
+        silence.broken(start + MINUTE, Duration::ZERO, true);
         assert_eq!(
-            silence.next(),
+            silence.next(Duration::ZERO),
             (start + MINUTE + SETTLE, SilenceAction::Settled(SETTLE))
         );
-        silence.broken(start + 2 * MINUTE, false);
-        assert!(matches!(silence.next().1, SilenceAction::Warning { .. }));
-        silence.broken(start + 3 * MINUTE, true);
+        silence.broken(start + 2 * MINUTE, Duration::ZERO, false);
+        assert!(matches!(
+            silence.next(Duration::ZERO).1,
+            SilenceAction::Warning { .. }
+        ));
+        silence.broken(start + 3 * MINUTE, Duration::ZERO, true);
         assert_eq!(
-            silence.next(),
+            silence.next(Duration::ZERO),
             (start + 3 * MINUTE + SETTLE, SilenceAction::Settled(SETTLE))
         );
     }
@@ -132,8 +146,26 @@ mod tests {
     fn a_limit_of_silence_holds_for_what_settles_as_well() {
         let start = Instant::now();
         let mut silence = Silence::new(SETTLE, MINUTE, start);
-        silence.broken(start, true);
+        silence.broken(start, Duration::ZERO, true);
         silence.warned();
-        assert_eq!(silence.next(), (start + SETTLE, SilenceAction::TooLong(SETTLE)));
+        assert_eq!(
+            silence.next(Duration::ZERO),
+            (start + SETTLE, SilenceAction::TooLong(SETTLE))
+        );
+    }
+
+    // covers: S12
+    #[test]
+    fn an_agent_that_was_suspended_has_not_been_silent() {
+        let start = Instant::now();
+        let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
+        assert_eq!(silence.next(60 * MINUTE).0, start + 84 * MINUTE);
+        silence.broken(start + 61 * MINUTE, 60 * MINUTE, false);
+        assert_eq!(
+            silence.next(60 * MINUTE).0,
+            start + 85 * MINUTE,
+            "what was before it"
+        );
+        assert_eq!(silence.next(62 * MINUTE).0, start + 87 * MINUTE);
     }
 }

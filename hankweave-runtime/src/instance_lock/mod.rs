@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hankweave_core::discovery::{Activity, LOCK_FILE, ServerLockRecord};
 use hankweave_core::id::RunId;
@@ -159,6 +160,13 @@ impl InstanceLock {
         };
         lock.write(&lock.locked_record())?;
         Ok(lock)
+    }
+
+    /// Takes a suspension of this process out of the time of the activity.
+    pub(crate) fn take_out(&self, suspended: Duration) {
+        if let Some(activity) = &mut self.locked_record().activity {
+            activity.take_out(suspended);
+        }
     }
 
     /// Notes what the run is at; the next heartbeat tells it.

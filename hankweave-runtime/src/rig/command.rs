@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::run::{Rig, RigEvent, RigFailure, StepError};
 use crate::world::process::{CommandSpec, ProcessControl, Stdin, stop};
+use crate::world::suspension::Stopwatch;
 
 /// The longest line that is reported whole; a longer one comes in pieces.
 const LINE_BYTES: u64 = 64 << 10;
@@ -46,12 +47,13 @@ impl Rig {
             )
         };
         let control = &mut *process.control;
+        let (clock, started) = (&*self.world.clock, Stopwatch::start(&*self.world.clock));
         let watched = async {
             // The losing arms only wait: nothing is lost with them.
             let end = tokio::select! {
                 biased;
                 exit = control.wait() => exit.map(check_exit),
-                () = tokio::time::sleep(self.deadline) => {
+                () = started.reach(clock, self.deadline) => {
                     let timeout = RigFailure::Timeout { deadline: self.deadline };
                     self.stop(control).await.map(|_| Err(timeout.into()))
                 }

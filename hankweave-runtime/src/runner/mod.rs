@@ -15,6 +15,7 @@ mod rig_cleanup;
 mod rollback;
 mod run;
 mod steps;
+mod suspensions;
 mod target;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -8,6 +8,8 @@ use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::thread;
+use hankweave_core::view::RunView;
 use serde::Serialize;
 
 use crate::codon::RehearsedStep;
@@ -65,6 +67,10 @@ pub struct RunOutcome {
     pub total_cost: Usd,
     /// More was spent in all runs than is known.
     pub total_cost_is_lower_bound: bool,
+    /// Number of codons of the plan that are completed, in this run or before; each counts once, however often a loop repeats it.
+    pub completed: usize,
+    /// Number of codons of the plan.
+    pub planned: usize,
     /// Every codon of the plan has ended.
     pub done: bool,
     /// Reason that was given for a stop.
@@ -115,6 +121,8 @@ impl RunOutcome {
     /// The outcome of `run_id`, or of no run.
     pub(super) fn of(run_id: Option<&RunId>, result: RunResult, state: &HankweaveState, done: bool) -> Self {
         let run = run_id.and_then(|id| state.run(id));
+        let view = RunView::of_state(state, &thread::build(state, None, None), 0);
+        let (completed, planned) = view.completed();
         let codons = run.map(|run| run.codons.iter().map(|codon| CodonSummary::of(codon)).collect());
         Self {
             run_id: run_id.cloned(),
@@ -124,6 +132,8 @@ impl RunOutcome {
             run_cost_is_lower_bound: run.is_some_and(RunRecord::cost_is_lower_bound),
             total_cost: state.total_spend(),
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
+            completed,
+            planned,
             done,
             stop_reason: None,
             rehearsed: None,

@@ -20,6 +20,7 @@ use super::heartbeat::Heartbeat;
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback;
 use super::steps::{Autostart, ChosenCodon, RunLoopExit, run_codons};
+use super::suspensions;
 use crate::codon::{FileWatcher, RehearsedSteps, RunContext};
 use crate::error::chain;
 use crate::instance_lock::InstanceLock;
@@ -72,6 +73,7 @@ pub(crate) async fn run(
         biased;
         result = serve(&opened, &mut inbox, &heartbeat, &presence) => result,
         never = heartbeat.run() => match never {},
+        never = suspensions::note(&heartbeat) => match never {},
     };
     // Later commands are refused, because the run has ended.
     drop(inbox);

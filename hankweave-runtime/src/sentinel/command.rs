@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use hankweave_core::sentinel::{AnswerFormat, Firing, SentinelAnswer, SentinelConfig};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::timeout;
 
 use super::call::CallError;
 use super::{Context, sentinel_marker};
 use crate::world::World;
 use crate::world::environment::find_program;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
+use crate::world::suspension::Stopwatch;
 
 /// An answer may not be longer.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
@@ -79,11 +79,17 @@ pub(super) async fn call(
         );
         (printed, complaint, process.control.wait().await)
     };
-    let answered = timeout(config.timeout(), answered).await;
+    let clock = &*context.world.clock;
+    let started = Stopwatch::start(clock);
+    let answered = tokio::select! {
+        biased;
+        answered = answered => Some(answered),
+        () = started.reach(clock, config.timeout()) => None,
+    };
     // Whatever it has left running would outlive its answer.
     let _ = process.control.signal_group(GroupSignal::Kill);
     process.control.sweep().await;
-    let Ok((printed, complaint, exit)) = answered else {
+    let Some((printed, complaint, exit)) = answered else {
         return Err(CallError::Timeout(config.timeout().as_secs()));
     };
     let exit = exit.map_err(CallError::Start)?;

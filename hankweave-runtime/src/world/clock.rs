@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hankweave_core::time::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::watch;
 
 use super::identity::{Identity as _, SystemIdentity};
+use super::suspension::{self, Suspension};
 
 /// Tells the time that goes into records; never used to order events or to measure durations.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -22,6 +24,16 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     /// Time since the machine's start without its sleep, as tokio's clock counts it. No setting of the clock moves it, and every process on the machine
     /// reads the same. `None` where the system does not provide it.
     fn awake(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Time for which this process was suspended so far, as by Ctrl+Z, by tokio's clock (S12).
+    fn suspended(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Shows each suspension of this process once it has ended; `None` where there are none.
+    fn suspensions(&self) -> Option<watch::Receiver<Option<Suspension>>> {
         None
     }
 
@@ -50,6 +62,14 @@ impl Clock for SystemClock {
 
     fn awake(&self) -> Option<Duration> {
         clock_gettime(ClockId::Monotonic).try_into().ok()
+    }
+
+    fn suspended(&self) -> Duration {
+        suspension::total()
+    }
+
+    fn suspensions(&self) -> Option<watch::Receiver<Option<Suspension>>> {
+        Some(suspension::newest())
     }
 
     fn boot_id(&self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Who a process is, beyond its reusable number.
 
-use hankweave_core::discovery::{has_ended, start_ticks};
+use hankweave_core::discovery::{has_ended, is_stopped, start_ticks};
 
 /// Answers what the operating system knows about processes and about this boot.
 ///
@@ -53,6 +53,14 @@ impl Identity for SystemIdentity {
         let exists = rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH);
         let number = pid.as_raw_nonzero().get().unsigned_abs();
         exists && !stat(number).is_some_and(|stat| has_ended(&stat))
+    }
+}
+
+impl SystemIdentity {
+    /// Whether process `pid` is suspended, as by Ctrl+Z or `kill -STOP`.
+    #[must_use]
+    pub fn is_suspended(self, pid: u32) -> bool {
+        stat(pid).is_some_and(|stat| is_stopped(&stat))
     }
 }
 

@@ -12,6 +12,7 @@ pub mod ids;
 pub mod net;
 pub mod process;
 pub mod secrets;
+pub mod suspension;
 
 mod everything;
 

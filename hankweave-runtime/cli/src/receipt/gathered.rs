@@ -395,6 +395,7 @@ fn with_waits(heard: Heard) -> Vec<Occasion> {
     let waits = waits.map(|wait| {
         let who = wait.item.as_deref().unwrap_or("the run");
         let what = match wait.kind {
+            WaitKind::Suspended => "was suspended",
             WaitKind::Limit => "waited for the end of a usage limit",
             _ => "waited before another attempt",
         };

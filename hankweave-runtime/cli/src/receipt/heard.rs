@@ -12,7 +12,7 @@ use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
-use crate::approval_prompt::client_name;
+use crate::approval_prompt::{answer_words, because, client_name};
 use crate::exit::CliError;
 use crate::recorded::{self, JournalRange, LineSink};
 
@@ -122,8 +122,9 @@ impl Heard {
                 codon_id,
                 reason,
             } => {
-                // An answer is an occasion already: this says who gave it.
-                if !matches!(command.as_str(), "codon.approve" | "codon.deny") {
+                // An answer is an occasion already, which says who gave it, but in a journal of an older version.
+                let is_answer = matches!(command.as_str(), "codon.approve" | "codon.deny");
+                if !is_answer {
                     let codon = codon_id
                         .as_ref()
                         .map(|id| format!(" of {id}"))
@@ -154,16 +155,9 @@ impl Heard {
             StateEvent::ApprovalSet {
                 approval: Some(answer),
             } => {
-                let verb = if answer.granted { "approved" } else { "denied" };
-                let by = answer.by.as_deref();
-                let by = by.map(|by| format!(" by {}", client_name(by)));
-                let what = format!(
-                    "{} was {verb}{}{}",
-                    answer.codon_id,
-                    by.unwrap_or_default(),
-                    because(answer.reason.as_deref())
-                );
-                self.note(at, what);
+                let words = answer_words(answer.granted, answer.by.as_deref(), None);
+                let because = because(answer.reason.as_deref());
+                self.note(at, format!("{}: {words}{because}", answer.codon_id));
             }
             _ => {}
         }
@@ -175,10 +169,6 @@ impl Heard {
             self.occasions.remove(0);
         }
     }
-}
-
-fn because(reason: Option<&str>) -> String {
-    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 impl LineSink for Heard {

@@ -15,7 +15,7 @@ use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, replace};
 
 use gathered::Receipt;
 pub(crate) use heard::Heard;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::args::{Global, ReportArgs};
 use crate::exit::{CliError, CliErrorKind};
@@ -50,7 +50,7 @@ pub(crate) fn report(global: &Global, args: &ReportArgs) -> Result<ExitCode, Cli
 
 /// A run that is listened to for its report.
 #[derive(Debug)]
-pub(crate) struct Listening(Option<JoinHandle<Option<Heard>>>);
+pub(crate) struct Listening(Option<AbortOnDropHandle<Option<Heard>>>);
 
 impl Listening {
     /// Listens from here on, after what is recorded, unless that is much: the journal is read at the end then.
@@ -60,7 +60,7 @@ impl Listening {
         let Some(mut heard) = earlier.and_then(|_| Heard::of(execution).ok()) else {
             return Self(None);
         };
-        Self(Some(tokio::spawn(async move {
+        Self(Some(AbortOnDropHandle::new(tokio::spawn(async move {
             loop {
                 match events.next().await {
                     Ok(Some(Delivery::Events(events))) => events.values().for_each(|entry| heard.take(entry)),
@@ -69,7 +69,7 @@ impl Listening {
                     Err(_) => return None,
                 }
             }
-        })))
+        }))))
     }
 
     /// Returns what was heard up to the end; `None` when the journal has to be read.

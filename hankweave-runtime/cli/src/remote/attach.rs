@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_client::{
@@ -31,8 +32,9 @@ use crate::keyboard::Keyboard;
 use crate::prompt_line::{PromptForm, PromptLine};
 use crate::recorded::{self, JournalRange, LineSink as RecordedLines};
 use crate::report::{LiveContext, Reporter};
-use crate::screen::{come_back, is_drawable, print_stderr};
+use crate::screen::{is_drawable, print_stderr};
 use crate::signals;
+use crate::suspend;
 use crate::tui::{self, ExitReason};
 use crate::typed::HintCommands as About;
 
@@ -52,7 +54,7 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
     };
     if args.tui {
         let execution = args.url.is_none().then_some(args.execution.execution.as_path());
-        let left = runtime()?.block_on(on_whole_screen(target, execution))?;
+        let left = runtime()?.block_on(on_whole_screen(target, execution, None))?;
         let typed = execution.map(About::about);
         return match left {
             ExitReason::ByKey => Ok(ExitCode::SUCCESS),
@@ -76,10 +78,11 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
     runtime()?.block_on(follow(global, target, options, args.control, typed.as_ref()))
 }
 
-/// Follows the run on the whole screen, from the first event on.
+/// Follows the run on the whole screen, from the first event on. After its end the screen waits for a key, at most for this long.
 pub(crate) async fn on_whole_screen(
     target: RunAddress,
     execution: Option<&Path>,
+    patience: Option<Duration>,
 ) -> Result<ExitReason, CliError> {
     if !is_drawable() {
         return Err(CliError::new(CliErrorKind::Usage, "--tui needs a terminal")
@@ -97,6 +100,7 @@ pub(crate) async fn on_whole_screen(
         view: view_of(&client.commands()).await,
         status: typed.as_ref().map(|typed| typed.command("status")),
         words: Some(words::of_answer),
+        patience,
     };
     let left = tui::watch(&mut client, known).await;
     client.close().await;
@@ -133,7 +137,9 @@ async fn follow(
         ),
         (false, None) => "a client that may command the run answers".to_owned(),
     });
-    let mut report = choose_report(global, elsewhere.as_deref(), || known(typed));
+    let mut report = choose_report(global, elsewhere.as_deref(), || {
+        known(typed).of_client(&client.session().client_id)
+    });
     report.notice(&match (control, &keyboard) {
         (true, Some(_)) => format!("attached: {}", keys::HELP),
         (true, None) => "attached; `help` lists the commands, `detach` leaves the run to itself".to_owned(),
@@ -143,19 +149,22 @@ async fn follow(
         }
         (false, _) => "attached, for reading; Ctrl-C leaves the run to itself".to_owned(),
     });
+    // What is read after the connection was made misses nothing.
+    let commands = client.commands();
+    let view = view_of(&commands).await;
     match typed {
-        // What is read after the connection was made misses nothing.
+        _ if from_now_on && view.seq > 0 => report.begin_with(view.clone()),
         Some(about) if from_now_on => report.begin(&crate::state::read_execution(about.execution())?),
         Some(about) if crate::state::is_shortened(about.execution())? => report.notice(recorded::SHORTENED),
         _ => {}
     }
-    let commands = client.commands();
     let form = match &report {
         Reporter::Live(_) => PromptForm::Foot,
         Reporter::Plain(_) => PromptForm::Lines,
         Reporter::Json(_) | Reporter::Quiet => PromptForm::Silent,
     };
-    let prompt = PromptLine::new(form, view_of(&commands).await, elsewhere);
+    let prompt = Arc::new(PromptLine::new(form, view, elsewhere));
+    report.put_questions(&prompt);
     let (found, places) = watch::channel(Vec::new());
     let mut code = ExitCode::SUCCESS;
     let shown = tokio::select! {
@@ -165,7 +174,7 @@ async fn follow(
             Ok(())
         }
         shown = show(&mut client, &mut report, &prompt, &found, typed) => shown,
-        never = come_back(|| keyboard.iter().for_each(Keyboard::again)) => match never {},
+        never = suspend::answer(keyboard.as_ref()) => match never {},
         () = press(keyboard.as_ref(), &prompt, &commands, places, typed) => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.

@@ -10,12 +10,15 @@ use std::process::ExitCode;
 
 use hankweave_client::{Client, CommandError, ConnectError, Disconnected, FindError, Options, RunAddress};
 use hankweave_core::wire::Command;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPointArg, StopArgs};
 use crate::checkpoints;
+use crate::directory::suspended;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::screen::print_stderr;
 use crate::typed::{ATTACH_BY_ADDRESS, HintCommands};
 
 pub(super) use attach::{attach, on_whole_screen};
@@ -45,7 +48,17 @@ pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, CliErro
         false => Command::ServerShutdown { reason },
         true => Command::ServerForceShutdown { reason },
     };
-    send(global, &args.execution.execution, command)
+    let execution = &args.execution.execution;
+    if suspended(execution).is_some_and(wake) && !global.quiet && !global.json() {
+        print_stderr("the run was suspended; it continues in order to stop\n");
+    }
+    send(global, execution, command)
+}
+
+/// Lets a suspended run continue; returns whether it may.
+fn wake(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| kill_process(pid, Signal::CONT).is_ok())
 }
 
 /// `rollback` where a run is live: it goes back by itself, and its next run begins there.
@@ -135,12 +148,20 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
             .hint(format!("nothing was connected to; if you know it, `{ATTACH_BY_ADDRESS}` takes its address with the token")),
         ConnectError::Find(FindError::NoPort { .. }) => CliError::from_error(CliErrorKind::Held, error)
             .hint("it is starting, or it is no run; try again in a moment"),
+        ConnectError::Find(FindError::Suspended { pid, .. }) => {
+            CliError::from_error(CliErrorKind::Held, error).hint(how_to_continue(*pid))
+        }
         ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)
             .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
         ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
         ConnectError::Refused { .. } => CliError::from_error(CliErrorKind::Failed, error),
         _ => CliError::from_error(CliErrorKind::Io, error),
     }
+}
+
+/// Returns how a suspended run continues.
+fn how_to_continue(pid: u32) -> String {
+    format!("`fg` in its terminal continues it, and so does `kill -CONT {pid}` anywhere")
 }
 
 fn command_failure(error: &CommandError, typed: Option<&HintCommands>) -> CliError {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
-use crate::approval_prompt::client_name;
+use crate::approval_prompt::{answer_words, because};
 use crate::left_out::named;
-use crate::screen::with_local_times;
+use crate::screen::{local_time, with_local_times};
 
 /// Returns the message of an event for people; `None` for events that only programs need.
 pub(crate) fn event_text(event: &Event) -> Option<String> {
@@ -141,6 +142,11 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::RehearsalStep { codon_id, .. } => {
             format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
         }
+        Event::RunContinued {
+            suspended_at,
+            suspended_ms,
+            ..
+        } => suspension(*suspended_at, *suspended_ms),
         Event::Info { message } => excerpt(&with_local_times(message)),
         Event::Error { message, .. } => format!("error: {}", excerpt(message)),
         Event::OutputTruncated { codon_id, length, .. } => {
@@ -153,6 +159,12 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         // Parts of the screen show them, or programs alone read them.
         _ => return None,
     })
+}
+
+/// `suspended at 14:02, continued after 3m20s`
+pub(super) fn suspension(at: Timestamp, millis: u64) -> String {
+    let length = duration(Duration::from_millis(millis));
+    format!("suspended at {}, continued after {length}", local_time(at))
 }
 
 /// The end of a codon.
@@ -212,12 +224,9 @@ fn change(event: &StateEvent) -> Option<String> {
         StateEvent::ApprovalSet {
             approval: Some(answer),
         } => {
-            let word = if answer.granted { "approved" } else { "denied" };
-            let by = answer.by.as_deref();
-            let by = by.map_or(String::new(), |by| format!(" by {}", client_name(by)));
-            let reason = answer.reason.as_ref();
-            let reason = reason.map_or(String::new(), |reason| format!(": {}", excerpt(reason)));
-            Some(format!("{}: {word}{by}{reason}", answer.codon_id))
+            let words = answer_words(answer.granted, answer.by.as_deref(), None);
+            let because = because(answer.reason.as_deref().map(excerpt).as_deref());
+            Some(format!("{}: {words}{because}", answer.codon_id))
         }
         _ => None,
     }

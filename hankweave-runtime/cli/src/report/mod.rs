@@ -10,25 +10,38 @@ mod said;
 mod summary;
 mod words;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::document::HankweaveState;
+use hankweave_core::view::RunView;
 use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::RunOutcome;
 use hankweave_runtime::state_manager::Events;
 
 use self::live::LiveView;
 use self::plain::Plain;
-use crate::screen::{JsonLines, print_stderr};
+use crate::prompt_line::PromptLine;
+use crate::screen::{JsonLines, message_columns, print_stderr};
+use crate::wrap::wrap;
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
 pub(crate) use live::{LiveContext, restoring};
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{
-    at_its_budget, budget, codon_line, codon_standing, counted, duration, id_width, money, run_standing,
-    standing, tokens, worked,
+    at_its_budget, attempt_time, budget, codon_line, codon_standing, counted, duration, id_width, money,
+    progress, run_standing, standing, tokens, worked,
 };
+
+/// Prints a message, on a terminal in lines that are broken between their words; those after the first are indented.
+fn print_message(text: &str) {
+    let lines = match message_columns() {
+        Some(columns) => wrap(text, columns.saturating_sub(2).max(20)).join("\n  "),
+        None => text.to_owned(),
+    };
+    print_stderr(format!("{lines}\n"));
+}
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]
@@ -104,20 +117,18 @@ impl Reporter {
     /// Says something that is no event, before the run begins.
     pub(crate) fn notice(&self, text: &str) {
         if !self.is_quiet() {
-            print_stderr(format!("note: {text}\n"));
+            print_message(&format!("note: {text}"));
         }
     }
 
     /// Says where the run can be watched, and the command that prints the address with its token: what is printed here is kept in logs.
     pub(crate) fn page(&self, address: &str, whole: &str) {
-        let more = match self {
-            Self::Live(_) => "keys: t shows the run on the whole screen\n",
-            Self::Plain(_) | Self::Json(_) | Self::Quiet => "",
-        };
-        if !self.is_quiet() {
-            print_stderr(format!(
-                "page: {address} (`{whole}` prints the address that opens it)\n{more}"
-            ));
+        if self.is_quiet() {
+            return;
+        }
+        print_message(&format!("page: {address} (`{whole}` prints the whole address)"));
+        if let Self::Live(_) = self {
+            print_message("keys: t shows the run on the whole screen");
         }
     }
 
@@ -125,6 +136,20 @@ impl Reporter {
     pub(crate) fn begin(&self, state: &HankweaveState) {
         if let Self::Live(view) = self {
             view.begin(state);
+        }
+    }
+
+    /// Shows the run from the view of its server on.
+    pub(crate) fn begin_with(&self, run: RunView) {
+        if let Self::Live(view) = self {
+            view.begin_with(run);
+        }
+    }
+
+    /// Puts the questions of the run on the terminal, where a view is drawn that they follow.
+    pub(crate) fn put_questions(&mut self, prompt: &Arc<PromptLine>) {
+        if let Self::Live(view) = self {
+            view.put_questions(Arc::clone(prompt));
         }
     }
 

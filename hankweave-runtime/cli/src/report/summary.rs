@@ -1,13 +1,11 @@
 //! The summary at the end of a run.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anstyle::Style;
 use hankweave_core::agent::{ErrorClass, FailureKind, FailureReason};
-use hankweave_core::codon::CodonStatus;
 use hankweave_core::document::StateWarning;
 use hankweave_core::view::excerpt;
 use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
@@ -15,7 +13,8 @@ use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
 use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
 use crate::left_out::LeftOut;
-use crate::screen::{SafeText, with_local_times};
+use crate::screen::{SafeText, message_columns, with_local_times};
+use crate::wrap::wrap;
 
 /// Input of the summary besides the outcome.
 #[derive(Debug)]
@@ -55,8 +54,15 @@ impl SummaryContext<'_> {
 
     fn write(&self, outcome: &RunOutcome, with_codons: bool, text: &mut SafeText) -> std::fmt::Result {
         writeln!(text)?;
-        text.styled(Style::new().bold(), with_local_times(&headline(outcome)))?;
-        writeln!(text)?;
+        let headline = with_local_times(&headline(outcome));
+        let lines = match message_columns() {
+            Some(columns) => wrap(&headline, columns),
+            None => vec![headline],
+        };
+        for line in lines {
+            text.styled(Style::new().bold(), line)?;
+            writeln!(text)?;
+        }
         if with_codons {
             let width = id_width(outcome.codons.iter().map(|codon| &codon.codon_id));
             outcome
@@ -261,18 +267,21 @@ fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::
     }
 }
 
+/// Number of codons that are completed, of all of the plan.
+fn progress(outcome: &RunOutcome) -> String {
+    let (done, all) = (outcome.completed, counted(outcome.planned, "codon"));
+    format!("{done} of {all} completed")
+}
+
 /// Returns the outcome of a rehearsal in one sentence.
-fn rehearsed(outcome: &RunOutcome, done: usize, all: usize) -> String {
-    let all = counted(all, "codon");
+fn rehearsed(outcome: &RunOutcome) -> String {
+    let progress = progress(outcome);
     match &outcome.result {
         RunResult::Completed | RunResult::NothingToDo => {
-            format!("Rehearsed: {done} of {all} completed; nothing was asked, checked or spent.")
+            format!("Rehearsed: {progress}; nothing was asked, checked or spent.")
         }
         RunResult::Failed(id) | RunResult::Unsaved(id) | RunResult::OutputFailed(id, _) => {
-            format!(
-                "Rehearsal failed at {id}; {} completed before it.",
-                counted(done, "codon")
-            )
+            format!("Rehearsal failed at {id}; {progress}.")
         }
         RunResult::Paused(pause) => format!("Rehearsal paused at {}: {}.", pause.codon, pause.why),
         RunResult::Stopped(cause) => format!("Rehearsal stopped ({}).", cause.as_str()),
@@ -281,43 +290,30 @@ fn rehearsed(outcome: &RunOutcome, done: usize, all: usize) -> String {
 
 /// Returns the outcome of a run in one sentence.
 pub(crate) fn headline(outcome: &RunOutcome) -> String {
-    // A codon that was tried again has several records.
-    let ids = |codons: &mut dyn Iterator<Item = &CodonSummary>| {
-        codons.map(|codon| &codon.codon_id).collect::<HashSet<_>>().len()
-    };
-    let completed = |codon: &&CodonSummary| codon.status == CodonStatus::Completed;
-    let done = ids(&mut outcome.codons.iter().filter(completed));
     if outcome.rehearsed.is_some() {
-        return rehearsed(outcome, done, ids(&mut outcome.codons.iter()));
+        return rehearsed(outcome);
     }
+    let progress = progress(outcome);
     match &outcome.result {
-        RunResult::Completed => {
-            let all = counted(ids(&mut outcome.codons.iter()), "codon");
-            format!("Finished: {done} of {all} completed.")
-        }
+        RunResult::Completed => format!("Finished: {progress}."),
         RunResult::NothingToDo => "Nothing left to do: every codon of the plan has ended.".to_owned(),
-        RunResult::Failed(id) => format!("Failed at {id}; {} completed before it.", counted(done, "codon")),
+        RunResult::Failed(id) => format!("Failed at {id}; {progress}."),
         RunResult::Unsaved(id) => {
-            let done = counted(done, "codon");
-            format!(
-                "Failed at {id}, because the disk did not take what it needs; {done} completed before it."
-            )
+            format!("Failed at {id}, because the disk did not take what it needs; {progress}.")
         }
         RunResult::OutputFailed(id, why) => {
             format!("Failed: {id} completed, but its results were not handed out: {why}")
         }
         RunResult::Paused(pause) => {
-            let done = counted(done, "codon");
             let codon = &pause.codon;
             let began = outcome.codons.iter().any(|known| known.codon_id == *codon);
             let place = if began { "in" } else { "before" };
-            format!("Paused {place} {codon}: {}; {done} completed.", pause.why)
+            format!("Paused {place} {codon}: {}; {progress}.", pause.why)
         }
         RunResult::Stopped(cause) => {
-            let done = counted(done, "codon");
             let reason = outcome.stop_reason.as_ref();
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            format!("Stopped ({}{reason}); {done} completed.", cause.as_str())
+            format!("Stopped ({}{reason}); {progress}.", cause.as_str())
         }
     }
 }

@@ -7,8 +7,9 @@ use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
+use hankweave_core::time::Timestamp;
 pub(crate) use hankweave_core::time::short_duration as duration;
-use hankweave_core::view::{AttemptState, RunState};
+use hankweave_core::view::{AttemptState, AttemptView, RunState, RunView};
 use hankweave_core::wire::{BudgetCeiling, BudgetTotals};
 use hankweave_runtime::CodonSummary;
 use serde_json::Value;
@@ -17,6 +18,40 @@ use super::live::columns::files;
 
 /// Longest text of an agent that a line shows, in characters.
 const EXCERPT: usize = 100;
+
+/// Time of an attempt that a crash interrupted.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// Time at work of an attempt until `now`; that of one which a crash interrupted is not known.
+pub(crate) fn attempt_time(attempt: &AttemptView, now: Timestamp) -> String {
+    match attempt.state {
+        AttemptState::Crashed => UNKNOWN.to_owned(),
+        _ => duration(attempt.worked(now)),
+    }
+}
+
+/// Progress of a run, as every screen shows it: `4 of 9`, `12m31s of 4h0m`, `$1.24 of $5.00`, `ctx 61 %`.
+pub(crate) fn progress(view: &RunView, now: Timestamp) -> Vec<String> {
+    let of = |spent: String, limit: Option<String>| match limit {
+        Some(limit) => format!("{spent} of {limit}"),
+        None => spent,
+    };
+    let (done, all) = view.position();
+    let mut parts = vec![format!("{done} of {all}")];
+    if view.run.is_some() {
+        let at_least = if view.has_lost_time() { "at least " } else { "" };
+        let worked = format!("{at_least}{}", duration(view.worked(now)));
+        let limit = view.time_limit_ms.map(Duration::from_millis);
+        parts.push(of(worked, limit.map(duration)));
+    }
+    let spent = view.money.counted().display(view.money.at_least);
+    parts.push(of(spent, view.money.limit.map(|limit| limit.to_string())));
+    if let Some(context) = view.now.as_ref().and_then(|current| current.context) {
+        let percent = context.tokens.saturating_mul(100) / context.window.max(1);
+        parts.push(format!("ctx {percent} %"));
+    }
+    parts
+}
 
 /// `950`, `12.3k`, `4.5M`
 pub(crate) fn tokens(count: u64) -> String {
@@ -73,7 +108,7 @@ pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded) -> St
 
 /// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files. How long it took may be unknown.
 pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, codon: &CodonSummary) -> String {
-    let elapsed = elapsed.map_or_else(|| "-".to_owned(), duration);
+    let elapsed = elapsed.map_or_else(|| UNKNOWN.to_owned(), duration);
     let cost = codon.told_cost();
     let tokens = tokens(codon.tokens.total());
     let files = files(codon.files_changed);
@@ -130,10 +165,38 @@ pub(super) fn answer(content: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::view::{ItemView, ViewedRun};
+
     use super::*;
 
     #[test]
     fn an_excerpt_is_one_line() {
         assert_eq!(excerpt("two\nlines"), "two lines");
+    }
+
+    // covers: CLI-24
+    #[test]
+    fn time_that_a_crash_has_lost_is_marked() {
+        let mut attempt = AttemptView {
+            duration_ms: Some(4_000),
+            ..AttemptView::default()
+        };
+        let now = Timestamp::from_millis(0);
+        assert_eq!(attempt_time(&attempt, now), "4.0s");
+        attempt.state = AttemptState::Crashed;
+        assert_eq!(attempt_time(&attempt, now), "unknown");
+        let mut view = RunView {
+            run: Some(ViewedRun {
+                id: "run".parse().unwrap(),
+                number: 2,
+                began: now,
+            }),
+            ..RunView::default()
+        };
+        assert_eq!(progress(&view, now)[..2], ["0 of 0", "0.0s"]);
+        let mut item = ItemView::default();
+        item.attempts.insert("1.1".parse().unwrap(), attempt);
+        view.items.insert("one".to_owned(), item);
+        assert_eq!(progress(&view, now)[1], "at least 0.0s");
     }
 }

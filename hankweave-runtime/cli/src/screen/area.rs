@@ -2,22 +2,17 @@
 //!
 //! A process has one terminal, so there is one such place. Whatever else goes to the terminal is written above it ([`above`]), so that nothing tears it.
 
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use console::{Term, measure_text_width, strip_ansi_codes, truncate_str};
-use hankweave_runtime::world::environment::Environment;
-use rustix::process::{Signal, getpid, kill_process};
-use tokio::signal::unix::{SignalKind, signal};
+use console::{Term, strip_ansi_codes, truncate_str};
 
 use super::SafeText;
-use super::full::is_taken;
 use super::lost::{InfallibleWriter, is_lost};
 
 /// How often the lines are drawn again.
@@ -25,7 +20,7 @@ const TICK: Duration = Duration::from_millis(120);
 
 static FOOT: Mutex<Foot> = Mutex::new(Foot {
     parts: Vec::new(),
-    drawn: Vec::new(),
+    is_drawn: false,
     is_hidden: false,
     generation: 0,
     ticker: None,
@@ -37,15 +32,13 @@ static EMPTIED: Condvar = Condvar::new();
 /// How many feet are shown. While there is none, writers do not wait for one another: each may have a reader of its own.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
-static REWRAPS: LazyLock<bool> = LazyLock::new(|| rewraps(&Environment::of_process()));
-
 type DrawPart = Box<dyn Fn(ScreenSize) -> SafeText + Send>;
 
 /// Last lines of the terminal.
 struct Foot {
     parts: Vec<(usize, DrawPart)>,
-    /// Lines on the terminal, without colours; the cursor is at the end of the last one.
-    drawn: Vec<String>,
+    /// Lines are on the terminal; the cursor is on the first of them.
+    is_drawn: bool,
     /// Another program, or the whole screen, has the terminal.
     is_hidden: bool,
     /// Number of parts shown so far; the thread of an earlier generation ends.
@@ -63,25 +56,13 @@ impl Foot {
         if self.is_hidden || !term.is_term() {
             return;
         }
-        let room = ScreenSize::of_terminal();
-        let lines = self.lines(room);
-        if lines.is_empty() && self.drawn.is_empty() {
+        let lines = self.lines(ScreenSize::of_terminal());
+        if lines.is_empty() {
+            self.erase();
             return;
         }
-        let mut text = self.way_back(usize::from(term.size().1));
-        for (number, line) in lines.iter().enumerate() {
-            text += if number == 0 { "" } else { "\r\n" };
-            // Erased as a whole and before it is written, a row is no longer taken for the rest of the row above it, as it was when a narrower window broke a
-            // line in two. Otherwise a wider window joins them, and the way back is too long.
-            text += "\u{1b}[K";
-            text += line;
-        }
-        text += "\u{1b}[J";
-        write(&text);
-        self.drawn = lines
-            .iter()
-            .map(|line| strip_ansi_codes(line).into_owned())
-            .collect();
+        write(&drawing(&lines));
+        self.is_drawn = true;
     }
 
     /// Lines of all parts. The last ones are what a person has to do, so the others get the room that is left.
@@ -99,24 +80,25 @@ impl Foot {
     }
 
     fn erase(&mut self) {
-        if !self.drawn.is_empty() {
-            let columns = usize::from(Term::stderr().size().1);
-            write(&(self.way_back(columns) + "\u{1b}[J"));
-            self.drawn.clear();
+        if std::mem::take(&mut self.is_drawn) {
+            write("\r\u{1b}[J");
         }
     }
+}
 
-    /// Returns what moves the cursor to the first column of the first line that is drawn, on a terminal that has this many columns now.
-    fn way_back(&self, columns: usize) -> String {
-        let rows = |line: &String| if *REWRAPS { rows(line, columns) } else { 1 };
-        let up = self.drawn.iter().map(rows).sum::<usize>().saturating_sub(1);
-        let mut text = "\r".to_owned();
-        if up > 0 {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\u{1b}[{up}A");
-        }
-        text
+/// Returns what draws these lines in the place of the ones that were drawn before.
+///
+/// The cursor stays on the first of them, where it keeps its place while the terminal changes its size and breaks the lines below it again: a program
+/// learns of a new size late, and a way back from the end would be counted with the old one. So lines are not broken either (DECAWM); the cursor is
+/// put on the second column, beside the mark of the line.
+fn drawing(lines: &[String]) -> String {
+    let mut text = format!("\r\u{1b}[J\u{1b}[?7l{}", lines.join("\r\n"));
+    let up = lines.len() - 1;
+    if up > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\u{1b}[{up}A");
     }
+    text + "\r\u{1b}[C\u{1b}[?7h"
 }
 
 /// A terminal that was closed, or that others have made non-blocking, is no reason to fail: what it does not take is drawn again soon.
@@ -125,31 +107,6 @@ fn write(text: &str) {
     let _ = terminal
         .write_all(text.as_bytes())
         .and_then(|()| terminal.flush());
-}
-
-/// Whether the terminal breaks lines again when it gets narrower. Without that a line that is too long now takes one row still, and going back further would
-/// erase what was printed for good.
-fn rewraps(environment: &Environment) -> bool {
-    let kind = environment
-        .get("TERM")
-        .and_then(|kind| kind.to_str())
-        .unwrap_or_default();
-    let is_set = |name: &str| environment.get(name).is_some();
-    let is_screen = is_set("STY") && !is_set("TMUX");
-    !(kind == "linux" || kind.starts_with("vt") || is_set("XTERM_VERSION") || is_screen)
-}
-
-/// Number of rows that a line takes; a wide character that does not fit into the last column begins a new row.
-fn rows(line: &str, columns: usize) -> usize {
-    let (mut rows, mut column) = (1, 0);
-    for character in line.chars() {
-        let width = measure_text_width(character.encode_utf8(&mut [0; 4]));
-        column += width;
-        if column > columns {
-            (rows, column) = (rows + 1, width);
-        }
-    }
-    rows
 }
 
 /// Draws until nothing is left to draw.
@@ -174,48 +131,19 @@ pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Takes what is drawn away when somebody presses Ctrl+Z, and each time that the program continues sets the terminal `again` and draws below what the
-/// shell has written meanwhile.
-pub(crate) async fn come_back(again: impl Fn()) -> Infallible {
-    let of = |kind: Signal| signal(SignalKind::from_raw(kind.as_raw()));
-    let (Ok(mut stopped), Ok(mut continued)) = (of(Signal::TSTP), of(Signal::CONT)) else {
-        return std::future::pending().await;
-    };
-    loop {
-        let is_stopped = tokio::select! {
-            Some(()) = stopped.recv() => true,
-            Some(()) = continued.recv() => false,
-            else => return std::future::pending().await,
-        };
-        // Who has taken the whole screen sees to it.
-        if is_taken() {
-            continue;
-        }
-        if is_stopped {
-            set_aside();
-            // Whoever may not stop itself just continues.
-            if kill_process(getpid(), Signal::STOP).is_ok() {
-                continued.recv().await;
-            }
-        }
-        again();
-        show_again();
-    }
-}
-
 /// Draws nothing for a while, because somebody needs the whole screen.
-pub(super) fn set_aside() {
+pub(crate) fn set_aside() {
     let mut foot = foot();
     foot.erase();
     foot.is_hidden = true;
 }
 
 /// Draws again, below what others have written meanwhile.
-pub(super) fn show_again() {
+pub(crate) fn show_again() {
     let mut foot = foot();
-    // What was not erased before the program was stopped is not where it was.
-    if !std::mem::take(&mut foot.drawn).is_empty() {
-        write("\r\n");
+    // What was not erased before the program was stopped is below what the shell has written.
+    if std::mem::take(&mut foot.is_drawn) {
+        write("\r\n\u{1b}[J");
     }
     foot.is_hidden = false;
     foot.draw();
@@ -335,13 +263,14 @@ mod tests {
         );
     }
 
+    // covers: CLI-24
     #[test]
-    fn a_line_is_broken_before_a_wide_character_that_does_not_fit() {
-        assert_eq!([1, 2, 3, 5].map(|columns| rows("abcd", columns)), [4, 2, 2, 1]);
+    fn the_cursor_stays_on_the_first_line_whatever_becomes_of_the_size() {
+        let lines = ["⠋ one", "  two"].map(str::to_owned);
         assert_eq!(
-            [3, 4, 5, 8].map(|columns| rows("漢字漢字", columns)),
-            [4, 2, 2, 1]
+            drawing(&lines),
+            "\r\u{1b}[J\u{1b}[?7l⠋ one\r\n  two\u{1b}[1A\r\u{1b}[C\u{1b}[?7h"
         );
-        assert_eq!(rows("", 3), 1);
+        assert!(!drawing(&lines[..1]).contains('A'));
     }
 }

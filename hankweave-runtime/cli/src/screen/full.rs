@@ -57,7 +57,7 @@ pub(super) fn hold(stream: OutputStream, text: &str) -> bool {
 }
 
 /// Whether somebody has the whole screen.
-pub(super) fn is_taken() -> bool {
+pub(crate) fn is_taken() -> bool {
     held().is_some()
 }
 

@@ -17,8 +17,10 @@ use self::area::above;
 use self::full::{OutputStream, hold};
 use hankweave_runtime::world::environment::Environment;
 
-pub(crate) use area::{Footer, ScreenSize, columns, columns_of_errors, columns_of_output, come_back};
-pub(crate) use full::{Full, give_back};
+pub(crate) use area::{
+    Footer, ScreenSize, columns, columns_of_errors, columns_of_output, set_aside, show_again,
+};
+pub(crate) use full::{Full, give_back, is_taken};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::SafeText;
@@ -29,6 +31,11 @@ pub(crate) fn is_drawable() -> bool {
     let environment = Environment::of_process();
     let is_dumb = environment.get("TERM").is_none_or(|kind| kind == "dumb");
     !is_dumb && io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Columns for lines of messages, where a person reads them on a terminal.
+pub(crate) fn message_columns() -> Option<usize> {
+    io::stderr().is_terminal().then(columns)
 }
 
 /// Prints a result to standard output (CLI-5).

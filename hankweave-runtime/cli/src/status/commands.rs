@@ -63,6 +63,15 @@ impl StatusView<'_> {
     /// While a run is live.
     fn live_commands(&self) -> Vec<SuggestedCommand> {
         let typed = &self.typed;
+        if let Some(pid) = self.suspended {
+            return vec![
+                offer(
+                    format!("kill -CONT {pid}"),
+                    "continues it, as `fg` does in its terminal",
+                ),
+                offer(typed.command("stop"), "continues it in order to stop it"),
+            ];
+        }
         let mut offers = vec![offer(typed.command("attach"), "follows it")];
         if let Some((id, _)) = self.asked() {
             let approve = format!("approve {id}");

@@ -27,7 +27,7 @@ use hankweave_runtime::world::disk::RealDisk;
 use serde_json::json;
 
 use crate::args::{ExecutionArgs, Global};
-use crate::directory::holder;
+use crate::directory::{holder, suspended};
 use crate::exit::CliError;
 use crate::left_out::LeftOut;
 use crate::output;
@@ -58,6 +58,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "costIsLowerBound": view.is_lower_bound(run),
             })),
             "live": view.live,
+            "suspendedPid": view.suspended,
             "view": view.drawn.to_json(),
             "outlook": state.runs.front().map(|run| view.outlook(run)),
             "retry": view.retry().map(|retry| json!({
@@ -117,6 +118,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) typed: HintCommands,
     /// A process works in the directory.
     pub(crate) live: bool,
+    /// This process, if it is suspended.
+    suspended: Option<u32>,
     /// Activity that the run reports.
     activity: Option<Activity>,
     /// Next step of the run, by its hank; `None` when that is not found.
@@ -213,6 +216,7 @@ impl<'a> StatusView<'a> {
             says: None,
             typed: HintCommands::about(execution),
             live: holder.is_some(),
+            suspended: suspended(execution),
             activity: holder.and_then(|holder| holder.activity),
             decision: hank
                 .filter(|_| !state.runs.front().is_some_and(|run| run.is_rehearsal()))

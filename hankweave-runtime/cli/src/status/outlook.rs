@@ -17,6 +17,7 @@ impl StatusView<'_> {
         if let Some(open) = run.open_codon() {
             let id = open.codon_id();
             return match self.live {
+                true if self.suspended.is_some() => format!("{id} is suspended with its run"),
                 true => format!("{id} is running"),
                 false => format!("{id} crashed; the next run continues with it or before it"),
             };

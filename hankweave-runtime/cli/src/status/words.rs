@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::document::StateWarning;
+use hankweave_core::document::{RunRecord, StateWarning};
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
@@ -13,13 +13,16 @@ use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
 use crate::screen::{SafeText, local_period, local_time, with_local_times};
 
+/// Columns of a command next to its purpose.
+const COMMAND: usize = 48;
+
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
         let Self { state, thread, .. } = self;
         let Some(run) = state.runs.front() else {
             return writeln!(text, "no run has been recorded yet");
         };
-        let state_words = with_local_times(&self.drawn.state_words());
+        let state_words = with_local_times(&self.state_words(run));
         let period = local_period(run.start_time, "until", run.end_time);
         writeln!(text, "run {}: {state_words}, since {period}", run.run_id)?;
         if let Some(cause) = &self.drawn.cause {
@@ -120,10 +123,25 @@ impl StatusView<'_> {
         self.changes.write(text)?;
         for (command, purpose) in self.commands() {
             write!(text, "  ")?;
-            text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<48}"))?;
-            writeln!(text, " {purpose}")?;
+            text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<COMMAND$}"))?;
+            // Next to a longer one it would look like a part of the command.
+            let gap = if command.chars().count() > COMMAND {
+                "\n    "
+            } else {
+                " "
+            };
+            writeln!(text, "{gap}{purpose}")?;
         }
         Ok(())
+    }
+
+    /// Returns the state of the newest run in words; a process that is suspended answers nobody.
+    fn state_words(&self, run: &RunRecord) -> String {
+        let suspended = self.suspended.filter(|_| self.is_working(run));
+        suspended.map_or_else(
+            || self.drawn.state_words(),
+            |pid| format!("suspended (process {pid})"),
+        )
     }
 
     /// A codon in one line.

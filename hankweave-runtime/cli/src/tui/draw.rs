@@ -17,7 +17,7 @@ use super::attention::Viewer;
 use super::model::{CodonRow, RunModel};
 use super::ring::holds;
 use super::view::{HELP, Overlay, PARTS, Pane, View};
-use crate::report::{duration, money, style_of_attempt, tokens};
+use crate::report::{money, progress, style_of_attempt, tokens};
 use crate::screen::local_time;
 use crate::wrap::wrap;
 
@@ -161,7 +161,7 @@ fn plan_line(row: &CodonRow<'_>, width: usize, is_asked: bool, now: Timestamp) -
         None => ("·", DIM),
         Some((_, attempt)) => (mark(attempt.state), of(style_of_attempt(attempt.state))),
     };
-    let time = row.lived(now).map_or_else(String::new, duration);
+    let time = row.time(now);
     let title = padded(&row.title, width.saturating_sub(FIGURES));
     Line::styled(format!("{mark} {title} {time:>9}"), style)
 }
@@ -231,7 +231,7 @@ fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Lin
     let money = &model.view.money;
     let all = std::iter::once(line("all runs", "", "", &money.spent.display(money.at_least)));
     let rows = model.attempts().map(|row| {
-        let time = row.lived(now).map_or_else(String::new, duration);
+        let time = row.time(now);
         let used = row.attempt.map_or(0, |(_, attempt)| attempt.tokens.total());
         let changed = changed(row.attempt.and_then(|(_, attempt)| attempt.files_changed));
         let line = line(&row.title, &time, &tokens(used), &row.cost());
@@ -276,19 +276,7 @@ fn listed(view: &View, head: String, rows: impl Iterator<Item = String>) -> Vec<
 
 fn foot_lines(view: &View, model: &RunModel, viewer: &Viewer, now: Timestamp) -> Vec<Line<'static>> {
     let shown = &model.view;
-    let (done, all) = shown.position();
-    let mut parts = vec![format!("{done} of {all}")];
-    let end = shown.since.filter(|_| shown.state.has_ended()).unwrap_or(now);
-    parts.extend(shown.run.as_ref().map(|run| duration(end.since(run.began))));
-    let spent = shown.money.counted().display(shown.money.at_least);
-    parts.push(match shown.money.limit {
-        Some(limit) => format!("{spent} of {limit}"),
-        None => spent,
-    });
-    if let Some(context) = shown.now.as_ref().and_then(|now| now.context) {
-        let percent = context.tokens.saturating_mul(100) / context.window.max(1);
-        parts.push(format!("ctx {percent} %"));
-    }
+    let parts = progress(shown, now);
     let keys = match viewer.may_command {
         true => "/ search  c next  s skip  r redo  x stop  b back  e end",
         false => "/ search  q leave",

@@ -16,9 +16,9 @@ use hankweave_core::view::RunView;
 use hankweave_core::wire::{Command, DirectPayload, Event, Mode};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
-use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use self::attention::Viewer;
 use self::model::RunModel;
@@ -27,6 +27,7 @@ use crate::approval_prompt::PromptKey;
 use crate::keyboard::Keyboard;
 use crate::keys::{Key, KeyDecoder};
 use crate::screen::Full;
+use crate::suspend::SuspendSignals;
 
 /// How often the screen is drawn again while anything changes; a clock on it continues as well.
 const TICK: Duration = Duration::from_millis(100);
@@ -61,6 +62,8 @@ pub(crate) struct TuiContext {
     pub(crate) status: Option<String>,
     /// How what became of a command is said.
     pub(crate) words: Option<fn(&DirectPayload) -> String>,
+    /// How long the screen of a run that has ended waits for a key; for ever when absent.
+    pub(crate) patience: Option<Duration>,
 }
 
 /// Shows the run until it ends or somebody leaves. `client` begins with the first event.
@@ -93,12 +96,10 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     let mut ended = None;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut stopped, mut terminated) = (
-        signal(SignalKind::from_raw(Signal::TSTP.as_raw()))?,
-        signal(SignalKind::terminate())?,
-    );
+    let (mut suspending, mut terminated) = (SuspendSignals::new()?, signal(SignalKind::terminate())?);
     let (mut hung_up, mut interrupted) = (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?);
     let mut keys = KeyDecoder::default();
+    let mut leaves_at: Option<Instant> = None;
     let mut pressed = std::pin::pin!(keyboard.key());
     loop {
         // Every arm is cancel safe: whoever looks for a key is only borrowed.
@@ -107,9 +108,13 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
             _ = terminated.recv() => return Ok(ExitReason::Terminated),
             _ = hung_up.recv() => return Ok(ExitReason::HungUp),
             _ = interrupted.recv() => return Ok(ExitReason::ByKey),
-            _ = stopped.recv() => {
-                full.lend()?;
-                kill_process(getpid(), Signal::STOP)?;
+            () = until(leaves_at) => return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended)),
+            is_asked = suspending.asks() => {
+                if is_asked {
+                    full.lend()?;
+                    keyboard.lend();
+                    suspending.suspend().await;
+                }
                 keyboard.again();
                 full.take_again()?;
             }
@@ -120,6 +125,9 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 let Ok(key) = key else {
                     return Ok(ExitReason::HungUp);
                 };
+                if key.is_some() && ended.is_some() {
+                    leaves_at = watched.leaves_at();
+                }
                 if keys.press(key).is_some_and(|key| watched.press(key)) {
                     return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended));
                 }
@@ -134,6 +142,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                     watched.view.message = format!("{why}; q leaves");
                     watched.viewer.prompt.withdraw();
                     watched.viewer.gone = Some(why.to_string());
+                    leaves_at = watched.leaves_at();
                     ended = Some(why);
                 }
             },
@@ -159,7 +168,22 @@ struct App {
     known: TuiContext,
 }
 
+/// Waits for a moment, if there is one.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
 impl App {
+    /// Returns when the screen is left by itself, if nobody presses a key from now on.
+    fn leaves_at(&self) -> Option<Instant> {
+        self.known
+            .patience
+            .and_then(|patience| Instant::now().checked_add(patience))
+    }
+
     fn draw(&mut self, frame: &mut ratatui::Frame<'_>) {
         draw::draw(
             frame,

@@ -1,7 +1,5 @@
 //! Model of a run: its view, and the transcript beside it. Always bounded.
 
-use std::time::Duration;
-
 use anstyle::{AnsiColor, Style};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
@@ -10,7 +8,7 @@ use hankweave_core::view::{AttemptKey, AttemptView, ChangedFile, ItemView, RunVi
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::ring::Ring;
-use crate::report::MarkedText;
+use crate::report::{MarkedText, attempt_time, event_text};
 use crate::screen::SafeText;
 use crate::screen::{local_time, with_local_times};
 
@@ -120,8 +118,13 @@ impl RunModel {
     /// Adds to the transcript what an event says.
     fn add_transcript(&mut self, event: &Event, at: Timestamp) {
         let Some(codon) = codon_of(event) else {
-            if let Event::Info { message } | Event::Error { message, .. } = event {
-                self.add("— ", &with_local_times(message), Style::new().dimmed());
+            let words = match event {
+                Event::Info { message } | Event::Error { message, .. } => Some(with_local_times(message)),
+                Event::RunContinued { .. } => event_text(event),
+                _ => None,
+            };
+            if let Some(words) = words {
+                self.add("— ", &words, Style::new().dimmed());
             }
             return;
         };
@@ -152,11 +155,10 @@ impl CodonRow<'_> {
             .map_or((None, None), |(_, attempt)| (attempt.seq, attempt.began))
     }
 
-    /// Time from its start to its end, or to `now`.
-    pub(super) fn lived(&self, now: Timestamp) -> Option<Duration> {
-        let (_, attempt) = self.attempt?;
-        let measured = attempt.duration_ms.map(Duration::from_millis);
-        measured.or_else(|| Some(attempt.ended.unwrap_or(now).since(attempt.began?)))
+    /// Time at work of the attempt until `now`; empty before it has begun.
+    pub(super) fn time(&self, now: Timestamp) -> String {
+        self.attempt
+            .map_or_else(String::new, |(_, attempt)| attempt_time(attempt, now))
     }
 
     /// Cost of the attempt with its sentinels.

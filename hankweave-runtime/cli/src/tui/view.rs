@@ -325,7 +325,11 @@ impl View {
         };
         let attempts = lost.iter().filter_map(|row| Some(row.attempt?.1));
         let cost = attempts.fold(Usd::ZERO, |sum, attempt| sum + attempt.spent());
-        let time = lost.iter().filter_map(|row| row.lived(now)).sum();
+        let time = lost
+            .iter()
+            .filter_map(|row| row.attempt)
+            .map(|(_, attempt)| attempt.worked(now))
+            .sum();
         let what = match lost.is_empty() {
             true => "What has changed since is taken back".to_owned(),
             false => format!(

@@ -108,11 +108,16 @@ fn keys_of_attach_answer_and_a_reader_is_told_where_one_answers() {
     control.press("n");
     control.until_standing(|screen| screen.contains("Denied because: █"));
     control.press("not yet\r");
-    for terminal in [&mut control, &mut reader] {
-        terminal.until_standing(|screen| {
-            screen.contains("deploy: denied by client ") && screen.contains(": not yet")
-        });
+    for (terminal, who) in [(&mut control, "you"), (&mut reader, "client ")] {
+        let words = format!("deploy: denied by {who}");
+        terminal.until_standing(|screen| screen.contains(&words) && screen.contains(": not yet"));
     }
+    let report = project.run(["report"]);
+    let report = &report.expect_code(0).stdout;
+    assert!(
+        report.contains("deploy: denied by client ") && !report.contains("client-"),
+        "{report}"
+    );
     assert_eq!(control.close(), Some(0));
     assert_eq!(reader.close(), Some(0));
     run.finish_within(SOON).expect_code(3);
@@ -169,7 +174,7 @@ fn a_question_of_a_killed_server_is_taken_back_and_put_again_by_the_next_run() {
     };
     terminal.until_standing(|screen| screen.contains(QUESTION) && screen.contains(KEYS));
     terminal.press("y");
-    terminal.until_standing(|screen| screen.contains("deploy: approved by client "));
+    terminal.until_standing(|screen| screen.contains("deploy: approved by you at "));
     stop(&project, run);
     assert_eq!(terminal.close(), Some(0));
     assert_eq!(done(&project), "one\ntwo\n");

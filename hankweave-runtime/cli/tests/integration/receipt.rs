@@ -86,7 +86,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "2 of 2 codons",
             "$0.5000",
             "2 runs",
-            "ship was approved: looks \\| \\*good\\*",
+            "ship: approved: looks \\| \\*good\\*",
             "nothing is left to do",
         ],
     );

@@ -100,7 +100,7 @@ fn the_reason_of_a_stop_is_recorded_and_shown() {
     let noted = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
     assert_eq!(
         noted,
-        "stopped: Stopped (stopped on request: the fan is loud); 0 codons completed."
+        "stopped: Stopped (stopped on request: the fan is loud); 0 of 1 codon completed."
     );
     // The tests live in UTC.
     let end = &recorded["endTime"].as_str().unwrap()["2026-11-26T".len()..][..5];

@@ -206,7 +206,7 @@ fn a_sentinel_pauses_the_run_with_its_reason_and_the_next_one_continues() {
     let may = json!([{"sentinelConfig": guard, "settings": {"mayAsk": ["pause"]}}]);
     write_hank(&project, "wait for go", may);
     let paused = project.run(["run", "--headless"]);
-    let words = "Paused in a: paused by sentinel guard: it costs too much; 0 codons completed.";
+    let words = "Paused in a: paused by sentinel guard: it costs too much; 0 of 1 codon completed.";
     assert!(paused.expect_code(3).stderr.contains(words), "{paused}");
     let state = project.state(&project.directory());
     let (run, record) = (&state["runs"][0], codon(&state["runs"][0], "a"));

@@ -55,7 +55,7 @@ fn a_client_takes_a_run_through_its_codons() {
         .collect();
     assert_eq!(pages.len(), 1, "{finished}");
     let reading = std::fs::read_to_string(directory.join(".hankweave/token-readonly")).unwrap();
-    let whole = "(`hankweave page` prints the address that opens it)";
+    let whole = "(`hankweave page` prints the whole address)";
     assert!(pages[0].ends_with(whole), "{}", pages[0]);
     // What is printed lands in logs of others.
     for token in [&token, &reading] {

@@ -1,7 +1,7 @@
 //! `attach --tui`: a run on the whole screen, as a terminal shows it.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hankweave_testing::{ModelServer, Running, Scenario, TestProject, agents};
 use rustix::process::{Pid, Signal, kill_process};
@@ -207,6 +207,41 @@ fn a_key_takes_the_run_screen_to_the_whole_screen_and_back() {
     assert_eq!(terminal.close(), Some(130));
     let read = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
     assert_eq!(read("before"), read("after"));
+}
+
+/// A run that ends while somebody looks at it leaves its screen to a key.
+// covers: CLI-35
+#[test]
+fn the_whole_screen_of_a_run_stays_after_its_end_until_a_key() {
+    let project = written();
+    let line = format!(
+        "stty rows 24 columns 80; '{}' run; touch ended; exit 0",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("next: Name of third"));
+    terminal.press("t");
+    terminal.until_standing(|screen| screen.contains("Waiting."));
+    project.run(["skip"]).expect_code(0);
+    terminal.until_standing(|screen| screen.contains("the run has ended; q leaves"));
+    let report = project.directory().join(".hankweave/report.md");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !report.exists() {
+        assert!(Instant::now() < end, "no report");
+        std::thread::yield_now();
+    }
+    // Everything else is done; as long as one looks, nothing ends.
+    let end = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < end {
+        assert!(!project.directory().join("ended").exists(), "it was closed");
+        std::thread::yield_now();
+    }
+    terminal.press("q");
+    terminal.until("\u{1b}[?1049l");
+    terminal.until("Finished: 2 of 3 codons completed.");
+    assert_eq!(terminal.close(), Some(0));
 }
 
 /// What a person sees of the real claude: its text, its tools, the file and how full its context is, in both views.

@@ -11,7 +11,6 @@ use hankweave_core::id::{CodonId, SessionId};
 use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::{self, ThreadTip};
 use hankweave_core::wire::Event;
-use tokio::time::Instant;
 
 use super::super::aftermath::{CodonFinish, PublishError};
 use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerRequest, answer};
@@ -22,6 +21,7 @@ use crate::codon::{
     rehearsal,
 };
 use crate::recovery::without_own_files;
+use crate::world::suspension::Stopwatch;
 
 /// How a codon went, as far as the loop needs to know.
 pub(super) enum CodonResult {
@@ -85,7 +85,7 @@ pub(super) async fn run_codon(
         patterns: without_own_files(patterns, &context.own_files),
         rig,
         limits,
-        begun: Instant::now(),
+        begun: Stopwatch::start(&*context.world.clock),
         orders: orders.clone(),
     };
     let aftermath = CodonFinish::new(context, entry, config, orders.clone());

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::launch::command;
+use super::suspend::until_continued;
 use super::sweep::{self, ProcessSet, SweepDepth, SweepScan};
 use super::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
 use crate::world::environment::Environment;
@@ -35,7 +36,7 @@ pub struct ChildSpawner {
 /// The children that a spawner of this process waits for. Where one adopts orphans, all other children are orphans.
 static CHILDREN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-fn children() -> MutexGuard<'static, BTreeSet<i32>> {
+pub(super) fn children() -> MutexGuard<'static, BTreeSet<i32>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -107,7 +108,7 @@ impl Spawner for ChildSpawner {
 /// Starts a child and notes it in one step, so that nobody takes it for an orphan in between.
 fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
     let mut command = command(spec);
-    let mut children = children();
+    let mut children = until_continued(children());
     let child = command.spawn()?;
     let number = child.id().and_then(|id| i32::try_from(id).ok());
     let leader = number.and_then(Pid::from_raw).expect("it was not waited for");

@@ -11,6 +11,7 @@ mod environment;
 mod launch;
 mod seam;
 mod stop;
+mod suspend;
 mod sweep;
 
 pub use child::ChildSpawner;
@@ -21,4 +22,5 @@ pub use seam::{
     SpawnedProcess, Spawner, Stdin,
 };
 pub use stop::{interrupt, stop};
+pub use suspend::StoppedProcesses;
 pub use sweep::{Sweep, sweep_marked};

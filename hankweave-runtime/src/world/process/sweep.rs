@@ -144,12 +144,14 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Process {
+pub(super) struct Process {
     pid: i32,
     parent: i32,
     session: i32,
     /// Whether one of its threads still runs. The first one may have ended before the others, and looks like an ended process then.
     lives: bool,
+    /// A signal has stopped it.
+    is_stopped: bool,
     start_time: u64,
 }
 
@@ -161,7 +163,8 @@ impl Process {
     /// The name in the second field may hold spaces and brackets, so the rest begins after the last bracket.
     fn parse(pid: i32, stat: &str) -> Option<Self> {
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-        let first_thread_ended = matches!(fields.next()?, "Z" | "X");
+        let state = fields.next()?;
+        let first_thread_ended = matches!(state, "Z" | "X");
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
         let threads: u32 = fields.nth(13)?.parse().ok()?;
@@ -170,6 +173,7 @@ impl Process {
             parent,
             session,
             lives: !first_thread_ended || threads > 1,
+            is_stopped: state == "T",
             start_time: fields.nth(1)?.parse().ok()?,
         })
     }
@@ -295,6 +299,43 @@ pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey
 fn hold_child(pid: i32) {
     // One that has ended meanwhile is found by the next look.
     let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::STOP));
+}
+
+/// Stops everything that this process has started, parents first, and returns what worked until then. What belongs to the user is spared.
+pub(super) fn stop_descendants(limit: Duration) -> Vec<Process> {
+    let deadline = Instant::now() + limit;
+    let (mut seen, mut stopped) = (BTreeSet::new(), Vec::new());
+    loop {
+        // One that is in the middle of a start has a child in the next look.
+        let mut is_calm = true;
+        for process in descendants() {
+            if seen.insert(process.name()) {
+                is_calm = false;
+                if !process.is_stopped {
+                    process.signal(Signal::STOP);
+                    stopped.push(process);
+                }
+            }
+        }
+        if is_calm || Instant::now() >= deadline {
+            return stopped;
+        }
+    }
+}
+
+/// Lets what [`stop_descendants`] has stopped continue. Children come first: a parent that looks finds none that is stopped.
+pub(super) fn continue_all(stopped: &[Process]) {
+    for process in stopped.iter().rev() {
+        process.signal(Signal::CONT);
+    }
+}
+
+/// Everything that this process has started, but for what belongs to the user.
+fn descendants() -> Vec<Process> {
+    let (all, own_pid) = (others(), own_pid());
+    let is_root = |process: &&Process| process.parent == own_pid && !carries(process.pid, SPARED_MARKER);
+    let roots = all.iter().filter(is_root).map(|process| process.pid).collect();
+    with_descendants(all, roots)
 }
 
 /// Reaps the orphans that have ended: as long as an agent works they would fill the process table.

@@ -82,6 +82,7 @@ const EVENTS: &[&str] = &[
      resultingState.totalSpend resultingState.currentRunCost",
     "run.described: hank.** maxDollars maxTimeMs loops.** rehearsal",
     "rehearsal.step: codonId kind text",
+    "run.continued: runId suspendedAt suspendedMs",
     "run.ended: runId outcome cause",
     "approval.requested: codonId question",
     "check.completed: codonId loopId run passed durationMs why says",

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
-use hankweave_core::view::{AttemptView, RunView};
+use hankweave_core::view::{AttemptState, AttemptView, RunView};
 
-use crate::report::words::{counted, duration, money, tokens};
+use crate::report::words::{UNKNOWN, counted, duration, money, tokens};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -45,7 +45,7 @@ impl Columns {
         let position = view.codons().filter_map(|id| widest_position(view, id)).max();
         let position = position.unwrap_or_default();
         let fixed = [
-            "59m59s",
+            if view.has_lost_time() { UNKNOWN } else { "59m59s" },
             "≥ $0.0000",
             "999.9k tokens",
             "changed nothing",
@@ -77,11 +77,15 @@ impl Columns {
         last: &str,
     ) -> String {
         let checkpoint = attempt.checkpoint.as_ref().map_or("", |sha| sha.short());
+        let time = match attempt.state {
+            AttemptState::Crashed => UNKNOWN.to_owned(),
+            _ => duration(time),
+        };
         let money = money(attempt.spent(), attempt.at_least);
         let tokens = format!("{} tokens", tokens(attempt.tokens.total()));
         let texts = [
             (position.unwrap_or_default(), Alignment::Left),
-            (&duration(time), Alignment::Right),
+            (&time, Alignment::Right),
             (&money, Alignment::Right),
             (&tokens, Alignment::Right),
             (last, Alignment::Left),

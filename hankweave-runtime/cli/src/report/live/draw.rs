@@ -1,7 +1,6 @@
 //! The moving part of the screen: what runs, what comes, and one line about all of it (CLI-24).
 
 use std::fmt::{self, Write};
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::time::Timestamp;
@@ -10,7 +9,7 @@ use hankweave_core::view::{AttemptView, CurrentAttempt, RunView, SentinelView, W
 use super::columns::Columns;
 use super::progress::LiveProgress;
 use super::{doing, helpers};
-use crate::report::words::duration;
+use crate::report::words::{self, duration};
 use crate::screen::{SafeText, ScreenSize};
 
 /// The most lines of what an agent said and did.
@@ -137,25 +136,7 @@ fn write_current(
 /// `4 of 9 · 12m31s · $1.24 of $5.00 · ctx 61 % · next: review`
 fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> fmt::Result {
     let view = &progress.view;
-    let (done, all) = view.position();
-    let mut parts = vec![format!("{done} of {all}")];
-    if view.run.is_some() && !view.state.has_ended() {
-        let worked = duration(view.worked(now));
-        let limit = view.time_limit_ms.map(Duration::from_millis);
-        parts.push(limit.map_or_else(
-            || worked.clone(),
-            |limit| format!("{worked} of {}", duration(limit)),
-        ));
-    }
-    let spent = view.money.counted().display(view.money.at_least);
-    parts.push(match view.money.limit {
-        Some(limit) => format!("{spent} of {limit}"),
-        None => spent,
-    });
-    if let Some(context) = view.now.as_ref().and_then(|current| current.context) {
-        let percent = context.tokens.saturating_mul(100) / context.window.max(1);
-        parts.push(format!("ctx {percent} %"));
-    }
+    let mut parts = words::progress(view, now);
     if let Some(end) = progress.stops_at {
         parts.push(format!("stopping: {}", duration(end.since(now))));
     } else if let Some(next) = view.coming().next() {

@@ -11,6 +11,7 @@ use super::columns::{Columns, files};
 use super::progress::CodonNotes;
 use crate::report::colours::style_of_attempt;
 use crate::screen::{SafeText, columns};
+use crate::wrap::wrap;
 
 /// Writes the lines of the newest attempt of a codon.
 pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &mut SafeText) -> fmt::Result {
@@ -32,16 +33,26 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
     said.styled(style, mark)?;
     writeln!(said, " {line}")?;
     for note in &notes.lines {
-        writeln!(said, "    {note}")?;
+        write_below(note, said)?;
     }
     if let Some(why) = why(attempt) {
-        writeln!(said, "    {why}")?;
+        write_below(&why, said)?;
     }
     for line in tail(view, codon, key) {
-        said.styled(Style::new().dimmed(), format_args!("    │ {line}"))?;
-        writeln!(said)?;
+        for part in wrap(line, columns().saturating_sub(6).max(20)) {
+            said.styled(Style::new().dimmed(), format_args!("    │ {part}"))?;
+            writeln!(said)?;
+        }
     }
     Ok(())
+}
+
+/// Writes a text below the line of a codon, broken between its words.
+fn write_below(text: &str, said: &mut SafeText) -> fmt::Result {
+    let mut lines = text
+        .lines()
+        .flat_map(|line| wrap(line, columns().saturating_sub(4).max(20)));
+    lines.try_for_each(|line| writeln!(said, "    {line}"))
 }
 
 /// Mark and style of an attempt. One whose check did not pass is done, and not good yet.

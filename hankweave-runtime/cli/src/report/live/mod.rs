@@ -15,13 +15,14 @@ use hankweave_core::budget::Ceiling;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::Hank;
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::CurrentActivity;
+use hankweave_core::view::{CurrentActivity, RunView};
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::checkpoint::Counts;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 
 use self::draw::{BAR, draw};
 use self::progress::LiveProgress;
+use crate::prompt_line::PromptLine;
 use crate::screen::{Footer, SafeText, print_stderr};
 
 /// Description of a run, as far as it is known before its events tell it.
@@ -30,6 +31,8 @@ pub(crate) struct LiveContext {
     description: Option<Event>,
     /// Factor of the original speed, if a record is played again.
     replayed: Option<f64>,
+    /// Name of this client at the server, if it is one.
+    client: Option<String>,
 }
 
 impl LiveContext {
@@ -37,6 +40,14 @@ impl LiveContext {
         Self {
             description: hank.map(|hank| Event::run_described(hank, ceiling)),
             ..Self::default()
+        }
+    }
+
+    /// The same for a client of the run.
+    pub(crate) fn of_client(self, client: &str) -> Self {
+        Self {
+            client: Some(client.to_owned()),
+            ..self
         }
     }
 
@@ -53,6 +64,8 @@ impl LiveContext {
 #[derive(Debug)]
 pub(crate) struct LiveView {
     progress: Arc<Mutex<LiveProgress>>,
+    /// Question below it, which follows the same view.
+    prompt: Option<Arc<PromptLine>>,
     _foot: Footer,
 }
 
@@ -66,12 +79,35 @@ impl LiveView {
         });
         Self {
             progress,
+            prompt: None,
             _foot: foot,
         }
     }
 
     pub(super) fn begin(&self, state: &HankweaveState) {
         lock(&self.progress).begin(state);
+        self.follow();
+    }
+
+    pub(super) fn begin_with(&self, view: RunView) {
+        lock(&self.progress).view = view;
+        self.follow();
+    }
+
+    /// Puts the questions of the run below the view from here on.
+    pub(super) fn put_questions(&mut self, prompt: Arc<PromptLine>) {
+        self.prompt = Some(prompt);
+        self.follow();
+    }
+
+    /// Lets the question follow the view.
+    fn follow(&self) {
+        let Some(prompt) = &self.prompt else { return };
+        // The progress must be free again when the question is drawn.
+        let has_changed = prompt.follow(&lock(&self.progress).view);
+        if has_changed {
+            prompt.show();
+        }
     }
 
     pub(super) fn event(&self, entry: &JournalEntry) {
@@ -80,6 +116,7 @@ impl LiveView {
         if said != SafeText::default() {
             print_stderr(said);
         }
+        self.follow();
     }
 
     /// Shows how much is left of a usage limit, until the next codon starts.

@@ -13,8 +13,10 @@ use hankweave_core::wire::{Event, JournalEntry};
 
 use super::{LiveContext, ended};
 use crate::approval_prompt::answer_text;
+use crate::report::event_text::suspension;
 use crate::report::words::budget;
-use crate::screen::{SafeText, with_local_times};
+use crate::screen::{SafeText, columns, with_local_times};
+use crate::wrap::wrap;
 
 /// Most lines about a codon that wait for its end.
 const NOTES: usize = 20;
@@ -86,6 +88,7 @@ impl LiveProgress {
     }
 
     fn take(&mut self, entry: &JournalEntry, said: &mut SafeText) -> fmt::Result {
+        let open = self.view.current().and_then(|(_, attempt)| attempt.id.clone());
         self.view.take(entry);
         match &entry.event {
             Event::StateTransition { transition, .. } => match &**transition {
@@ -96,7 +99,13 @@ impl LiveProgress {
                 StateEvent::CodonTransitioned { codon_id, to, .. } if to.is_terminal() => {
                     ended::write(&self.view, codon_id, &std::mem::take(&mut self.notes), said)
                 }
-                StateEvent::ApprovalSet { approval: Some(_) } => write_answer(&self.view, said),
+                StateEvent::RunCrashed { .. } => match open {
+                    Some(codon) => ended::write(&self.view, &codon, &std::mem::take(&mut self.notes), said),
+                    None => Ok(()),
+                },
+                StateEvent::ApprovalSet { approval: Some(_) } => {
+                    write_answer(&self.view, self.known.client.as_deref(), said)
+                }
                 _ => Ok(()),
             },
             Event::CheckCompleted { passed, .. } => {
@@ -128,14 +137,19 @@ impl LiveProgress {
                 })
             }
             Event::BudgetSummary { ceiling, totals, .. } => writeln!(said, "{}", budget(ceiling, totals)),
+            Event::RunContinued {
+                suspended_at,
+                suspended_ms,
+                ..
+            } => writeln!(said, "{}", suspension(*suspended_at, *suspended_ms)),
             Event::Info { message } => match self.of_open_codon(message) {
                 Some(own) => {
                     self.notes.push(with_local_times(&own));
                     Ok(())
                 }
-                None => writeln!(said, "{}", with_local_times(message)),
+                None => writeln!(said, "{}", wrapped(&with_local_times(message))),
             },
-            Event::Error { message, .. } => writeln!(said, "error: {message}"),
+            Event::Error { message, .. } => writeln!(said, "{}", wrapped(&format!("error: {message}"))),
             _ => Ok(()),
         }
     }
@@ -147,11 +161,16 @@ impl LiveProgress {
     }
 }
 
+/// Breaks a line that stays between its words.
+fn wrapped(text: &str) -> String {
+    wrap(text, columns().saturating_sub(2).max(20)).join("\n  ")
+}
+
 /// Writes the answer to a question, which leaves the foot with it.
-fn write_answer(view: &RunView, said: &mut SafeText) -> fmt::Result {
+fn write_answer(view: &RunView, own: Option<&str>, said: &mut SafeText) -> fmt::Result {
     let Some(answered) = &view.answered else {
         return Ok(());
     };
     let mark = if answered.granted { "✓" } else { "■" };
-    writeln!(said, "{mark} {}", answer_text(view, answered, None))
+    writeln!(said, "{mark} {}", answer_text(view, answered, own))
 }

@@ -1,0 +1,91 @@
+//! Ctrl+Z: suspends the program with everything that it has started, and continues both (S12, CLI-24).
+
+use std::convert::Infallible;
+use std::io;
+
+use hankweave_runtime::world::process::StoppedProcesses;
+use rustix::process::{Signal, getpgid, getpgrp, getpid, getppid, getsid, kill_process};
+use tokio::signal::unix::{self, SignalKind, signal};
+
+use crate::keyboard::Keyboard;
+use crate::screen::{is_taken, print_stderr, set_aside, show_again};
+
+/// Signals that suspend and continue the program.
+#[derive(Debug)]
+pub(crate) struct SuspendSignals {
+    suspend: unix::Signal,
+    continued: unix::Signal,
+}
+
+impl SuspendSignals {
+    pub(crate) fn new() -> io::Result<Self> {
+        let of = |kind: Signal| signal(SignalKind::from_raw(kind.as_raw()));
+        Ok(Self {
+            suspend: of(Signal::TSTP)?,
+            continued: of(Signal::CONT)?,
+        })
+    }
+
+    /// Waits until the program is asked to suspend itself (`true`), or has continued after somebody else had stopped it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn asks(&mut self) -> bool {
+        tokio::select! {
+            Some(()) = self.suspend.recv() => true,
+            Some(()) = self.continued.recv() => false,
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Suspends the program and what it has started; returns once it has continued.
+    pub(crate) async fn suspend(&mut self) {
+        if !has_job_control() {
+            let pid = getpid();
+            print_stderr(format!(
+                "suspended: `kill -CONT {pid}` in another terminal continues it\n"
+            ));
+        }
+        let stopped = StoppedProcesses::stop();
+        // Called on the first thread, which gets the signal itself, this returns once the program continues.
+        let is_stopped = kill_process(getpid(), Signal::STOP).is_ok();
+        drop(stopped);
+        // Whoever may not stop itself just continues.
+        if is_stopped {
+            self.continued.recv().await;
+        }
+    }
+}
+
+/// Whether a shell of this session can continue the program: one that is not in its group.
+fn has_job_control() -> bool {
+    let parent = getppid().and_then(|parent| Some((getsid(Some(parent)).ok()?, getpgid(Some(parent)).ok()?)));
+    let (Some((session, group)), Ok(own)) = (parent, getsid(None)) else {
+        return false;
+    };
+    // A script in our group that does not lead the session has a shell above it.
+    session == own && (group != getpgrp() || group != session)
+}
+
+/// Takes what is drawn away when somebody presses Ctrl+Z and gives the terminal back; each time that the program continues, sets the terminal again and
+/// draws below what the shell has written meanwhile.
+pub(crate) async fn answer(keyboard: Option<&Keyboard>) -> Infallible {
+    let Ok(mut signals) = SuspendSignals::new() else {
+        return std::future::pending().await;
+    };
+    loop {
+        let is_asked = signals.asks().await;
+        // Who has taken the whole screen sees to it.
+        if is_taken() {
+            continue;
+        }
+        if is_asked {
+            set_aside();
+            keyboard.inspect(|keyboard| keyboard.lend());
+            signals.suspend().await;
+        }
+        keyboard.inspect(|keyboard| keyboard.again());
+        show_again();
+    }
+}

@@ -1,0 +1,84 @@
+//! One count of codons and one clock on every screen, whatever is long or was long ago.
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::{project, shell_agent};
+use crate::terminal::Terminal;
+
+/// Writes a hank of three codons, of which the second is in a loop of two iterations and the third fails.
+fn failing(project: &TestProject) {
+    let works = shell_agent(project);
+    let fails = json!({"command": ["sh", project.write("fails.sh", "cat > /dev/null; exit 1\n")], "stream": "claude"});
+    let codon = |id: &str, agent: &Value| {
+        json!({"id": id, "name": format!("Name of {id}"), "agent": agent, "model": "claude-sonnet-4-5",
+            "continuationMode": "fresh", "promptText": id})
+    };
+    let looped = json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": {"type": "iterationLimit", "limit": 2},
+        "codons": [codon("two", &works)]});
+    project.write_hank(&json!({"hank": [codon("one", &works), looped, codon("three", &fails)]}));
+}
+
+// covers: CLI-24
+#[test]
+fn codons_count_once_over_all_runs_and_on_every_screen() {
+    let project = project();
+    failing(&project);
+    for run in 0..2 {
+        let Some(mut terminal) = Terminal::sized(&project, 24, 80, "run --recover crash-point") else {
+            return;
+        };
+        terminal.until("Failed at three; 2 of 3 codons completed.");
+        assert_eq!(terminal.close(), Some(1), "run {run}");
+    }
+    let again = project.run(["run", "--headless"]);
+    let said = &again.expect_code(1).stderr;
+    assert!(
+        said.contains("Failed at three; 2 of 3 codons completed."),
+        "{said}"
+    );
+}
+
+/// A command that is longer than its column stands alone, and what it does below it.
+// covers: CLI-14
+#[test]
+fn a_long_command_does_not_run_into_its_purpose() {
+    let project = project();
+    failing(&project);
+    let execution = format!("a-directory-with-a-long-name-{}", "x".repeat(40));
+    project
+        .run(["run", "--headless", "-e", &execution])
+        .expect_code(1);
+    let status = project.run(["status", "-e", &execution]);
+    let status = &status.expect_code(0).stdout;
+    let lines: Vec<&str> = status.lines().collect();
+    let command = lines
+        .iter()
+        .position(|line| line.starts_with("  hankweave history") && line.ends_with(&execution));
+    let purpose = command.and_then(|command| lines.get(command + 1));
+    assert!(
+        purpose.is_some_and(|line| line.starts_with("    lists the checkpoints")),
+        "{status}"
+    );
+}
+
+/// A terminal of 80 columns breaks no word.
+// covers: CLI-24
+#[test]
+fn messages_are_broken_between_their_words() {
+    let project = project();
+    failing(&project);
+    let execution = format!("a-directory-{}", "x".repeat(20));
+    let Some(mut terminal) = Terminal::sized(&project, 24, 80, &format!("run -e {execution}")) else {
+        return;
+    };
+    terminal.until("Failed at three");
+    let screen = terminal.history();
+    let whole = format!("(`hankweave page -e {execution}`");
+    assert!(
+        screen.contains(&format!("/\n  {whole} prints the whole\n  address)"))
+            || screen.contains(&format!("{whole} prints the whole address)")),
+        "{screen}"
+    );
+    assert_eq!(terminal.close(), Some(1));
+}

@@ -1,0 +1,297 @@
+//! A run that is suspended, as by Ctrl+Z, and continues.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hankweave_testing::model_server::{ModelServer, Scenario};
+use hankweave_testing::{TestProject, agents};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::{project, until_stopped};
+use crate::terminal::Terminal;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// How long one looks whether anything works.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Writes a hank whose agent works until there is a file `go`, and starts a tool in a session of its own that works without end.
+fn working(project: &TestProject) {
+    let script = r#"cat > /dev/null
+echo $$ > agent.pid
+setsid sh -c 'echo $$ > tool.pid; while :; do echo x >> ticks; sleep 0.02; done' < /dev/null > /dev/null 2>&1 &
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
+printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"shell","content":[{"type":"text","text":"working"}],"usage":{"input_tokens":10,"output_tokens":1}}}'
+until [ -e go ]; do sleep 0.02; done
+printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1,"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":{"shell":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.25}}}'
+"#;
+    let agent = json!({"command": ["sh", project.write("agent.sh", script)], "stream": "claude"});
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "Name of one", "agent": agent, "model": "shell",
+        "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+}
+
+/// Reads a process id from a file of the project, as soon as it is there.
+#[track_caller]
+fn pid(project: &TestProject, read: impl Fn(&str) -> Option<i64>, file: &str) -> Pid {
+    let end = Instant::now() + SOON;
+    loop {
+        let text = fs::read_to_string(project.directory().join(file)).unwrap_or_default();
+        let number = read(&text).and_then(|number| Pid::from_raw(i32::try_from(number).ok()?));
+        match number {
+            Some(pid) => return pid,
+            None => assert!(Instant::now() < end, "no process in {file}"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn of_line(text: &str) -> Option<i64> {
+    text.ends_with('\n').then(|| text.trim().parse().ok())?
+}
+
+fn of_lock(text: &str) -> Option<i64> {
+    serde_json::from_str::<Value>(text).ok()?["pid"].as_i64()
+}
+
+/// The processes of the run, its agent and the agent's tool, once all work.
+fn processes(project: &TestProject) -> [Pid; 3] {
+    [
+        pid(project, of_lock, ".hankweave/server.lock"),
+        pid(project, of_line, "agent.pid"),
+        pid(project, of_line, "tool.pid"),
+    ]
+}
+
+#[track_caller]
+fn wait_for(path: &Path) {
+    let end = Instant::now() + SOON;
+    while !path.exists() {
+        assert!(Instant::now() < end, "no {}", path.display());
+        std::thread::yield_now();
+    }
+}
+
+/// Looks for a while whether the tool works.
+#[track_caller]
+fn stands_still(project: &TestProject) {
+    let ticks = || fs::metadata(project.directory().join("ticks")).map_or(0, |ticks| ticks.len());
+    let (before, end) = (ticks(), Instant::now() + LOOK);
+    while Instant::now() < end {
+        assert_eq!(ticks(), before, "the tool works on");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until an agent or its tool is suspended. One that waits for its child to become a program (vfork) waits for the stopped child.
+#[track_caller]
+fn until_suspended(pid: Pid) {
+    let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    let end = Instant::now() + SOON;
+    let is_suspended = |stat: &str| stat.contains(") T ") || stat.contains(") D ");
+    while !fs::read_to_string(&stat).is_ok_and(|stat| is_suspended(&stat)) {
+        assert!(Instant::now() < end, "{pid:?} is not suspended");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until a run and all that it has started are suspended.
+#[track_caller]
+fn until_all_suspended([run, agent, tool]: [Pid; 3]) {
+    until_stopped(run);
+    [agent, tool].into_iter().for_each(until_suspended);
+}
+
+fn events(project: &TestProject, kind: &str) -> Vec<Value> {
+    let journal = project.run(["journal", "--json", "--type", kind]);
+    journal.expect_code(0).json_lines()
+}
+
+/// A line of a shell with job control: it suspends the program, and continues it once there is a file `continue`.
+fn shell_line() -> String {
+    format!(
+        "set -m; '{}' run --max-time 600; stty -a > suspended.txt; until [ -e continue ]; do sleep 0.05; done; fg; code=$?; stty -a > after; exit $code",
+        env!("CARGO_BIN_EXE_hankweave")
+    )
+}
+
+// covers: S12, CLI-24, HANK-35
+#[test]
+fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
+    let project = project();
+    working(&project);
+    let Some(mut terminal) = Terminal::of(&project, &shell_line()) else {
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("│ working"));
+    let all = processes(&project);
+    let number = all[0].as_raw_nonzero();
+    terminal.press("\u{1a}");
+    until_all_suspended(all);
+    let modes = project.directory().join("suspended.txt");
+    wait_for(&modes);
+    stands_still(&project);
+    let modes = fs::read_to_string(modes).unwrap();
+    for mode in [" icanon", " echo "] {
+        assert!(modes.contains(mode), "the shell gets its terminal back: {modes}");
+    }
+
+    let status = project.run(["status"]);
+    let status = &status.expect_code(0).stdout;
+    for words in [
+        format!(": suspended (process {number}), since "),
+        "one is suspended with its run".to_owned(),
+        format!("  kill -CONT {number} "),
+    ] {
+        assert!(status.contains(&words), "no {words:?} in {status}");
+    }
+    let status = project.run(["status", "--json"]);
+    assert_eq!(
+        status.expect_code(0).json_document()["suspendedPid"],
+        number.get()
+    );
+    for command in ["approve", "next", "attach"] {
+        let refused = project.run([command]);
+        let said = &refused.expect_code(75).stderr;
+        let hint = format!("`fg` in its terminal continues it, and so does `kill -CONT {number}` anywhere");
+        assert!(
+            said.contains(&format!("is suspended (process {number})")) && said.contains(&hint),
+            "{command}: {said}"
+        );
+    }
+
+    project.write("continue", "");
+    terminal.until("continued after ");
+    terminal.until_standing(|screen| screen.contains("│ working") && screen.contains("suspended at "));
+    project.write("go", "");
+    terminal.until("Finished: 1 of 1 codon completed.");
+    assert_eq!(terminal.close(), Some(0));
+
+    let continued = events(&project, "run.continued");
+    let suspended = continued[0]["data"]["suspendedMs"].as_u64().unwrap();
+    assert!(continued.len() == 1 && suspended >= 2_000, "{continued:?}");
+    let state = project
+        .run(["state", "show", "--json"])
+        .expect_code(0)
+        .json_document();
+    let codon = &state["runs"][0]["codons"][0];
+    let took = events(&project, "codon.completed")[0]["data"]["duration"]
+        .as_u64()
+        .unwrap();
+    let at = |key: &str| {
+        let text = codon[key].as_str().unwrap();
+        hankweave_core::time::Timestamp::parse(text).unwrap()
+    };
+    let all = at("endTime").since(at("startTime"));
+    let suspended = Duration::from_millis(suspended);
+    assert!(
+        Duration::from_millis(took) < all.saturating_sub(suspended) + Duration::from_millis(500),
+        "{took} ms of {all:?}, {suspended:?} of them suspended"
+    );
+    let report = project.run(["report"]);
+    let report = &report.expect_code(0).stdout;
+    assert!(report.contains("one was suspended until "), "{report}");
+}
+
+// covers: S12, CLI-35
+#[test]
+fn the_whole_screen_of_a_run_suspends_its_agents_as_well() {
+    let project = project();
+    working(&project);
+    let Some(mut terminal) = Terminal::of(&project, &shell_line()) else {
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("│ working"));
+    terminal.press("t");
+    terminal.until_standing(|screen| screen.contains("Runs Name of one"));
+    terminal.press("\u{1a}");
+    until_all_suspended(processes(&project));
+    stands_still(&project);
+    project.write("continue", "");
+    terminal.until_standing(|screen| screen.contains("suspended at ") && screen.contains("Runs Name of one"));
+    project.write("go", "");
+    terminal.until_standing(|screen| screen.contains("Completed"));
+    terminal.press("q");
+    terminal.until("Finished: 1 of 1 codon completed.");
+    assert_eq!(terminal.close(), Some(0));
+}
+
+// covers: S12
+#[test]
+fn a_suspended_run_can_be_stopped() {
+    let project = project();
+    working(&project);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"working\""));
+    let all = processes(&project);
+    kill_process(all[0], Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    let stopped = project.run(["stop"]);
+    let said = &stopped.expect_code(0).stderr;
+    assert!(
+        said.contains("the run was suspended; it continues in order to stop"),
+        "{said}"
+    );
+    run.finish_within(SOON).expect_code(3);
+    assert_eq!(events(&project, "run.continued").len(), 1);
+}
+
+/// Nothing can stop the agent with a program that gets no signal; it is told at least.
+// covers: CLI-14
+#[test]
+fn a_run_that_another_program_has_stopped_is_suspended_as_well() {
+    let project = project();
+    working(&project);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"working\""));
+    let own = processes(&project)[0];
+    kill_process(own, Signal::STOP).unwrap();
+    until_stopped(own);
+    let status = project.run(["status"]);
+    let status = &status.expect_code(0).stdout;
+    assert!(status.contains(": suspended (process "), "{status}");
+    kill_process(own, Signal::CONT).unwrap();
+    project.write("go", "");
+    run.finish_within(SOON).expect_code(0);
+}
+
+/// The real claude is a tree of processes that talks to its model meanwhile.
+// covers: S12
+#[test]
+fn the_real_claude_is_suspended_with_its_tools_and_continues() {
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let tool = "echo $$ > tool.pid; until [ -e go ]; do echo x >> ticks; sleep 0.02; done";
+    let turns = json!([
+        {"text": "I wait.", "tools": [{"op": "bash", "command": tool, "description": "Wait"}], "usage": {"input": 10, "output": 5}},
+        {"text": "Done.", "usage": {"input": 20, "output": 5}}]);
+    let scenario = Scenario::try_from(json!({"turns": turns})).unwrap();
+    let server = ModelServer::start(scenario).unwrap();
+    let mut project = project();
+    project.set("HANKWEAVE_CLAUDE_PATH", claude);
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "Name of one", "agent": "claude", "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "Wait",
+        "env": {"ANTHROPIC_BASE_URL": server.url(), "ANTHROPIC_API_KEY": "any"}}]}),
+    );
+    let Some(mut terminal) = Terminal::of(&project, &shell_line()) else {
+        return;
+    };
+    let own = pid(&project, of_lock, ".hankweave/server.lock");
+    let tool = pid(&project, of_line, "tool.pid");
+    terminal.press("\u{1a}");
+    until_stopped(own);
+    until_suspended(tool);
+    stands_still(&project);
+    project.write("continue", "");
+    terminal.until("continued after ");
+    project.write("go", "");
+    terminal.until("Finished: 1 of 1 codon completed.");
+    assert_eq!(terminal.close(), Some(0));
+    assert_eq!(project.left_behind(), []);
+}

@@ -1,0 +1,43 @@
+//! Suspensions of the process that runs a run, such as by Ctrl+Z (S12).
+
+use std::convert::Infallible;
+
+use hankweave_core::document::RunStatus;
+use hankweave_core::wire::Event;
+
+use super::heartbeat::Heartbeat;
+use crate::world::suspension::Suspension;
+
+/// Records each suspension once it has ended, until the future is dropped, which loses nothing but the one that has just ended.
+pub(super) async fn note(heartbeat: &Heartbeat<'_>) -> Infallible {
+    let clock = &heartbeat.possession.world.clock;
+    let Some(mut newest) = clock.suspensions() else {
+        return std::future::pending().await;
+    };
+    loop {
+        if newest.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let ended = *newest.borrow_and_update();
+        if let Some(suspension) = ended {
+            record(heartbeat, suspension).await;
+        }
+    }
+}
+
+async fn record(heartbeat: &Heartbeat<'_>, suspension: Suspension) {
+    let manager = &heartbeat.possession.manager;
+    let state = manager.snapshot();
+    let open = state.runs.front().filter(|run| run.status == RunStatus::Running);
+    if let Some(run) = open {
+        let event = Event::RunContinued {
+            run_id: run.run_id.clone(),
+            suspended_at: suspension.from,
+            suspended_ms: u64::try_from(suspension.length.as_millis()).unwrap_or(u64::MAX),
+        };
+        // A journal that cannot be written shows up in the next transition.
+        drop(manager.record(event).await);
+    }
+    heartbeat.lock.take_out(suspension.length);
+    heartbeat.refresh().await;
+}
