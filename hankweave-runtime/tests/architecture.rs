@@ -91,6 +91,9 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("typed", "args screen"),
     ("directory", "exit screen typed"),
     ("failures", "directory exit typed"),
+    ("config", "args exit failures output screen settings typed"),
+    ("registry", "args config exit settings typed"),
+    ("owning_task", "args exit registry screen typed"),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),
     ("version", "args exit output"),
@@ -107,7 +110,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit left_out output plan_changes recorded report screen state typed",
+        "args directory exit left_out output owning_task plan_changes recorded report screen state typed",
     ),
     ("thread", "args directory exit output report screen state"),
     (
@@ -116,10 +119,8 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "receipt",
-        "args checkpoints exit output recorded report screen state status",
+        "args checkpoints exit output owning_task recorded report screen state status",
     ),
-    ("config", "args exit failures output screen settings typed"),
-    ("registry", "args config exit settings typed"),
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry report screen"),
     ("task", "args exit failures output registry report screen"),
@@ -147,7 +148,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "approve",
-        "approval_prompt args directory exit failures keyboard logging output prompt_line remote screen status typed",
+        "approval_prompt args directory exit failures keyboard logging output owning_task prompt_line remote screen status typed",
     ),
     ("toggle", "approve keyboard remote screen"),
     (
@@ -174,7 +175,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping toggle typed validate",
+        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping toggle typed validate",
     ),
 ];
 

@@ -78,6 +78,9 @@ impl Receipt {
             writeln!(text, "{}\n", plain(description))?;
         }
         writeln!(text, "{}.\n", self.in_short())?;
+        if let Some(id) = self.task.as_ref().and_then(|task| task["id"].as_str()) {
+            writeln!(text, "Task {}.\n", code(id))?;
+        }
         if let Some(cause) = &self.cause {
             writeln!(text, "**{}**\n", plain(cause))?;
         }

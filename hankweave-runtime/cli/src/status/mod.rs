@@ -31,6 +31,7 @@ use crate::directory::holder;
 use crate::exit::CliError;
 use crate::left_out::LeftOut;
 use crate::output;
+use crate::owning_task::OwningTask;
 use crate::plan_changes::PlanChanges;
 use crate::screen::SafeText;
 use crate::typed::HintCommands;
@@ -57,6 +58,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "costIsLowerBound": view.is_lower_bound(run),
             })),
             "live": view.live,
+            "task": view.task.as_ref().map(OwningTask::to_json),
             "view": view.drawn.to_json(),
             "outlook": state.runs.front().map(|run| view.outlook(run)),
             "retry": view.retry().map(|retry| json!({
@@ -108,6 +110,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) typed: HintCommands,
     /// A process works in the directory.
     pub(crate) live: bool,
+    /// Task whose workspace the directory is.
+    pub(crate) task: Option<OwningTask>,
     /// Activity that the run reports.
     activity: Option<Activity>,
     /// Next step of the run, by its hank; `None` when that is not found.
@@ -159,6 +163,7 @@ impl<'a> StatusView<'a> {
             drawn: draw(state, thread, hank, holder.is_some()),
             typed: HintCommands::about(execution),
             live: holder.is_some(),
+            task: OwningTask::of(execution),
             activity: holder.and_then(|holder| holder.activity),
             decision: hank
                 .filter(|_| !state.runs.front().is_some_and(|run| run.is_rehearsal()))

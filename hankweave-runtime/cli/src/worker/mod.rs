@@ -24,7 +24,7 @@ use crate::config::remote;
 use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
-use crate::registry::{Registry, with_registry};
+use crate::registry::{Registry, kept_url, with_registry};
 use crate::screen::{self, print_stderr};
 use crate::signals::{self, HangUp, stopped};
 use crate::task::{counts, line_with_reason};
@@ -43,7 +43,8 @@ pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Cli
 async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result<ExitCode, CliError> {
     let swept = sweep(&registry.world, &registry.layers).await;
     swept.map_err(|error| registry.layer_failure(&error))?;
-    let options = options(args, &registry.world)?;
+    let mut options = options(args, &registry.world)?;
+    options.registry = kept_url(&registry.url);
     let listener = metrics::listen(args.metrics).await?;
     if !global.quiet && !global.json() {
         print_stderr(format!(

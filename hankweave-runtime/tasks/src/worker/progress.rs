@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::registry::TaskCost;
+use hankweave_task_model::task::TaskApproval;
 use serde_json::{Map, Value, json};
 
 /// Something that is worth a line in the log.
@@ -11,6 +12,8 @@ use serde_json::{Map, Value, json};
 pub(super) enum Milestone {
     /// A codon's agent works.
     Started(String),
+    /// A client of the live run has answered the question of a codon.
+    Answered(TaskApproval),
     /// A codon has ended.
     Ended {
         /// The codon.
@@ -94,6 +97,7 @@ impl TaskProgress {
                     cause: cause.unwrap_or("it failed without a message").to_owned(),
                 });
             }
+            "ApprovalSet" => return answered(&data["approval"]),
             "RunFailed" => self.pause = pause(data["interruptedBy"].as_str()),
             _ => {}
         }
@@ -163,6 +167,16 @@ impl TaskProgress {
             false => drop(data.shift_remove("costIsLowerBound")),
         }
     }
+}
+
+/// Returns the answer that a run has recorded; `None` where it withdraws one.
+fn answered(answer: &Value) -> Option<Milestone> {
+    Some(Milestone::Answered(TaskApproval {
+        codon_id: answer["codonId"].as_str()?.to_owned(),
+        granted: answer["granted"].as_bool()?,
+        by: "a client of its run".to_owned(),
+        reason: answer["reason"].as_str().map(str::to_owned),
+    }))
 }
 
 /// Returns the cause of a pause in words; `None` for an interruption that is none.
