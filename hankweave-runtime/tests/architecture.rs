@@ -121,22 +121,25 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "receipt",
         "args checkpoints exit output owning_task recorded report screen state status",
     ),
+    ("prices", "args config exit output settings"),
+    (
+        "validate",
+        "args config exit failures output plan_changes prices report screen state status",
+    ),
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry report screen"),
-    ("task", "args exit failures output registry report screen"),
+    (
+        "task",
+        "args exit failures output receipt registry report screen typed validate wrap",
+    ),
     (
         "worker",
         "args config exit logging output registry screen signals task",
     ),
     ("mcp", "args exit logging registry screen signals task"),
-    ("prices", "args config exit output settings"),
     (
         "doctor",
         "args config directory exit failures output prices report screen settings",
-    ),
-    (
-        "validate",
-        "args config exit failures output plan_changes prices report screen state status",
     ),
     (
         "tui",

@@ -5,8 +5,13 @@ use std::io::{self, Write};
 
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::secrets::Secrets;
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
@@ -17,17 +22,38 @@ use crate::server_log::ServerLog;
 /// Level of the log in the execution directory, unless `HANKWEAVE_LOG` sets another one.
 const IN_FILE: &str = "info";
 
+/// Form of the messages on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LogForm {
+    /// Lines with time, level and fields.
+    Lines,
+    /// Sentences among those of a command, unless more is asked for than usual.
+    Sentences,
+}
+
 /// Installs the subscriber; `HANKWEAVE_LOG` wins over `-v`. The log in the execution directory is for the caller to open.
 pub(crate) fn install(global: &Global) -> ServerLog {
+    install_as(global, LogForm::Lines)
+}
+
+/// Installs the subscriber for a command that prints lines for people all the time: warnings are sentences, too.
+pub(crate) fn install_sentences(global: &Global) {
+    let is_usual = global.verbose == 0 && Environment::of_process().get("HANKWEAVE_LOG").is_none();
+    let form = if is_usual { LogForm::Sentences } else { LogForm::Lines };
+    drop(install_as(global, form));
+}
+
+fn install_as(global: &Global, form: LogForm) -> ServerLog {
     let default = match (global.quiet, global.verbose) {
         (true, _) => "error",
-        (false, 0) => "warn",
+        // A pool of connections complains of each that the database closed; what that means for us, the registry says.
+        (false, 0) => "warn,deadpool=error",
         (false, 1) => "info,hankweave=debug",
         (false, _) => "debug,hankweave=trace",
     };
     let filter =
         |default: &str| EnvFilter::try_from_env("HANKWEAVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let (on_terminal, in_file) = (filter(default), filter(IN_FILE));
+    let (on_terminal, as_sentences, in_file) = (filter(default), filter(default), filter(IN_FILE));
     let shows_everything = [&on_terminal, &in_file].iter().any(|filter| {
         filter
             .max_level_hint()
@@ -44,16 +70,72 @@ pub(crate) fn install(global: &Global) -> ServerLog {
         .with_ansi(false);
     // What cannot be written to standard error cannot be complained about there either.
     let terminal = terminal.log_internal_errors(false).with_target(false);
+    let (terminal, sentences) = match form {
+        LogForm::Lines => (Some(terminal), None),
+        LogForm::Sentences => (None, Some(terminal.event_format(Sentences))),
+    };
     let file = file.log_internal_errors(false).with_target(false);
     // A second call in one process is a test's affair; the first subscriber stays.
     let _ = registry()
-        .with(terminal.with_filter(on_terminal))
+        .with(terminal.map(|layer| layer.with_filter(on_terminal)))
+        .with(sentences.map(|layer| layer.with_filter(as_sentences)))
         .with(file.with_filter(in_file))
         .try_init();
     if shows_everything {
         tracing::warn!("a log this loud may show prompts, environments and what tools answered");
     }
     log
+}
+
+/// Messages as sentences: `warning: a lock was not renewed; trying again (the registry does not answer)`.
+struct Sentences;
+
+impl<S, N> FormatEvent<S, N> for Sentences
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => "note",
+        };
+        let mut said = Said::default();
+        event.record(&mut said);
+        write!(writer, "{level}: {}", said.message)?;
+        if !said.details.is_empty() {
+            write!(writer, " ({})", said.details.join(", "))?;
+        }
+        writeln!(writer)
+    }
+}
+
+/// Message of an event, and its other fields in words.
+#[derive(Default)]
+struct Said {
+    message: String,
+    details: Vec<String>,
+}
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            "taskId" => self.details.insert(0, format!("task {value}")),
+            "error" | "why" => self.details.push(value.to_owned()),
+            name => self.details.push(format!("{name} {value}")),
+        }
+    }
 }
 
 /// A place for messages, with secrets taken out of each.

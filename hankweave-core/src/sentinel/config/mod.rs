@@ -170,7 +170,10 @@ impl SentinelConfig {
         let on = self.trigger.on().join(", ");
         let what = match &self.trigger {
             Trigger::Event { conditions, .. } if conditions.is_empty() => on,
-            Trigger::Event { conditions, .. } => format!("{on} with {} conditions", conditions.len()),
+            Trigger::Event { conditions, .. } => match conditions.len() {
+                1 => format!("{on} with 1 condition"),
+                count => format!("{on} with {count} conditions"),
+            },
             Trigger::Sequence { pattern, .. } => {
                 let steps: Vec<&str> = pattern.iter().map(|step| step.kind.as_str()).collect();
                 format!("{} among {on}", steps.join(", then "))

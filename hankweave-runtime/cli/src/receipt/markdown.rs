@@ -101,7 +101,7 @@ impl Receipt {
     }
 
     /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
-    fn in_short(&self) -> String {
+    pub(super) fn in_short(&self) -> String {
         let done = self
             .codons
             .iter()

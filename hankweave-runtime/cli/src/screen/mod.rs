@@ -31,6 +31,11 @@ pub(crate) fn is_drawable() -> bool {
     !is_dumb && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
+/// How many columns a printed line may have, where a person looks at a terminal.
+pub(crate) fn line_room() -> Option<usize> {
+    io::stdout().is_terminal().then(columns)
+}
+
 /// Prints a result to standard output (CLI-5).
 pub(crate) fn print(text: impl Into<SafeText>) -> io::Result<()> {
     let text = text.into();

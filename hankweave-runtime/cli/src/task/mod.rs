@@ -3,6 +3,7 @@
 mod change;
 mod create;
 mod create_many;
+mod details;
 mod executions;
 mod files;
 mod health;
@@ -46,6 +47,7 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliErro
         TaskCommand::Show(args) if args.decisions => {
             show::decisions(global, registry, &args.decisions()).await
         }
+        TaskCommand::Show(args) if args.report => show::report(global, registry, &args.task.id).await,
         TaskCommand::Show(args) => show::show(global, registry, &args.task.id).await,
         TaskCommand::History(args) => show::history(global, registry, args).await,
         TaskCommand::Decisions(args) => show::decisions(global, registry, args).await,

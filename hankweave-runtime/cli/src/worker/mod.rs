@@ -30,7 +30,7 @@ use crate::signals::{self, HangUp, stopped};
 use crate::task::{counts, line_with_reason};
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, CliError> {
-    logging::install(global);
+    logging::install_sentences(global);
     #[cfg(feature = "restate")]
     if let Some(admin) = &args.restate.admin {
         return restate::worker(global, args, admin);

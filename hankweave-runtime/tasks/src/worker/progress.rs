@@ -1,7 +1,11 @@
 //! Progress of a task from the events of its run (TASK-54).
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
 use hankweave_task_model::registry::TaskCost;
 use hankweave_task_model::task::TaskApproval;
@@ -46,7 +50,9 @@ pub(super) struct TaskProgress {
     /// Last failed codon; `None` once a later one has completed.
     failed: Option<FailedCodon>,
     /// Why the run paused.
-    pause: Option<&'static str>,
+    pause: Option<RunPause>,
+    /// Total budget of the run.
+    ceiling: Ceiling,
     /// Last lines of the agent of the newest codon.
     last_lines: VecDeque<String>,
 }
@@ -64,6 +70,11 @@ impl TaskProgress {
             }
             "codon.completed" => Some(self.ended(codon()?, data)),
             "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
+            "check.completed" if data["passed"] == false => self.keep_check(data),
+            "budget.summary" => {
+                self.ceiling = ceiling(&data["ceiling"]);
+                None
+            }
             "tool.result" if data["isError"] == true => self.keep_lines(&data["result"]),
             "state.transition" => self.follow(&data["transition"]),
             _ => None,
@@ -83,6 +94,14 @@ impl TaskProgress {
         None
     }
 
+    /// Keeps the command of a check that failed, and the last line of its output.
+    fn keep_check(&mut self, data: &Value) -> Option<Milestone> {
+        let why = data["why"].as_str().unwrap_or("failed");
+        let run = data["run"].as_str()?;
+        self.keep_lines(&json!(format!("$ {run} ({why})")));
+        self.keep_lines(&data["says"])
+    }
+
     /// Notes causes from the steps of the run's own machines.
     fn follow(&mut self, transition: &Value) -> Option<Milestone> {
         let data = &transition["data"];
@@ -98,7 +117,7 @@ impl TaskProgress {
                 });
             }
             "ApprovalSet" => return answered(&data["approval"]),
-            "RunFailed" => self.pause = pause(data["interruptedBy"].as_str()),
+            "RunFailed" => self.pause = RunPause::of(data),
             _ => {}
         }
         None
@@ -110,8 +129,14 @@ impl TaskProgress {
     }
 
     /// Returns why the run paused, if it did.
-    pub(super) fn pause(&self) -> Option<&'static str> {
-        self.pause
+    pub(super) fn pause(&self) -> Option<&RunPause> {
+        self.pause.as_ref()
+    }
+
+    /// Returns the total budget at which the run paused.
+    pub(super) fn spent_ceiling(&self) -> Option<Ceiling> {
+        let is_spent = self.pause.as_ref()?.by == InterruptedBy::Ceiling;
+        is_spent.then_some(self.ceiling)
     }
 
     /// Returns the last lines of the newest codon's agent, the newest last.
@@ -179,16 +204,47 @@ fn answered(answer: &Value) -> Option<Milestone> {
     }))
 }
 
-/// Returns the cause of a pause in words; `None` for an interruption that is none.
-fn pause(interrupted_by: Option<&str>) -> Option<&'static str> {
-    match interrupted_by? {
-        "ceiling" => Some("paused: the total budget is spent"),
-        "usage-limit" => Some("paused: the usage limit of the provider is reached"),
-        "approval" => Some("paused: an approval is needed"),
-        "stuck" => {
-            Some("paused: a loop is stuck, for nothing changed and its check printed the same as before")
-        }
-        _ => None,
+/// Total budget of a summary.
+fn ceiling(data: &Value) -> Ceiling {
+    let limit = |name: &str| data[name].as_f64();
+    Ceiling {
+        max_dollars: limit("maxDollars").and_then(|dollars| Usd::from_dollars(dollars).ok()),
+        max_time: limit("maxTimeSeconds").and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+    }
+}
+
+/// Pause of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunPause {
+    by: InterruptedBy,
+    cause: Option<String>,
+}
+
+impl RunPause {
+    /// Returns the pause of a run that failed with this data; `None` for an end that is none.
+    fn of(data: &Value) -> Option<Self> {
+        let by: InterruptedBy = serde_json::from_value(data["interruptedBy"].clone()).ok()?;
+        by.is_pause().then(|| Self {
+            by,
+            cause: data["cause"].as_str().map(str::to_owned),
+        })
+    }
+}
+
+/// Cause in words: `paused: the total budget is spent: $0.7500 of $0.50`.
+impl fmt::Display for RunPause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.by {
+            InterruptedBy::Ceiling => "paused: the total budget is spent",
+            InterruptedBy::UsageLimit => "paused: the usage limit of the provider is reached",
+            InterruptedBy::Approval => "paused: an approval is needed",
+            InterruptedBy::Sentinel => "paused: a sentinel asked for it",
+            InterruptedBy::Stuck => {
+                "paused: a loop is stuck, for nothing changed and its check printed the same as before"
+            }
+            InterruptedBy::Stop | InterruptedBy::LostSession => "paused",
+        })?;
+        self.cause.iter().try_for_each(|cause| write!(f, ": {cause}"))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use hankweave_core::agent::{InterruptedBy, ProcessExit};
+use hankweave_core::budget::CeilingUse;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, decide_with_replans};
@@ -13,12 +14,13 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::{ExecutionDir, OpenDirectory, OpenExecutionError, RunOptions, inspect};
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::{Patch, TaskPatch};
-use hankweave_task_model::task::{Ask, TaskApproval, TaskFailure};
+use hankweave_task_model::task::{Ask, NeededBudget, TaskApproval, TaskFailure};
 use serde_json::json;
 
 use super::{Job, PAUSED};
 use crate::coordinator::UpdateTask;
 use crate::layers::WORKSPACE;
+use crate::worker::order::TaskSpec;
 
 /// How often an answer is noted again when somebody changed a note of the task in between.
 const NOTE_TRIES: u32 = 5;
@@ -120,8 +122,20 @@ impl Job {
                     None => "denied".into(),
                 }
             }),
-            None => Err(self.failure(exit, messages)),
+            None => Err(TaskFailure {
+                needed: self.needed_budget().await,
+                ..self.failure(exit, messages)
+            }),
         }
+    }
+
+    /// Returns the total budget with which a run continues that has spent its own.
+    async fn needed_budget(&mut self) -> Option<NeededBudget> {
+        let ceiling = self.progress.spent_ceiling()?;
+        let (world, dir) = (self.worker.world.clone(), self.execution());
+        let look = move || history(&world, &dir).ok();
+        let state = self.worker.world.blocking.run(look).await?;
+        NeededBudget::of(CeilingUse::of(ceiling, &state).more())
     }
 
     /// Returns the cause of a run that failed: that of its codon, else the first error that the run printed.
@@ -139,15 +153,36 @@ impl Job {
         let is_error = |line: &&String| line.starts_with("error: ");
         let said = messages.iter().find(is_error).or_else(|| messages.last());
         let said = said.map(|line| line.strip_prefix("error: ").unwrap_or(line).to_owned());
+        if let Some(pause) = self.progress.pause() {
+            return TaskFailure {
+                cause: pause.to_string(),
+                // The messages of the run name commands that continue it, not its task.
+                last_lines: self.progress.last_lines(),
+                command: Some(format!("hankweave status -e {directory}")),
+                ..TaskFailure::default()
+            };
+        }
         TaskFailure {
-            cause: self
-                .progress
-                .pause()
-                .map_or_else(|| exit_cause(exit, said), str::to_owned),
+            cause: exit_cause(exit, said),
             last_lines: messages.to_vec(),
-            command: Some(format!("hankweave status -e {directory}")),
+            command: Some(self.command_for_more(&directory)),
             ..TaskFailure::default()
         }
+    }
+
+    /// Returns the command that prints more of a run without a failed codon: one about its hank where no run was recorded.
+    fn command_for_more(&self, directory: &str) -> String {
+        let order = TaskSpec::read(self.row.record.metadata()).ok();
+        match order.filter(|_| !self.has_record()) {
+            Some(order) => format!("hankweave validate {}", quoted(&order.hank)),
+            None => format!("hankweave status -e {directory}"),
+        }
+    }
+
+    /// Whether a run was recorded in the workspace.
+    fn has_record(&self) -> bool {
+        let state_dir = self.execution().state_dir().to_owned();
+        self.worker.world.disk.metadata(&state_dir).is_ok()
     }
 
     /// Makes the answer in the workspace the one of the registry, which alone counts (TASK-123): an approval that it has starts the codon, and any other
