@@ -95,8 +95,8 @@ pub(super) fn reason(row: &TaskRow) -> Option<String> {
     match &row.record {
         TaskRecord::Failed(failed) => Some(in_words(&failed.error).unwrap_or(&failed.error).to_owned()),
         TaskRecord::Pending(_) if !row.after.is_empty() => Some(format!("after {}", ids(&row.after))),
-        TaskRecord::Pending(pending) => {
-            let noted = pending.metadata.get("error").and_then(Value::as_str);
+        TaskRecord::Pending(_) => {
+            let noted = row.record.metadata().get("error").and_then(Value::as_str);
             noted.and_then(in_words).map(str::to_owned)
         }
         _ => question(row),
@@ -134,29 +134,33 @@ fn write_line(row: &TaskRow, widths: LineWidths, text: &mut SafeText) -> fmt::Re
     } else {
         ""
     };
-    write!(text, "{:<id$}  ", row.id().as_str())?;
-    let status = record.status();
-    text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
     let told = format!(
         " {:<owner$}  {:<time$}  {:>10}  ",
         one_line(record.owner()),
         local_time(*record.created_at()),
         TaskCost::of(record).map_or_else(|| "-".to_owned(), in_table),
     );
-    let used = id.max(row.id().as_str().len()) + 12 + measure_text_width(&told);
-    let name = format!("{}{asked}", one_line(record.name()));
-    let room = line_room().map(|room| room.saturating_sub(used));
-    match room {
-        // The name has lines of its own where there is no room for some words of it.
-        Some(room) if room < LEAST_NAME && measure_text_width(&name) > room => {
-            writeln!(text, "{}", told.trim_end())?;
-            let mut lines = broken(&name, line_room(), 4).into_iter();
-            lines.try_for_each(|line| writeln!(text, "    {line}"))
-        }
-        Some(room) => writeln!(text, "{told}{}", truncate_str(&name, room, "…")),
+    let (room, name) = (line_room(), format!("{}{asked}", one_line(record.name())));
+    let rest = STATUS + measure_text_width(&told);
+    // An id that leaves no room for some words of the name has a line of its own.
+    let most = room.map_or(usize::MAX, |room| room.saturating_sub(rest + LEAST_NAME));
+    let (length, id) = (row.id().as_str().len(), id.max(row.id().as_str().len()).min(most));
+    if length > id {
+        writeln!(text, "{}", row.id())?;
+        write!(text, "{:<id$}  ", "")?;
+    } else {
+        write!(text, "{:<id$}  ", row.id().as_str())?;
+    }
+    let status = record.status();
+    text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
+    match room.map(|room| room.saturating_sub(id + rest)) {
+        Some(room) => writeln!(text, "{told}{}", truncate_str(&name, room.max(LEAST_NAME), "…")),
         None => writeln!(text, "{told}{name}"),
     }
 }
+
+/// Room of a status, with the spaces before it.
+const STATUS: usize = 12;
 
 /// Least room for a name that is cut, in columns.
 const LEAST_NAME: usize = 12;
@@ -256,7 +260,10 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
         TaskStatus::Cancelled => &data["result"]["error"],
         _ => &record["error"],
     };
-    details.add("error", error);
+    match error.as_str().and_then(in_words) {
+        Some(words) => details.add("error", &json!(words)),
+        None => details.add("error", error),
+    }
     let failure = &record["failure"];
     for line in failure["lastLines"].as_array().into_iter().flatten() {
         details.add("", line);
