@@ -8,7 +8,7 @@ use hankweave_runtime::world::secrets::Secrets;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Format, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
@@ -53,7 +53,7 @@ fn install_as(global: &Global, form: LogForm) -> ServerLog {
     };
     let filter =
         |default: &str| EnvFilter::try_from_env("HANKWEAVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let (on_terminal, as_sentences, in_file) = (filter(default), filter(default), filter(IN_FILE));
+    let (on_terminal, in_file) = (filter(default), filter(IN_FILE));
     let shows_everything = [&on_terminal, &in_file].iter().any(|filter| {
         filter
             .max_level_hint()
@@ -69,16 +69,14 @@ fn install_as(global: &Global, form: LogForm) -> ServerLog {
         .with_writer(move || Redacting(secrets.clone(), ServerLogWriter(to_file.clone())))
         .with_ansi(false);
     // What cannot be written to standard error cannot be complained about there either.
-    let terminal = terminal.log_internal_errors(false).with_target(false);
-    let (terminal, sentences) = match form {
-        LogForm::Lines => (Some(terminal), None),
-        LogForm::Sentences => (None, Some(terminal.event_format(Sentences))),
-    };
+    let lines = fmt::format().with_target(false).with_ansi(false);
+    let terminal = terminal
+        .log_internal_errors(false)
+        .event_format(TerminalFormat { form, lines });
     let file = file.log_internal_errors(false).with_target(false);
     // A second call in one process is a test's affair; the first subscriber stays.
     let _ = registry()
-        .with(terminal.map(|layer| layer.with_filter(on_terminal)))
-        .with(sentences.map(|layer| layer.with_filter(as_sentences)))
+        .with(terminal.with_filter(on_terminal))
         .with(file.with_filter(in_file))
         .try_init();
     if shows_everything {
@@ -87,20 +85,26 @@ fn install_as(global: &Global, form: LogForm) -> ServerLog {
     log
 }
 
-/// Messages as sentences: `warning: a lock was not renewed; trying again (the registry does not answer)`.
-struct Sentences;
+/// Messages on standard error; sentences are like `warning: a lock was not renewed; trying again (the registry does not answer)`.
+struct TerminalFormat {
+    form: LogForm,
+    lines: Format,
+}
 
-impl<S, N> FormatEvent<S, N> for Sentences
+impl<S, N> FormatEvent<S, N> for TerminalFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(
         &self,
-        _: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> std::fmt::Result {
+        if self.form == LogForm::Lines {
+            return self.lines.format_event(context, writer, event);
+        }
         let level = match *event.metadata().level() {
             Level::ERROR => "error",
             Level::WARN => "warning",

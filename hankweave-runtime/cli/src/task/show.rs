@@ -277,9 +277,9 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     }
     if let Some(question) = question(row) {
         details.add("asks", &json!(question));
-        let [approve, deny] =
-            ["approve", "deny"].map(|answer| registry.typed(&format!("task {answer} {id}")));
-        details.add_whole("answer", &json!(format!("{approve}, or {deny}")));
+        for (label, answer) in [("answer", "approve"), ("or", "deny")] {
+            details.add_whole(label, &json!(registry.typed(&format!("task {answer} {id}"))));
+        }
     }
 }
 

@@ -453,7 +453,7 @@ impl Job {
         let save = move |files: &TaskFiles| {
             files.update_state(Some(token), |state| {
                 state.data.insert("name".into(), json!(name));
-                if let Some(registry) = registry {
+                if let Some(registry) = &registry {
                     state.data.insert("registry".into(), json!(registry));
                 }
                 progress.put_into(attempt, cost, &mut state.data);

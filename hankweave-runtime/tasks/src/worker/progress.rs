@@ -70,7 +70,8 @@ impl TaskProgress {
             }
             "codon.completed" => Some(self.ended(codon()?, data)),
             "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
-            "check.completed" if data["passed"] == false => self.keep_check(data),
+            // The cause of the failure names the command.
+            "check.completed" if data["passed"] == false => self.keep_lines(&data["says"]),
             "budget.summary" => {
                 self.ceiling = ceiling(&data["ceiling"]);
                 None
@@ -81,7 +82,7 @@ impl TaskProgress {
         }
     }
 
-    /// Keeps the last lines of what an agent printed.
+    /// Keeps the last lines of what an agent or a check printed.
     fn keep_lines(&mut self, text: &Value) -> Option<Milestone> {
         let lines = text.as_str()?.lines().map(str::trim_end);
         for line in lines.filter(|line| !line.is_empty()) {
@@ -92,14 +93,6 @@ impl TaskProgress {
                 .push_back(line.chars().take(LONGEST_LINE).collect());
         }
         None
-    }
-
-    /// Keeps the command of a check that failed, and the last line of its output.
-    fn keep_check(&mut self, data: &Value) -> Option<Milestone> {
-        let why = data["why"].as_str().unwrap_or("failed");
-        let run = data["run"].as_str()?;
-        self.keep_lines(&json!(format!("$ {run} ({why})")));
-        self.keep_lines(&data["says"])
     }
 
     /// Notes causes from the steps of the run's own machines.
@@ -231,9 +224,12 @@ impl RunPause {
     }
 }
 
-/// Cause in words: `paused: the total budget is spent: $0.7500 of $0.50`.
+/// Cause in words, those of the run where it has some: `paused: draft: the budget of the whole is used up: used $0.7500 of $0.5000`.
 impl fmt::Display for RunPause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(cause) = &self.cause {
+            return write!(f, "paused: {cause}");
+        }
         f.write_str(match self.by {
             InterruptedBy::Ceiling => "paused: the total budget is spent",
             InterruptedBy::UsageLimit => "paused: the usage limit of the provider is reached",
@@ -243,8 +239,7 @@ impl fmt::Display for RunPause {
                 "paused: a loop is stuck, for nothing changed and its check printed the same as before"
             }
             InterruptedBy::Stop | InterruptedBy::LostSession => "paused",
-        })?;
-        self.cause.iter().try_for_each(|cause| write!(f, ": {cause}"))
+        })
     }
 }
 

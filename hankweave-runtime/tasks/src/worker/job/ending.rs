@@ -142,10 +142,13 @@ impl Job {
     fn failure(&self, exit: ProcessExit, messages: &[String]) -> TaskFailure {
         let directory = quoted(self.execution().root());
         if let Some(failed) = self.progress.failed() {
+            // The message of an agent that exited has the last lines of its standard error.
+            let mut lines = failed.cause.lines().map(str::to_owned);
+            let cause = lines.next().unwrap_or_default();
             return TaskFailure {
-                cause: failed.cause.clone(),
+                cause,
                 codon_id: Some(failed.codon.clone()),
-                last_lines: self.progress.last_lines(),
+                last_lines: self.progress.last_lines().into_iter().chain(lines).collect(),
                 command: Some(format!("hankweave logs {} -e {directory}", failed.codon)),
                 ..TaskFailure::default()
             };
@@ -210,7 +213,7 @@ impl Job {
         }
     }
 
-    async fn change_answer(&self, change: &DueAnswer, reason: Option<String>) -> Result<(), AnswerError> {
+    async fn change_answer(&mut self, change: &DueAnswer, reason: Option<String>) -> Result<(), AnswerError> {
         let options = RunOptions {
             strict_state: true,
             ..RunOptions::default()
