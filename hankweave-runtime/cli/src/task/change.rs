@@ -172,7 +172,7 @@ async fn resume_for(
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
         print_stderr(format!(
-            "{} works on it in {}; end with `{done}` or `{free}`; a worker requeues it once nothing has changed for its --orphan-after\n",
+            "{} works on it in {}\nend with `{done}` or `{free}`;\na worker requeues it once nothing has changed for its --orphan-after\n",
             one_line(agent.as_str()),
             workspace.display()
         ));

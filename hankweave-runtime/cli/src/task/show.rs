@@ -208,10 +208,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     // The files are of this machine, and ahead of the registry while a run works; those of another machine may be behind it.
     let of_files = data.as_ref().and_then(TaskCost::of_data);
-    let noted = [TaskCost::of(&row.record), of_files]
-        .into_iter()
-        .flatten()
-        .max_by_key(|cost| cost.cost);
+    let known = [TaskCost::of(&row.record), of_files].into_iter().flatten();
+    let is_lower_bound = known.clone().any(|cost| cost.cost_is_lower_bound);
+    let noted = known.max_by_key(|cost| cost.cost);
     let data = json!(data);
     add_outcome(&mut details, registry, &row, &record, &data);
     if let Some(answer) = answered(&record["metadata"]["approval"]) {
@@ -228,9 +227,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         details.add("running", open);
     }
     // What an open codon has used is not known before it ends, and never of one whose worker has ended.
-    let is_at_least = is_lost || (row.record.status() == TaskStatus::Running && !open.is_null());
+    let is_at_least = is_lost || is_lower_bound || (row.record.status() == TaskStatus::Running && !open.is_null());
     let noted = noted.map(|cost| TaskCost {
-        cost_is_lower_bound: cost.cost_is_lower_bound || is_at_least,
+        cost_is_lower_bound: is_at_least,
         ..cost
     });
     // A task of an older version has the cost of its last attempt in its files alone.

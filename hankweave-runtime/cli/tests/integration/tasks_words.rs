@@ -311,7 +311,7 @@ fn lines_about_tasks_fit_a_narrow_terminal() {
     // A name that is long is cut, and an id that leaves no room for it has a line of its own.
     let (cut, own) = ("Write the second cha…\n", format!("{long}\n"));
     let reason = "    test: the agent reported success but exited with code 3\n";
-    fits("worker --once", &[cut, &own, reason, " lost to other workers"]);
+    fits("worker --once", &[cut, &own, reason, "started;\ntask files are in /", "0 requeued, 0 lost\n"]);
     fits("task list", &["Write the s…\n", &own, reason]);
     let last = "               the second part of the tests of the first chapter is red\n";
     fits("task show red", &["  error        test: the agent reported success but exited with code 3\n", last]);
