@@ -39,7 +39,11 @@ pub(crate) fn install(global: &Global) -> ServerLog {
 /// Installs the subscriber for a command that prints lines for people all the time: warnings are sentences, too.
 pub(crate) fn install_sentences(global: &Global) {
     let is_usual = global.verbose == 0 && Environment::of_process().get("HANKWEAVE_LOG").is_none();
-    let form = if is_usual { LogForm::Sentences } else { LogForm::Lines };
+    let form = if is_usual {
+        LogForm::Sentences
+    } else {
+        LogForm::Lines
+    };
     drop(install_as(global, form));
 }
 

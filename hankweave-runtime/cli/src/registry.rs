@@ -134,9 +134,16 @@ pub(crate) fn tasks_folder(place: &RegistryArgs) -> Result<PathBuf, CliError> {
 /// is the usual one.
 pub(crate) fn place_of(registry: Option<&str>, root: &Path) -> RegistryArgs {
     let usual = placed(&RegistryArgs::default()).ok();
-    let is_usual = |url: &&str| usual.as_ref().is_some_and(|(usual, _)| real_url(usual) == real_url(url));
+    let is_usual = |url: &&str| {
+        usual
+            .as_ref()
+            .is_some_and(|(usual, _)| real_url(usual) == real_url(url))
+    };
     let registry = registry.filter(|url| !is_usual(url)).map(str::to_owned);
-    let named = RegistryArgs { registry, tasks: None };
+    let named = RegistryArgs {
+        registry,
+        tasks: None,
+    };
     let environment = Environment::of_process();
     let set = environment.get("HANKWEAVE_TASKS").map(PathBuf::from);
     let folder = set.or_else(|| placed(&named).ok().map(|(_, root)| root));

@@ -32,7 +32,11 @@ pub async fn publish(
             if known.is_none_or(|state| state.status != status) {
                 files.update_state(token, |state| {
                     state.status = status;
-                    if let Some(codon) = state.data.get_mut("running").filter(|_| status != TaskStatus::Running) {
+                    if let Some(codon) = state
+                        .data
+                        .get_mut("running")
+                        .filter(|_| status != TaskStatus::Running)
+                    {
                         *codon = Value::Null;
                     }
                 })?;

@@ -315,6 +315,9 @@ mod tests {
                 "trigger": {"type": "event", "on": [on], "conditions": conditions}, "execution": {"strategy": "immediate"}}))
             .unwrap()
         };
+        let words = config("file.updated", "content").in_words();
+        assert!(words.starts_with("file.updated with 1 condition"), "{words}");
+        assert!(!words.contains("conditions"), "{words}");
         assert!(config("file.updated", "content").speaks_of_contents(""));
         assert!(config("*", "path").speaks_of_contents("{{ (events | last).data.content }}"));
         assert!(!config("file.updated", "path").speaks_of_contents("{{ trigger }}"));

@@ -360,7 +360,9 @@ pub(crate) struct TaskResumeArgs {
 impl TaskResumeArgs {
     /// Returns the options of the run that change, with their values.
     pub(crate) fn limits(&self) -> Vec<(&'static str, String)> {
-        let cost = self.max_cost.map(|cost| ("max-cost", cost.as_dollars().to_string()));
+        let cost = self
+            .max_cost
+            .map(|cost| ("max-cost", cost.as_dollars().to_string()));
         let time = self.max_time.map(|time| ("max-time", time.to_string()));
         let wait = self.max_wait.map(|wait| ("max-wait", wait.as_secs().to_string()));
         [cost, time, wait].into_iter().flatten().collect()

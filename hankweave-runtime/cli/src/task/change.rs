@@ -77,12 +77,16 @@ pub(super) async fn answer(
 /// Returns the login name of the user, also where no variable holds it, as in a service; the number of the user where the system has no name for it.
 fn user_name(registry: &Registry) -> String {
     let environment = &registry.world.environment;
-    let login = ["LOGNAME", "USER"].into_iter().filter_map(|name| environment.get(name)?.to_str());
+    let login = ["LOGNAME", "USER"]
+        .into_iter()
+        .filter_map(|name| environment.get(name)?.to_str());
     if let Some(name) = login.filter(|name| !name.is_empty()).next() {
         return name.to_owned();
     }
     let number = rustix::process::getuid().as_raw();
-    let users = RealDisk.read(Path::new("/etc/passwd"), LARGEST_PASSWD).unwrap_or_default();
+    let users = RealDisk
+        .read(Path::new("/etc/passwd"), LARGEST_PASSWD)
+        .unwrap_or_default();
     let users = String::from_utf8_lossy(&users).into_owned();
     let name = users.lines().find_map(|user| {
         let mut fields = user.split(':');

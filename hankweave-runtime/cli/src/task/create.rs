@@ -116,7 +116,10 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
 pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<TaskSpec, CliError> {
     let settings = settings_of_run(hank, &arguments).map_err(|why| {
         let message = format!("`run` refuses the arguments of the task: {why}");
-        CliError::new(CliErrorKind::Input, message).hint(format!("`{}` lists them", in_folder("run --help", Path::new(".")))) 
+        CliError::new(CliErrorKind::Input, message).hint(format!(
+            "`{}` lists them",
+            in_folder("run --help", Path::new("."))
+        ))
     })?;
     let loaded = load_planned(hank, &settings)?;
     if loaded.problems.has_errors() {

@@ -25,6 +25,8 @@ pub(crate) use create::{free_ids, order};
 pub(crate) use list::STATUSES;
 pub(crate) use list::counts;
 pub(crate) use show::line_with_reason;
+#[cfg(feature = "mcp")]
+pub(crate) use show::resume_command;
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {
     if let TaskCommand::Delete(args) = &args.command {

@@ -11,7 +11,7 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
-use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
+use hankweave_task_model::task::{TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, LogQuery};
 use hankweave_tasks::lifecycle::ORPHANED;
 use serde_json::{Value, json};
@@ -227,7 +227,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         details.add("running", open);
     }
     // What an open codon has used is not known before it ends, and never of one whose worker has ended.
-    let is_at_least = is_lost || is_lower_bound || (row.record.status() == TaskStatus::Running && !open.is_null());
+    let is_at_least =
+        is_lost || is_lower_bound || (row.record.status() == TaskStatus::Running && !open.is_null());
     let noted = noted.map(|cost| TaskCost {
         cost_is_lower_bound: is_at_least,
         ..cost
@@ -268,18 +269,24 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
         details.add("", line);
     }
     details.add_whole("more", &failure["command"]);
-    if matches!(status, TaskStatus::Failed | TaskStatus::Cancelled) {
-        let needed = serde_json::from_value::<NeededBudget>(failure["needed"].clone());
-        let options = needed.map(|needed| needed.options()).unwrap_or_default();
-        let resume = registry.typed(&format!("task resume {id}{options}"));
-        details.add_whole("continue", &json!(resume));
-    }
+    details.add_whole("continue", &json!(resume_command(registry, row)));
     if let Some(question) = question(row) {
         details.add("asks", &json!(question));
         for (label, answer) in [("answer", "approve"), ("or", "deny")] {
             details.add_whole(label, &json!(registry.typed(&format!("task {answer} {id}"))));
         }
     }
+}
+
+/// Returns the command that lets a worker continue a failed or cancelled task, with a budget that is large enough.
+pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<String> {
+    let needed = match &row.record {
+        TaskRecord::Failed(failed) => failed.failure.as_ref().and_then(|failure| failure.needed),
+        TaskRecord::Cancelled(_) => None,
+        _ => return None,
+    };
+    let options = needed.map(|needed| needed.options()).unwrap_or_default();
+    Some(registry.typed(&format!("task resume {}{options}", row.id())))
 }
 
 /// Prints the report of the task's runs.

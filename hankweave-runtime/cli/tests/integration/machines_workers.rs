@@ -249,7 +249,12 @@ fn an_approval_travels_with_its_task_and_a_denial_asks_again_elsewhere() {
     step("deny");
     step("resume");
     once(1);
-    assert_eq!(place.shown(1)["task"]["status"], "waiting", "{:#}", place.shown(1));
+    assert_eq!(
+        place.shown(1)["task"]["status"],
+        "waiting",
+        "{:#}",
+        place.shown(1)
+    );
     step("approve");
     let worker = place.start(0, "w0");
     let log = place.workspace(0).join(".hankweave/state.log");
@@ -263,7 +268,10 @@ fn an_approval_travels_with_its_task_and_a_denial_asks_again_elsewhere() {
     place.go(&["two", "three"]);
     place.complete(1, "w1");
     assert_eq!(done(&place.workspace(1)), "one\ntwo\nthree\n");
-    let asked = place.messages(1).matches("Task waits for an approval of two").count();
+    let asked = place
+        .messages(1)
+        .matches("Task waits for an approval of two")
+        .count();
     assert_eq!(asked, 2, "{}", place.messages(1));
 }
 

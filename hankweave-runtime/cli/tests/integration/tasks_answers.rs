@@ -16,7 +16,10 @@ fn write_hank(project: &TestProject) {
     let script = |turn: Value| json!({"turns": [turn]}).to_string();
     project.write("page/draft.json", script(json!({"text": "Done"})));
     let tools = json!([{"bash": {"command": publish}}]);
-    project.write("page/publish.json", script(json!({"text": "Out", "tools": tools})));
+    project.write(
+        "page/publish.json",
+        script(json!({"text": "Out", "tools": tools})),
+    );
     let codon = |id: &str, more: Value| {
         let mut codon = json!({
             "id": id, "name": id, "model": "claude-sonnet-4-5", "agent": {"script": format!("{id}.json")},
@@ -88,21 +91,43 @@ fn a_workspace_takes_no_answer_and_names_the_command_that_does() {
     }
     let refused = project.run(["approve", "-e", &place, "--deny"]);
     assert!(
-        refused.expect_code(1).stderr.contains("`hankweave task deny page-3` does"),
+        refused
+            .expect_code(1)
+            .stderr
+            .contains("`hankweave task deny page-3` does"),
         "{}",
         refused.stderr
     );
     work(&project);
-    assert_eq!((status(&project, "page-3"), published(&project)), (json!("waiting"), 0));
+    assert_eq!(
+        (status(&project, "page-3"), published(&project)),
+        (json!("waiting"), 0)
+    );
     // Where the registry is another one than usual, the command names it.
     let url = format!("sqlite:{}", project.home().join("other.db").display());
-    let create = ["task", "create", "x", "--hank", "page", "--id", "page-4", "--registry", &url];
+    let create = [
+        "task",
+        "create",
+        "x",
+        "--hank",
+        "page",
+        "--id",
+        "page-4",
+        "--registry",
+        &url,
+    ];
     project.run(create).expect_code(0);
-    project.run(["worker", "--once", "--registry", &url]).expect_code(0);
+    project
+        .run(["worker", "--once", "--registry", &url])
+        .expect_code(0);
     let place = project.home().join("tasks/page-4/workspace");
     let refused = project.run(["approve", "-e", place.to_str().unwrap()]);
     let hint = format!("`hankweave task approve page-4 --registry {url}` does");
-    assert!(refused.expect_code(1).stderr.contains(&hint), "{hint}: {}", refused.stderr);
+    assert!(
+        refused.expect_code(1).stderr.contains(&hint),
+        "{hint}: {}",
+        refused.stderr
+    );
     project
         .run(["task", "approve", "page-4", "--registry", &url])
         .expect_code(0);
@@ -117,29 +142,44 @@ fn the_registry_decides(project: &TestProject) {
     step(project, "deny", "before");
     step(project, "resume", "before");
     work(project);
-    assert_eq!((status(project, "before"), published(project)), (json!("waiting"), 0));
+    assert_eq!(
+        (status(project, "before"), published(project)),
+        (json!("waiting"), 0)
+    );
     waiting(project, "after");
     step(project, "deny", "after");
     plant(project, "after", &[]);
     step(project, "resume", "after");
     work(project);
-    assert_eq!((status(project, "after"), published(project)), (json!("waiting"), 0));
+    assert_eq!(
+        (status(project, "after"), published(project)),
+        (json!("waiting"), 0)
+    );
     // A denial in the workspace says nothing against an approval of the task, and is none of its own.
     waiting(project, "granted");
     plant(project, "granted", &["--deny"]);
     step(project, "approve", "granted");
     work(project);
-    assert_eq!((status(project, "granted"), published(project)), (json!("completed"), 1));
+    assert_eq!(
+        (status(project, "granted"), published(project)),
+        (json!("completed"), 1)
+    );
     waiting(project, "resumed");
     plant(project, "resumed", &["--deny", "--reason", "no"]);
     step(project, "cancel", "resumed");
     step(project, "resume", "resumed");
     work(project);
-    assert_eq!((status(project, "resumed"), published(project)), (json!("waiting"), 1));
+    assert_eq!(
+        (status(project, "resumed"), published(project)),
+        (json!("waiting"), 1)
+    );
     // An approval of the task after a denial counts, and holds for the attempt after it.
     step(project, "approve", "before");
     work(project);
-    assert_eq!((status(project, "before"), published(project)), (json!("completed"), 2));
+    assert_eq!(
+        (status(project, "before"), published(project)),
+        (json!("completed"), 2)
+    );
     // The same beside a worker that lives on.
     let worker = project.start(["worker", "--owner", "w1"]);
     plant(project, "after", &[]);

@@ -431,7 +431,9 @@ impl Lifecycle {
         }
         let files = self.shared.layers.task(row.id().clone());
         let state = files.run(|files| files.load_state()).await.ok().flatten();
-        let attempt = state.as_ref().and_then(|state| state.data.get("attempt")?.as_u64());
+        let attempt = state
+            .as_ref()
+            .and_then(|state| state.data.get("attempt")?.as_u64());
         let is_of_worker = match attempt {
             Some(attempt) => attempt == u64::from(running.attempt.number()),
             // The files are on the machine of the worker that has ended.

@@ -62,7 +62,9 @@ impl NeededBudget {
     pub fn options(&self) -> String {
         let dollars = self.max_dollars.map(Usd::as_dollars);
         let dollars = dollars.map(|dollars| format!(" --max-cost {dollars:.2}"));
-        let time = self.max_time_seconds.map(|seconds| format!(" --max-time {seconds}"));
+        let time = self
+            .max_time_seconds
+            .map(|seconds| format!(" --max-time {seconds}"));
         dollars.into_iter().chain(time).collect()
     }
 }
