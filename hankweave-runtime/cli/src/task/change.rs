@@ -77,10 +77,10 @@ pub(super) async fn answer(
 /// Returns the login name of the user, also where no variable holds it, as in a service; the number of the user where the system has no name for it.
 fn user_name(registry: &Registry) -> String {
     let environment = &registry.world.environment;
-    let login = ["LOGNAME", "USER"]
+    let mut login = ["LOGNAME", "USER"]
         .into_iter()
         .filter_map(|name| environment.get(name)?.to_str());
-    if let Some(name) = login.filter(|name| !name.is_empty()).next() {
+    if let Some(name) = login.find(|name| !name.is_empty()) {
         return name.to_owned();
     }
     let number = rustix::process::getuid().as_raw();
