@@ -115,6 +115,15 @@ impl OpenDirectory {
         runner::answer_approval(&self.possession.manager, codon, granted, reason, by).await
     }
 
+    /// Withdraws the recorded answer, so that the next run asks again (STATE-65).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TransitionError`] when the withdrawal could not be made durable.
+    pub async fn withdraw_answer(&self) -> Result<(), TransitionError> {
+        runner::withdraw_approval(&self.possession.manager).await
+    }
+
     /// A look at how far a rollback has come, for whoever waits for it.
     pub fn progress(&self) -> impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static + use<> {
         let store = Arc::clone(&self.possession.checkpoints);

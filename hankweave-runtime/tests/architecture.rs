@@ -92,6 +92,9 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("typed", "args screen"),
     ("directory", "exit screen typed"),
     ("failures", "directory exit typed"),
+    ("config", "args exit failures output screen settings typed"),
+    ("registry", "args config exit settings typed"),
+    ("owning_task", "args exit registry screen typed"),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),
     ("version", "args exit output"),
@@ -108,7 +111,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit left_out output plan_changes recorded report screen state typed",
+        "args directory exit left_out output owning_task plan_changes recorded report screen state typed",
     ),
     ("thread", "args directory exit output report screen state"),
     (
@@ -117,26 +120,27 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "receipt",
-        "approval_prompt args checkpoints exit output recorded report screen state status",
+        "approval_prompt args checkpoints exit output owning_task recorded report screen state status",
     ),
-    ("config", "args exit failures output screen settings typed"),
-    ("registry", "args config exit settings typed"),
+    ("prices", "args config exit output settings"),
+    (
+        "validate",
+        "args config exit failures output plan_changes prices report screen state status",
+    ),
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry report screen"),
-    ("task", "args exit failures output registry report screen"),
+    (
+        "task",
+        "args exit failures output receipt registry report screen typed validate wrap",
+    ),
     (
         "worker",
         "args config exit logging output registry screen signals task",
     ),
     ("mcp", "args exit logging registry screen signals task"),
-    ("prices", "args config exit output settings"),
     (
         "doctor",
         "args config directory exit failures output prices report screen settings",
-    ),
-    (
-        "validate",
-        "args config exit failures output plan_changes prices report screen state status",
     ),
     (
         "tui",
@@ -148,7 +152,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "approve",
-        "approval_prompt args directory exit failures keyboard logging output prompt_line remote screen status typed",
+        "approval_prompt args directory exit failures keyboard logging output owning_task prompt_line remote screen status typed",
     ),
     ("toggle", "approve keyboard remote screen"),
     (
@@ -175,7 +179,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
+        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
     ),
 ];
 

@@ -24,6 +24,7 @@ use crate::failures::open_failure;
 use crate::keyboard::{self, Keyboard};
 use crate::logging;
 use crate::output;
+use crate::owning_task::OwningTask;
 use crate::prompt_line::{PromptForm, PromptLine};
 use crate::remote;
 use crate::screen::print_stderr;
@@ -36,6 +37,9 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
     existing_state_dir(execution)?;
     if takes_clients(execution) {
         return remote::approve(global, args);
+    }
+    if let Some(task) = OwningTask::of(execution) {
+        return Err(task.refuse_answer(args.deny, args.reason.as_deref()));
     }
     let codon = remote::runtime()?.block_on(answer(args))?;
     if global.json() {

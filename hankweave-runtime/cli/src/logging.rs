@@ -26,7 +26,8 @@ const IN_FILE: &str = "info";
 pub(crate) fn install(global: &Global) -> ServerLog {
     let default = match (global.quiet, global.verbose) {
         (true, _) => "error",
-        (false, 0) => "warn",
+        // A pool of connections complains of each that the database closed; what that means for us, the registry says.
+        (false, 0) => "warn,deadpool=error",
         (false, 1) => "info,hankweave=debug",
         (false, _) => "debug,hankweave=trace",
     };
@@ -107,6 +108,7 @@ impl Sentence {
         match field {
             "message" => self.message = value,
             "error" => self.error = Some(value),
+            "taskId" => self.others.insert(0, format!("task {value}")),
             other => self.others.push(format!("{other} {value}")),
         }
     }

@@ -56,6 +56,7 @@ mod operations;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;
+mod owning_task;
 mod plan_changes;
 mod prices;
 mod prompt_line;

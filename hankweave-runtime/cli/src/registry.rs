@@ -130,6 +130,49 @@ pub(crate) fn tasks_folder(place: &RegistryArgs) -> Result<PathBuf, CliError> {
     }
 }
 
+/// Returns the flags that name this registry and this folder of files, so far as commands here would not find them by themselves. A registry that is not known
+/// is the usual one.
+pub(crate) fn place_of(registry: Option<&str>, root: &Path) -> RegistryArgs {
+    let usual = placed(&RegistryArgs::default()).ok();
+    let is_usual = |url: &&str| {
+        usual
+            .as_ref()
+            .is_some_and(|(usual, _)| real_url(usual) == real_url(url))
+    };
+    let registry = registry.filter(|url| !is_usual(url)).map(str::to_owned);
+    let named = RegistryArgs {
+        registry,
+        tasks: None,
+    };
+    let environment = Environment::of_process();
+    let set = environment.get("HANKWEAVE_TASKS").map(PathBuf::from);
+    let folder = set.or_else(|| placed(&named).ok().map(|(_, root)| root));
+    let is_found = folder.is_some_and(|folder| real_or_given(&folder) == real_or_given(root));
+    RegistryArgs {
+        tasks: (!is_found).then(|| root.to_owned()),
+        ..named
+    }
+}
+
+/// Name in the place of a registry for tasks that Restate keeps.
+pub(crate) const RESTATE: &str = "restate";
+
+/// Returns the address of a registry in a file by its real path, for the workers of its tasks to keep; that of another one may have a password in it.
+pub(crate) fn kept_url(url: &str) -> Option<String> {
+    url.starts_with("sqlite:").then(|| real_url(url))
+}
+
+fn real_url(url: &str) -> String {
+    match url.strip_prefix("sqlite:") {
+        Some(path) => format!("sqlite:{}", real_or_given(Path::new(path)).display()),
+        None => url.to_owned(),
+    }
+}
+
+fn real_or_given(path: &Path) -> PathBuf {
+    RealDisk.real_path(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// `hankweave` in the user's folder for data.
 fn data_folder(environment: &Environment) -> Result<PathBuf, CliError> {
     let absolute = |name| {

@@ -43,13 +43,14 @@ use crate::logging;
 use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
+use crate::owning_task::OwningTask;
 use crate::prices;
 use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
 use crate::receipt::{self, Listening};
 use crate::rehearsal::RehearsalCopy;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
-use crate::screen::is_drawable;
+use crate::screen::{is_drawable, print_stderr};
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
 use crate::show::EventPrinter;
@@ -66,7 +67,14 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     }
     let log = logging::install(global);
     make_new_files_private();
-    let mut loaded = load_hank(&args.hank.hank)?;
+    let task = OwningTask::of(args.hank.execution.as_deref().unwrap_or(&args.hank.hank));
+    let mut loaded = load_hank(&args.hank.hank).map_err(|error| match &task {
+        Some(task) => task.explain(error),
+        None => error,
+    })?;
+    if let Some(task) = task.filter(|_| !global.json() && !global.quiet) {
+        print_stderr(task.note());
+    }
     let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     if let Some(hank) = &mut loaded.hank {
         configuration.write_into(hank);

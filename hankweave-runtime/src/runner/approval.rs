@@ -76,7 +76,7 @@ pub(crate) async fn record(
 }
 
 /// Makes sure that somebody is asked again.
-pub(super) async fn withdraw(manager: &StateManager) -> Result<(), TransitionError> {
+pub(crate) async fn withdraw(manager: &StateManager) -> Result<(), TransitionError> {
     match manager.snapshot().approval {
         Some(_) => set(manager, None).await,
         None => Ok(()),

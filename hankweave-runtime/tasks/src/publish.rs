@@ -2,6 +2,8 @@
 
 use hankweave_task_model::LogEntry;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskStatus;
+use serde_json::Value;
 
 use crate::coordinator::Coordinator;
 use crate::layers::{LayerError, TaskFiles};
@@ -28,7 +30,16 @@ pub async fn publish(
             let lacking: Vec<LogEntry> = lines.iter().filter(is_lacking).cloned().collect();
             let known = files.load_state()?;
             if known.is_none_or(|state| state.status != status) {
-                files.update_state(token, |state| state.status = status)?;
+                files.update_state(token, |state| {
+                    state.status = status;
+                    if let Some(codon) = state
+                        .data
+                        .get_mut("running")
+                        .filter(|_| status != TaskStatus::Running)
+                    {
+                        *codon = Value::Null;
+                    }
+                })?;
             }
             files.append_log(&lacking)
         })

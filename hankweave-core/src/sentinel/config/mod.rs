@@ -170,7 +170,10 @@ impl SentinelConfig {
         let on = self.trigger.on().join(", ");
         let what = match &self.trigger {
             Trigger::Event { conditions, .. } if conditions.is_empty() => on,
-            Trigger::Event { conditions, .. } => format!("{on} with {} conditions", conditions.len()),
+            Trigger::Event { conditions, .. } => match conditions.len() {
+                1 => format!("{on} with 1 condition"),
+                count => format!("{on} with {count} conditions"),
+            },
             Trigger::Sequence { pattern, .. } => {
                 let steps: Vec<&str> = pattern.iter().map(|step| step.kind.as_str()).collect();
                 format!("{} among {on}", steps.join(", then "))
@@ -312,6 +315,9 @@ mod tests {
                 "trigger": {"type": "event", "on": [on], "conditions": conditions}, "execution": {"strategy": "immediate"}}))
             .unwrap()
         };
+        let words = config("file.updated", "content").in_words();
+        assert!(words.starts_with("file.updated with 1 condition"), "{words}");
+        assert!(!words.contains("conditions"), "{words}");
         assert!(config("file.updated", "content").speaks_of_contents(""));
         assert!(config("*", "path").speaks_of_contents("{{ (events | last).data.content }}"));
         assert!(!config("file.updated", "path").speaks_of_contents("{{ trigger }}"));

@@ -28,7 +28,7 @@ pub(crate) use history::*;
 pub(crate) use live::*;
 pub(crate) use locks::*;
 pub(crate) use machines::*;
-pub(crate) use read::{VersionRequest, repeated_by};
+pub(crate) use read::{VersionRequest, repeated_by, settings_of_run};
 pub(crate) use recorded::*;
 pub(crate) use run::*;
 pub(crate) use state::*;
@@ -310,7 +310,7 @@ pub(crate) enum Command {
     ///
     /// Without --registry, tasks are kept in a file in your data folder, with nothing to install; with postgres://… many machines share them.
     #[command(
-        after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report -- --max-cost 2\n  hankweave task list --status failed"
+        after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report -- --max-cost 2\n  hankweave task list --status failed\n\nLess usual: `task stats`, `task metrics`, `task decisions`, `task checkpoint`,\n`task recover`, and `hankweave lock` for locks that people and workers share."
     )]
     Task(Box<TaskArgs>),
     /// Claim tasks and run them

@@ -9,7 +9,7 @@ use clap::{ArgMatches, FromArgMatches, ValueHint};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::{GivenOption, Invocation};
 
-use super::{Cli, Command};
+use super::{Cli, Command, SettingArgs};
 use crate::screen::print_stderr;
 
 /// Request of `--version --verbose`.
@@ -48,6 +48,30 @@ impl Cli {
             };
         }
         Ok(cli)
+    }
+}
+
+/// Returns the settings of a run of this hank with these arguments, as a worker starts it.
+///
+/// # Errors
+///
+/// Returns why `run` refuses the arguments.
+pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<SettingArgs, String> {
+    let mut line: Vec<OsString> = ["hankweave", "run", "--headless", "--json", "-e", "."]
+        .map(OsString::from)
+        .into();
+    line.push(hank.as_os_str().to_owned());
+    line.extend(arguments.iter().map(OsString::from));
+    let read = super::command().try_get_matches_from(line);
+    let read = read.and_then(|matches| Cli::from_arg_matches(&matches));
+    match read.map(|cli| cli.command) {
+        Ok(Command::Run(args)) => Ok(args.settings),
+        Ok(_) => Err("they start no run".to_owned()),
+        Err(error) => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or("they are wrong");
+            Err(first.strip_prefix("error: ").unwrap_or(first).to_owned())
+        }
     }
 }
 

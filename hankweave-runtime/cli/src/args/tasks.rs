@@ -1,12 +1,16 @@
 //! Arguments of commands about tasks (CLI-40).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
+use hankweave_core::cost::Usd;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::LogLevel;
 use hankweave_task_model::task::TaskStatus;
+
+use super::values::{dollars, duration, seconds};
 
 /// Registry of tasks, and the folder of their files.
 #[derive(Debug, Clone, Default, Args)]
@@ -39,7 +43,7 @@ pub(crate) enum TaskCommand {
     Create(TaskCreateArgs),
     /// List tasks, newest first; --search TEXT, --count
     List(TaskListArgs),
-    /// Show a task, its progress and result; --attempts, --decisions
+    /// Show a task and its result; --report, --attempts, --decisions
     Show(TaskShowArgs),
     /// Print the log of a task
     #[command(name = "log", alias = "history")]
@@ -68,7 +72,7 @@ pub(crate) enum TaskCommand {
     ///
     /// Its run continues where it was.
     #[command(
-        after_long_help = "Examples:\n  hankweave task resume task_1770110100250\n  hankweave task resume task_1770110100250 --agent ann"
+        after_long_help = "Examples:\n  hankweave task resume task_1770110100250\n  hankweave task resume task_1770110100250 --max-cost 5\n  hankweave task resume task_1770110100250 --agent ann"
     )]
     Resume(TaskResumeArgs),
     /// Approve the codon that a waiting task asks about
@@ -255,6 +259,9 @@ pub(crate) struct TaskShowArgs {
     /// Print the decisions of agents
     #[arg(long)]
     pub(crate) decisions: bool,
+    /// Print the report of its runs, as `hankweave report` does
+    #[arg(long, conflicts_with_all = ["attempts", "decisions"])]
+    pub(crate) report: bool,
 }
 
 impl TaskShowArgs {
@@ -337,6 +344,29 @@ pub(crate) struct TaskResumeArgs {
     /// `task complete` or `task detach` ends its work.
     #[arg(short, long, value_name = "AGENT", value_parser = agent_id)]
     pub(crate) agent: Option<AgentId>,
+    /// New total budget of its runs, all attempts together
+    ///
+    /// It replaces the budget of the hank and that of `task create … -- --max-cost USD`, also for later attempts.
+    #[arg(long, value_name = "USD", value_parser = dollars, conflicts_with = "agent", help_heading = "Limits, all attempts together")]
+    pub(crate) max_cost: Option<Usd>,
+    /// New total time at work of its runs
+    #[arg(long, value_name = "DURATION", value_parser = seconds, conflicts_with = "agent", help_heading = "Limits, all attempts together")]
+    pub(crate) max_time: Option<f64>,
+    /// New longest wait for the end of a usage limit
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "agent", help_heading = "Limits, all attempts together")]
+    pub(crate) max_wait: Option<Duration>,
+}
+
+impl TaskResumeArgs {
+    /// Returns the options of the run that change, with their values.
+    pub(crate) fn limits(&self) -> Vec<(&'static str, String)> {
+        let cost = self
+            .max_cost
+            .map(|cost| ("max-cost", cost.as_dollars().to_string()));
+        let time = self.max_time.map(|time| ("max-time", time.to_string()));
+        let wait = self.max_wait.map(|wait| ("max-wait", wait.as_secs().to_string()));
+        [cost, time, wait].into_iter().flatten().collect()
+    }
 }
 
 #[derive(Debug, Args)]

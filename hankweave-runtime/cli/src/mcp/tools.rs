@@ -19,7 +19,7 @@ use super::attached::{Attached, Attachment};
 use super::execute::execute;
 use super::refusal::{EXECUTION_FAILED, INVALID_REQUEST, ToolError};
 use crate::registry::Registry;
-use crate::task::{cancel_or_ask, free_ids, order};
+use crate::task::{cancel_or_ask, free_ids, order, resume_command};
 
 type ToolCallResult = Result<Value, ToolError>;
 
@@ -323,6 +323,9 @@ impl Tools {
         });
         if row.record.status() == TaskStatus::Waiting {
             told["answerWith"] = json!(self.answers(row.id()));
+        }
+        if let Some(command) = resume_command(&self.registry, row) {
+            told["continueWith"] = json!(command);
         }
         told
     }

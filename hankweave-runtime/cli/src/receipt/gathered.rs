@@ -12,9 +12,11 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::heard::{CheckReport, Heard, Occasion};
 use crate::checkpoints::{LineCounts, changed_lines, changed_lines_of};
+use crate::owning_task::OwningTask;
 use crate::report::codon_standing;
 use crate::screen::local_time;
 use crate::status::StatusView;
@@ -36,6 +38,9 @@ pub(crate) struct Receipt {
     pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
+    /// Id and name of the task whose run it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) task: Option<Value>,
     pub(super) state: RunState,
     /// State in words, such as `paused (total budget of $5.0000 spent)`.
     pub(super) words: String,
@@ -166,7 +171,12 @@ impl Receipt {
         let codons = codons(status, hank, &heard, &lines);
         let recorded = codons.len();
         Self {
-            name: meta.map_or_else(|| name_of(execution), |meta| meta.name.clone()),
+            name: match (&status.task, meta) {
+                (Some(task), _) => task.name().to_owned(),
+                (None, Some(meta)) => meta.name.clone(),
+                (None, None) => name_of(execution),
+            },
+            task: status.task.as_ref().map(OwningTask::to_json),
             description: meta.and_then(|meta| meta.description.clone()),
             state: status.drawn.state,
             words: match &status.state.pending_rollback {

@@ -74,6 +74,9 @@ impl Receipt {
             writeln!(text, "{}\n", plain(description))?;
         }
         writeln!(text, "{}.\n", self.in_short())?;
+        if let Some(id) = self.task.as_ref().and_then(|task| task["id"].as_str()) {
+            writeln!(text, "Task {}.\n", code(id))?;
+        }
         if let Some(cause) = &self.cause {
             writeln!(text, "**{}**\n", plain(cause))?;
         }
@@ -94,7 +97,7 @@ impl Receipt {
     }
 
     /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
-    fn in_short(&self) -> String {
+    pub(super) fn in_short(&self) -> String {
         let done = self
             .codons
             .iter()

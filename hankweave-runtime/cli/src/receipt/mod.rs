@@ -34,12 +34,17 @@ const REPORT: &str = "report.md";
 
 /// Prints the report of a run from its record (CLI-44).
 pub(crate) fn report(global: &Global, args: &ReportArgs) -> Result<ExitCode, CliError> {
-    let receipt = gather(&args.execution.execution, u64::MAX, None)?;
+    print_report(global, &args.execution.execution, args.html)
+}
+
+/// Prints the report of this execution directory.
+pub(crate) fn print_report(global: &Global, execution: &Path, html: bool) -> Result<ExitCode, CliError> {
+    let receipt = gather(execution, u64::MAX, None)?;
     if global.json() {
         return output::print_json(&receipt);
     }
     let markdown = markdown::markdown(&receipt);
-    let text = if args.html {
+    let text = if html {
         html::page(&receipt.name, &markdown)
     } else {
         markdown
@@ -76,6 +81,18 @@ impl Listening {
     pub(crate) async fn end(self) -> Option<Heard> {
         self.0?.await.ok()?
     }
+}
+
+/// Whether a run is recorded in this directory.
+pub(crate) fn has_record(execution: &Path) -> bool {
+    let state_dir = ExecutionDir::new(execution.to_owned()).state_dir().to_owned();
+    RealDisk.metadata(&state_dir).is_ok()
+}
+
+/// Returns the report in a line; `None` where no run is recorded.
+pub(crate) fn in_short(execution: &Path) -> Option<String> {
+    let known = has_record(execution).then(|| gather(execution, MOST_AT_END, None));
+    known?.ok().map(|receipt| receipt.in_short())
 }
 
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.

@@ -22,7 +22,7 @@ use hankweave_runtime::state_manager::Events;
 use self::live::LiveView;
 use self::plain::Plain;
 use crate::prompt_line::PromptLine;
-use crate::screen::{JsonLines, message_columns, print_stderr};
+use crate::screen::{JsonLines, columns_of_errors, print_stderr};
 use crate::wrap::wrap;
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
@@ -36,7 +36,7 @@ pub(crate) use words::{
 
 /// Prints a message, on a terminal in lines that are broken between their words; those after the first are indented.
 fn print_message(text: &str) {
-    let lines = match message_columns() {
+    let lines = match columns_of_errors() {
         Some(columns) => wrap(text, columns.saturating_sub(2).max(20)).join("\n  "),
         None => text.to_owned(),
     };

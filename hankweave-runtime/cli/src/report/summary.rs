@@ -13,7 +13,7 @@ use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
 use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
 use crate::left_out::LeftOut;
-use crate::screen::{SafeText, message_columns, with_local_times};
+use crate::screen::{SafeText, columns_of_errors, with_local_times};
 use crate::wrap::wrap;
 
 /// Input of the summary besides the outcome.
@@ -55,7 +55,7 @@ impl SummaryContext<'_> {
     fn write(&self, outcome: &RunOutcome, with_codons: bool, text: &mut SafeText) -> std::fmt::Result {
         writeln!(text)?;
         let headline = with_local_times(&headline(outcome));
-        let lines = match message_columns() {
+        let lines = match columns_of_errors() {
             Some(columns) => wrap(&headline, columns),
             None => vec![headline],
         };

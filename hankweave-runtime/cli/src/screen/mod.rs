@@ -33,11 +33,6 @@ pub(crate) fn is_drawable() -> bool {
     !is_dumb && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Columns for lines of messages, where a person reads them on a terminal.
-pub(crate) fn message_columns() -> Option<usize> {
-    io::stderr().is_terminal().then(columns)
-}
-
 /// Prints a result to standard output (CLI-5).
 pub(crate) fn print(text: impl Into<SafeText>) -> io::Result<()> {
     let text = text.into();

@@ -29,6 +29,9 @@ impl StatusView<'_> {
         let Some(run) = state.runs.front() else {
             return Vec::new();
         };
+        if let Some(task) = &self.task {
+            return task.commands(self.is_working(run), self.asked().map(|(id, _)| id));
+        }
         if self.is_working(run) {
             return self.live_commands();
         }

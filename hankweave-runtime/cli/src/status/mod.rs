@@ -31,6 +31,7 @@ use crate::directory::{holder, suspended};
 use crate::exit::CliError;
 use crate::left_out::LeftOut;
 use crate::output;
+use crate::owning_task::OwningTask;
 use crate::plan_changes::PlanChanges;
 use crate::screen::SafeText;
 use crate::typed::HintCommands;
@@ -59,6 +60,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             })),
             "live": view.live,
             "suspendedPid": view.suspended,
+            "task": view.task.as_ref().map(OwningTask::to_json),
             "view": view.drawn.to_json(),
             "outlook": state.runs.front().map(|run| view.outlook(run)),
             "retry": view.retry().map(|retry| json!({
@@ -120,6 +122,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) live: bool,
     /// This process, if it is suspended.
     suspended: Option<u32>,
+    /// Task whose workspace the directory is.
+    pub(crate) task: Option<OwningTask>,
     /// Activity that the run reports.
     activity: Option<Activity>,
     /// Next step of the run, by its hank; `None` when that is not found.
@@ -217,6 +221,7 @@ impl<'a> StatusView<'a> {
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             suspended: suspended(execution),
+            task: OwningTask::of(execution),
             activity: holder.and_then(|holder| holder.activity),
             decision: hank
                 .filter(|_| !state.runs.front().is_some_and(|run| run.is_rehearsal()))

@@ -19,6 +19,9 @@ const COMMAND: usize = 48;
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
         let Self { state, thread, .. } = self;
+        if let Some(task) = &self.task {
+            writeln!(text, "{}", task.line())?;
+        }
         let Some(run) = state.runs.front() else {
             return writeln!(text, "no run has been recorded yet");
         };

@@ -1,14 +1,18 @@
 //! `hankweave task cancel`, `approve`, `deny`, `resume`, `complete`, `detach` and `delete`
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
-use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::task::TaskResult;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+use hankweave_task_model::registry::{Patch, TaskPatch, TaskRow};
+use hankweave_task_model::task::{TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, TaskError};
+use hankweave_tasks::coordinator::UpdateTask;
 use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
+use hankweave_tasks::worker::TaskSpec;
 
 use super::show::line;
 use crate::args::{Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
@@ -51,10 +55,10 @@ pub(super) async fn answer(
     args: &TaskAnswerArgs,
     granted: bool,
 ) -> Result<ExitCode, CliError> {
-    let by = args.by.clone().or_else(|| registry.world.environment.user());
+    let by = args.by.clone().unwrap_or_else(|| user_name(registry));
     let step = TaskStep::Answer(TaskAnswer {
         granted,
-        by: by.unwrap_or_else(|| "a user".to_owned()),
+        by,
         reason: args.reason.clone(),
     });
     let id = &args.task.id;
@@ -69,6 +73,27 @@ pub(super) async fn answer(
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// Returns the login name of the user, also where no variable holds it, as in a service; the number of the user where the system has no name for it.
+fn user_name(registry: &Registry) -> String {
+    if let Some(name) = registry.world.environment.user() {
+        return name;
+    }
+    let number = rustix::process::getuid().as_raw();
+    let users = RealDisk
+        .read(Path::new("/etc/passwd"), LARGEST_PASSWD)
+        .unwrap_or_default();
+    let users = String::from_utf8_lossy(&users).into_owned();
+    let name = users.lines().find_map(|user| {
+        let mut fields = user.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(number)).then_some(name)
+    });
+    name.map_or_else(|| format!("user {number}"), str::to_owned)
+}
+
+/// Most of the list of users that is read, in bytes.
+const LARGEST_PASSWD: u64 = 1 << 20;
 
 pub(super) async fn resume(
     global: &Global,
@@ -85,8 +110,47 @@ pub(super) async fn resume(
     if let Some(agent) = &args.agent {
         return resume_for(global, registry, id, checkpoint, agent).await;
     }
+    raise_limits(registry, args).await?;
     let row = registry.lifecycle.resume(id, checkpoint).await;
     print_row(global, &row.map_err(|error| registry.failure(&error))?)
+}
+
+/// Notes the new limits with the run of a task that can be resumed (TASK-115).
+async fn raise_limits(registry: &Registry, args: &TaskResumeArgs) -> Result<(), CliError> {
+    let (id, limits) = (&args.task.id, args.limits());
+    let row = registry.task(id).await?;
+    match row.record.status() {
+        _ if limits.is_empty() => return Ok(()),
+        TaskStatus::Failed | TaskStatus::Cancelled => {}
+        TaskStatus::Running => {
+            let detach = registry.typed(&format!("task detach {id}"));
+            let message = format!("the limits of {id} cannot be changed while it is running");
+            return Err(CliError::new(CliErrorKind::Input, message)
+                .hint(format!("`{detach}` requeues it once its worker has ended")));
+        }
+        // What cannot be resumed is refused by the step that follows.
+        _ => return Ok(()),
+    }
+    let wrong = |why: String| CliError::new(CliErrorKind::Input, why);
+    let mut metadata = row.record.metadata().clone();
+    let mut order = TaskSpec::read(&metadata).map_err(|why| wrong(format!("{id} runs no hank: {why}")))?;
+    for (name, value) in &limits {
+        order.set_option(name, value);
+    }
+    order
+        .put_into(&mut metadata)
+        .map_err(|error| wrong(error.to_string()))?;
+    let update = UpdateTask {
+        id: id.clone(),
+        patch: TaskPatch {
+            metadata: Patch::Set(metadata),
+            if_version: Some(row.version),
+            ..TaskPatch::default()
+        },
+        token: None,
+    };
+    let noted = registry.lifecycle.update(update).await;
+    noted.map(drop).map_err(|error| registry.failure(&error))
 }
 
 /// Starts it for an agent, which works in its workspace (TASK-115). Nobody holds its lock then.
@@ -108,7 +172,7 @@ async fn resume_for(
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
         print_stderr(format!(
-            "{} works on it in {}; end with `{done}` or `{free}`; a worker requeues it once nothing has changed for its --orphan-after\n",
+            "{} works on it in {}\nend with `{done}` or `{free}`;\na worker requeues it once nothing has changed for its --orphan-after\n",
             one_line(agent.as_str()),
             workspace.display()
         ));

@@ -11,12 +11,14 @@ use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Map, Value};
 
-use crate::args::{Global, TaskCreateArgs};
+use crate::args::{Global, TaskCreateArgs, settings_of_run};
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::{hank_with_mistakes, load_hank};
+use crate::failures::hank_with_mistakes;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::one_line;
+use crate::typed::in_folder;
+use crate::validate::load_planned;
 
 /// Number of ids that are tried when tasks are created in the same millisecond.
 const IDS: i64 = 100;
@@ -110,10 +112,17 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
     }
 }
 
-/// The hank must be one that can run; where the worker is another machine, it must have it at the same place.
+/// The hank and the arguments must be such that `run` takes them; where the worker is another machine, it must have the hank at the same place.
 pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<TaskSpec, CliError> {
-    let loaded = load_hank(hank)?;
-    if loaded.hank.is_none() {
+    let settings = settings_of_run(hank, &arguments).map_err(|why| {
+        let message = format!("`run` refuses the arguments of the task: {why}");
+        CliError::new(CliErrorKind::Input, message).hint(format!(
+            "`{}` lists them",
+            in_folder("run --help", Path::new("."))
+        ))
+    })?;
+    let loaded = load_planned(hank, &settings)?;
+    if loaded.problems.has_errors() {
         return Err(hank_with_mistakes(&loaded));
     }
     Ok(TaskSpec {

@@ -53,11 +53,13 @@ pub(super) async fn create_many(
     })?;
     let now = registry.coordinator.now().await;
     let now = now.map_err(|error| registry.failure(&error))?.as_millis();
+    // Tasks of one moment are listed by id, so that of line 2 comes before that of line 10.
+    let digits = text.lines().count().to_string().len();
     let lines = text.lines().zip(1_usize..);
     let tasks: Vec<NewTask> = lines
         .filter(|(line, _)| !line.trim().is_empty())
         .map(|(line, number)| {
-            let id = format!("task_{now}-{number}");
+            let id = format!("task_{now}-{number:0digits$}");
             new_task(line, &id, args).map_err(|error| error.in_line(from, number))
         })
         .collect::<Result<_, _>>()?;

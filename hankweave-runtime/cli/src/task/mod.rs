@@ -3,6 +3,7 @@
 mod change;
 mod create;
 mod create_many;
+mod details;
 mod executions;
 mod files;
 mod health;
@@ -24,6 +25,8 @@ pub(crate) use create::{free_ids, order};
 pub(crate) use list::STATUSES;
 pub(crate) use list::counts;
 pub(crate) use show::line_with_reason;
+#[cfg(feature = "mcp")]
+pub(crate) use show::resume_command;
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {
     if let TaskCommand::Delete(args) = &args.command {
@@ -46,6 +49,7 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliErro
         TaskCommand::Show(args) if args.decisions => {
             show::decisions(global, registry, &args.decisions()).await
         }
+        TaskCommand::Show(args) if args.report => show::report(global, registry, &args.task.id).await,
         TaskCommand::Show(args) => show::show(global, registry, &args.task.id).await,
         TaskCommand::History(args) => show::history(global, registry, args).await,
         TaskCommand::Decisions(args) => show::decisions(global, registry, args).await,

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use console::{measure_text_width, truncate_str};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
@@ -12,14 +13,17 @@ use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, LogQuery};
+use hankweave_tasks::lifecycle::ORPHANED;
 use serde_json::{Value, json};
 
+use super::details::{Details, broken};
 use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
-use crate::exit::CliError;
+use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::receipt;
 use crate::registry::Registry;
 use crate::report::money;
-use crate::screen::{SafeText, local_time, one_line};
+use crate::screen::{SafeText, columns_of_output, local_time, one_line};
 
 /// An amount in a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
@@ -78,16 +82,35 @@ pub(super) fn write_with(
     text: &mut SafeText,
 ) -> fmt::Result {
     write_line(row, widths, text)?;
-    reason.map_or(Ok(()), |reason| writeln!(text, "    {}", one_line(reason)))
+    let reason = reason.map(one_line).unwrap_or_default();
+    if reason.is_empty() {
+        return Ok(());
+    }
+    let mut lines = broken(&reason, columns_of_output(), 4).into_iter();
+    lines.try_for_each(|line| writeln!(text, "    {line}"))
 }
 
 /// Why the task has failed, asks or waits, as far as its row knows.
 pub(super) fn reason(row: &TaskRow) -> Option<String> {
     match &row.record {
-        TaskRecord::Failed(failed) => Some(failed.error.clone()),
+        TaskRecord::Failed(failed) => Some(in_words(&failed.error).unwrap_or(&failed.error).to_owned()),
         TaskRecord::Pending(_) if !row.after.is_empty() => Some(format!("after {}", ids(&row.after))),
+        TaskRecord::Pending(_) => {
+            let noted = row.record.metadata().get("error").and_then(Value::as_str);
+            noted.and_then(in_words).map(str::to_owned)
+        }
         _ => question(row),
     }
+}
+
+/// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
+fn in_words(error: &str) -> Option<&'static str> {
+    Some(match error {
+        ORPHANED => "ORPHANED: its worker ended without a result",
+        "DETACHED" => "DETACHED: it was requeued by hand",
+        "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
+        _ => return None,
+    })
 }
 
 fn ids(ids: &[TaskId]) -> String {
@@ -111,18 +134,36 @@ fn write_line(row: &TaskRow, widths: LineWidths, text: &mut SafeText) -> fmt::Re
     } else {
         ""
     };
-    write!(text, "{:<id$}  ", row.id().as_str())?;
-    let status = record.status();
-    text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
-    writeln!(
-        text,
-        " {:<owner$}  {:<time$}  {:>10}  {}{asked}",
+    let told = format!(
+        " {:<owner$}  {:<time$}  {:>10}  ",
         one_line(record.owner()),
         local_time(*record.created_at()),
         TaskCost::of(record).map_or_else(|| "-".to_owned(), in_table),
-        one_line(record.name()),
-    )
+    );
+    let (room, name) = (columns_of_output(), format!("{}{asked}", one_line(record.name())));
+    let rest = STATUS + measure_text_width(&told);
+    // An id that leaves no room for some words of the name has a line of its own.
+    let most = room.map_or(usize::MAX, |room| room.saturating_sub(rest + LEAST_NAME));
+    let (length, id) = (row.id().as_str().len(), id.max(row.id().as_str().len()).min(most));
+    if length > id {
+        writeln!(text, "{}", row.id())?;
+        write!(text, "{:<id$}  ", "")?;
+    } else {
+        write!(text, "{:<id$}  ", row.id().as_str())?;
+    }
+    let status = record.status();
+    text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
+    match room.map(|room| room.saturating_sub(id + rest)) {
+        Some(room) => writeln!(text, "{told}{}", truncate_str(&name, room.max(LEAST_NAME), "…")),
+        None => writeln!(text, "{told}{name}"),
+    }
 }
+
+/// Room of a status, with the spaces before it.
+const STATUS: usize = 12;
+
+/// Least room for a name that is cut, in columns.
+const LEAST_NAME: usize = 12;
 
 /// A colour for a status that somebody looks for in a long list.
 fn style_of(status: TaskStatus) -> Style {
@@ -148,82 +189,132 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         }));
     }
     let record = serde_json::to_value(&row).unwrap_or_default();
-    let mut text = line(&row);
+    let is_lost = without_worker(registry, std::slice::from_ref(&row))
+        .await?
+        .contains(id);
+    let mut details = Details::new(line(&row));
     for (label, name) in [
         ("about", "description"),
         ("attempt", "attempt"),
         ("agent", "agentId"),
     ] {
-        add(&mut text, label, &record[name]);
+        details.add(label, &record[name]);
     }
-    add(&mut text, "changed", &json!(local_time(row.updated_at)));
-    let without_worker = without_worker(registry, std::slice::from_ref(&row)).await?;
-    if without_worker.contains(id) {
+    details.add("changed", &json!(local_time(row.updated_at)));
+    if is_lost {
         let detach = registry.typed(&format!("task detach {id}"));
         let says = format!("none holds it; one requeues it after its --orphan-after, `{detach}` does so now");
-        add(&mut text, "worker", &json!(says));
+        details.add("worker", &json!(says));
     }
     // The files are of this machine, and ahead of the registry while a run works; those of another machine may be behind it.
     let of_files = data.as_ref().and_then(TaskCost::of_data);
-    let noted = [TaskCost::of(&row.record), of_files]
-        .into_iter()
-        .flatten()
-        .max_by_key(|cost| cost.cost);
+    let known = [TaskCost::of(&row.record), of_files].into_iter().flatten();
+    let is_lower_bound = known.clone().any(|cost| cost.cost_is_lower_bound);
+    let noted = known.max_by_key(|cost| cost.cost);
     let data = json!(data);
-    // A task that was cancelled has no error of its own; why a worker did that is in its result.
-    let error = match row.record.status() {
-        TaskStatus::Cancelled => &data["result"]["error"],
-        _ => &record["error"],
-    };
-    add(&mut text, "error", error);
-    for line in record["failure"]["lastLines"].as_array().into_iter().flatten() {
-        add(&mut text, "", line);
-    }
-    add(&mut text, "more", &record["failure"]["command"]);
-    if let Some(question) = question(&row) {
-        add(&mut text, "asks", &json!(question));
-        let [approve, deny] =
-            ["approve", "deny"].map(|answer| registry.typed(&format!("task {answer} {id}")));
-        add(&mut text, "answer", &json!(format!("{approve}, or {deny}")));
-    }
+    add_outcome(&mut details, registry, &row, &record, &data);
     if let Some(answer) = answered(&record["metadata"]["approval"]) {
-        add(&mut text, "answered", &json!(answer));
+        details.add("answered", &json!(answer));
     }
     let earlier = earlier(registry, &row).await?;
-    add(&mut text, "after", &json!(earlier));
+    details.add("after", &json!(earlier));
     if row.priority != 0 {
-        add(&mut text, "priority", &json!(row.priority));
+        details.add("priority", &json!(row.priority));
     }
-    add(&mut text, "hank", &record["metadata"]["run"]["hank"]);
-    add(&mut text, "running", &data["running"]);
+    details.add_whole("hank", &record["metadata"]["run"]["hank"]);
+    let open = &data["running"];
+    if row.record.status() == TaskStatus::Running {
+        details.add("running", open);
+    }
+    // What an open codon has used is not known before it ends, and never of one whose worker has ended.
+    let is_at_least =
+        is_lost || is_lower_bound || (row.record.status() == TaskStatus::Running && !open.is_null());
+    let noted = noted.map(|cost| TaskCost {
+        cost_is_lower_bound: is_at_least,
+        ..cost
+    });
     // A task of an older version has the cost of its last attempt in its files alone.
     let of_last = || data["cost"].as_f64().map(dollars);
     let cost = noted.map(TaskCost::in_words).or_else(of_last);
-    add(&mut text, "cost", &json!(cost));
+    details.add("cost", &json!(cost));
     for codon in data["codons"].as_array().into_iter().flatten() {
-        let ended = if codon["success"] == true {
-            "completed"
-        } else {
-            "failed"
-        };
-        let changed = match changed(codon["filesChanged"].as_u64()) {
-            changed if changed.is_empty() => changed,
-            changed => format!(", {changed}"),
-        };
-        add(
-            &mut text,
-            "codon",
-            &json!(format!(
-                "{} {ended}, {}{changed}",
-                codon["id"].as_str().unwrap_or_default(),
-                cost_of(codon)
-            )),
-        );
+        details.add("codon", &json!(codon_words(codon)));
     }
-    add(&mut text, "checkpoints", &json!(checkpoints.valid.len()));
-    add(&mut text, "files", &json!(files.path()));
-    output::print(text)?;
+    let workspace = registry.workspace(id);
+    if let Some(in_short) = receipt::in_short(&workspace) {
+        let whole = registry.typed(&format!("task show {id} --report"));
+        details.add("in all", &json!(in_short));
+        details.add_whole("report", &json!(whole));
+    }
+    details.add("checkpoints", &json!(checkpoints.valid.len()));
+    details.add_whole("files", &json!(files.path()));
+    output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds why a task does not continue, and the commands that help.
+fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record: &Value, data: &Value) {
+    let (id, status) = (row.id(), row.record.status());
+    // A task that was cancelled has no error of its own; why a worker did that is in its result.
+    let error = match status {
+        TaskStatus::Cancelled => &data["result"]["error"],
+        _ => &record["error"],
+    };
+    match error.as_str().and_then(in_words) {
+        Some(words) => details.add("error", &json!(words)),
+        None => details.add("error", error),
+    }
+    let failure = &record["failure"];
+    for line in failure["lastLines"].as_array().into_iter().flatten() {
+        details.add("", line);
+    }
+    details.add_whole("more", &failure["command"]);
+    details.add_whole("continue", &json!(resume_command(registry, row)));
+    if let Some(question) = question(row) {
+        details.add("asks", &json!(question));
+        for (label, answer) in [("answer", "approve"), ("or", "deny")] {
+            details.add_whole(label, &json!(registry.typed(&format!("task {answer} {id}"))));
+        }
+    }
+}
+
+/// Returns the command that lets a worker continue a failed or cancelled task, with a budget that is large enough.
+pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<String> {
+    let needed = match &row.record {
+        TaskRecord::Failed(failed) => failed.failure.as_ref().and_then(|failure| failure.needed),
+        TaskRecord::Cancelled(_) => None,
+        _ => return None,
+    };
+    let options = needed.map(|needed| needed.options()).unwrap_or_default();
+    Some(registry.typed(&format!("task resume {}{options}", row.id())))
+}
+
+/// Prints the report of the task's runs.
+pub(super) async fn report(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
+    registry.task(id).await?;
+    let workspace = registry.workspace(id);
+    if !receipt::has_record(&workspace) {
+        let message = format!("no run of {id} is recorded in {}", workspace.display());
+        let show = registry.typed(&format!("task show {id}"));
+        return Err(CliError::new(CliErrorKind::Input, message)
+            .hint(format!("`{show}` shows what the registry knows")));
+    }
+    receipt::print_report(global, &workspace, false)
+}
+
+/// Returns the outcome of a codon in the data of a task.
+fn codon_words(codon: &Value) -> String {
+    let ended = if codon["success"] == true {
+        "completed"
+    } else {
+        "failed"
+    };
+    let changed = match changed(codon["filesChanged"].as_u64()) {
+        changed if changed.is_empty() => changed,
+        changed => format!(", {changed}"),
+    };
+    let id = codon["id"].as_str().unwrap_or_default();
+    format!("{id} {ended}, {}{changed}", cost_of(codon))
 }
 
 /// Returns the last answer to a question, such as `publish approved by ann at 14:02`.
@@ -295,16 +386,6 @@ fn dollars(amount: f64) -> String {
     format!("${amount:.4}")
 }
 
-fn add(text: &mut SafeText, label: &str, value: &Value) {
-    let value = match value {
-        Value::Null => return,
-        Value::String(value) => value.clone(),
-        other => other.to_string(),
-    };
-    // Writing to a text cannot fail.
-    let _ = writeln!(text, "  {label:<12} {}", one_line(value));
-}
-
 pub(super) async fn history(
     global: &Global,
     registry: &Registry,
@@ -329,15 +410,18 @@ pub(super) async fn history(
     let mut text = String::new();
     for entry in newest {
         let level = json!(entry.level);
+        let mut lines = broken(&one_line(&entry.message), columns_of_output(), 23).into_iter();
         text.push_str(&format!(
             "{:<12}  {:<7}  {}\n",
             local_time(entry.timestamp),
             level.as_str().unwrap_or_default(),
-            one_line(&entry.message)
+            lines.next().unwrap_or_default()
         ));
+        text.extend(lines.map(|line| format!("{:23}{line}\n", "")));
         let error = entry.data.as_ref().and_then(|data| data["error"].as_str());
         if let Some(error) = error.filter(|_| entry.message == "Task failed") {
-            text.push_str(&format!("    {}\n", one_line(error)));
+            let lines = broken(&one_line(error), columns_of_output(), 4);
+            text.extend(lines.iter().map(|line| format!("    {line}\n")));
         }
     }
     output::print(text)?;

@@ -46,6 +46,13 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     Ok(ExitCode::from(u8::from(!looked.is_valid())))
 }
 
+/// Loads a hank, with everything that a run with these settings would refuse or warn about.
+pub(crate) fn load_planned(hank: &Path, settings: &SettingArgs) -> Result<LoadedHank, CliError> {
+    let mut loaded = load_hank(hank)?;
+    plan(&mut loaded, settings)?;
+    Ok(loaded)
+}
+
 /// A hank with everything around it that a run would meet.
 struct ValidationInput {
     loaded: LoadedHank,

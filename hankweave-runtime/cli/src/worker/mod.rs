@@ -24,8 +24,8 @@ use crate::config::remote;
 use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
-use crate::registry::{Registry, with_registry};
-use crate::screen::{self, print_stderr};
+use crate::registry::{Registry, kept_url, with_registry};
+use crate::screen::{self, columns_of_output, print_stderr};
 use crate::signals::{self, HangUp, stopped};
 use crate::task::{counts, line_with_reason};
 
@@ -43,14 +43,18 @@ pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, Cli
 async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result<ExitCode, CliError> {
     let swept = sweep(&registry.world, &registry.layers).await;
     swept.map_err(|error| registry.layer_failure(&error))?;
-    let options = options(args, &registry.world)?;
+    let mut options = options(args, &registry.world)?;
+    options.registry = kept_url(&registry.url);
     let listener = metrics::listen(args.metrics).await?;
     if !global.quiet && !global.json() {
-        print_stderr(format!(
-            "worker {} started; task files are in {}\n",
-            options.name,
-            registry.layers.root().display()
-        ));
+        let started = format!("worker {} started;", options.name);
+        let files = format!("task files are in {}", registry.layers.root().display());
+        let length = started.len() + 1 + files.len();
+        let joint = match columns_of_output() {
+            Some(room) if length > room => "\n",
+            _ => " ",
+        };
+        print_stderr(format!("{started}{joint}{files}\n"));
     }
     let (quiet, json) = (global.quiet, global.json());
     let worker = Worker::new(
@@ -192,7 +196,7 @@ fn report(global: &Global, worked: &WorkerSummary) -> Result<(), CliError> {
     }
     if !global.quiet {
         print_stderr(format!(
-            "{completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting for approval, {requeued} requeued, {lost} lost to other workers\n"
+            "{completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting for approval, {requeued} requeued, {lost} lost\n"
         ));
     }
     Ok(())

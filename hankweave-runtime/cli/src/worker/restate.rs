@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::{metrics, options, print_step, sweep};
 use crate::args::{Global, WorkerArgs};
 use crate::exit::{CliError, CliErrorKind};
-use crate::registry::{tasks_folder, with_runtime};
+use crate::registry::{RESTATE, tasks_folder, with_runtime};
 use crate::screen::print_stderr;
 use crate::signals::{self, HangUp, stopped};
 
@@ -32,7 +32,8 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
     let layers = TaskLayers::new(world.clone(), root);
     let swept = sweep(&world, &layers).await;
     swept.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
-    let options = options(args, &world)?;
+    let mut options = options(args, &world)?;
+    options.registry = Some(RESTATE.to_owned());
     let name = options.name.clone();
     let (quiet, json) = (global.quiet, global.json());
     let told = move |row: &_| print_step(row, quiet, json);

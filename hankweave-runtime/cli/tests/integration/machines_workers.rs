@@ -224,6 +224,57 @@ pub(crate) fn completed(state: &Value) -> Vec<String> {
         .collect()
 }
 
+/// The registry's answer goes where the task goes: a denial asks again on the next machine, and an approval holds there, also after its worker was killed.
+// covers: TASK-123, TASK-61
+#[test]
+fn an_approval_travels_with_its_task_and_a_denial_asks_again_elsewhere() {
+    let place = Place::new();
+    place.write_hank();
+    let file = place.hank().join("hank.json");
+    let mut hank: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    hank["hank"][1]["approval"] = json!("Go on?");
+    std::fs::write(&file, hank.to_string()).unwrap();
+    place.create_task();
+    place.go(&["one"]);
+    let once = |machine: usize| {
+        let mut arguments = place.arguments("w");
+        arguments.push("--once".to_owned());
+        place.machines[machine].run(&arguments).expect_code(0);
+    };
+    let step = |step: &str| {
+        place.machines[0].run(["task", step, TASK]).expect_code(0);
+    };
+    once(0);
+    assert_eq!(place.shown(0)["task"]["status"], "waiting");
+    step("deny");
+    step("resume");
+    once(1);
+    assert_eq!(
+        place.shown(1)["task"]["status"],
+        "waiting",
+        "{:#}",
+        place.shown(1)
+    );
+    step("approve");
+    let worker = place.start(0, "w0");
+    let log = place.workspace(0).join(".hankweave/state.log");
+    let is_open = |id: &str| {
+        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        log.lines()
+            .any(|line| line.contains("CodonStarted") && line.contains(&format!("\"{id}\"")))
+    };
+    until(|| is_open("two"));
+    worker.kill();
+    place.go(&["two", "three"]);
+    place.complete(1, "w1");
+    assert_eq!(done(&place.workspace(1)), "one\ntwo\nthree\n");
+    let asked = place
+        .messages(1)
+        .matches("Task waits for an approval of two")
+        .count();
+    assert_eq!(asked, 2, "{}", place.messages(1));
+}
+
 // covers: TASK-60, TASK-61
 #[test]
 fn a_worker_that_is_killed_in_a_codon_is_followed_by_one_on_another_machine() {

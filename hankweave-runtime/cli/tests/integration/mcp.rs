@@ -197,6 +197,7 @@ fn an_agent_works_on_a_task_with_all_eight_tools() {
     );
     let cancelled = client.call("cancel_task", &json!({"taskId": "other"}));
     assert_eq!(cancelled["task"]["status"], "cancelled");
+    assert_eq!(cancelled["continueWith"], "hankweave task resume other");
     client.call(
         "create_task_sandbox",
         &json!({"name": "Third", "taskId": "third", "agentId": "coder"}),

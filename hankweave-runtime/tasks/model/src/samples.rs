@@ -1,10 +1,11 @@
 //! Made-up values of our own types, for the tests that the machines generate.
 
+use hankweave_core::cost::Usd;
 use hankweave_core::machine::Sample;
 use serde_json::Value;
 
 use crate::lock::{LockFailure, LockMode};
-use crate::task::{TaskFailure, TaskResult};
+use crate::task::{NeededBudget, TaskFailure, TaskResult};
 
 impl Sample for TaskResult {
     fn sample(n: u32) -> Self {
@@ -27,6 +28,10 @@ impl Sample for TaskFailure {
             codon_id: Sample::sample(n),
             last_lines: vec![String::sample(n.wrapping_add(1))],
             command: Sample::sample(n.wrapping_add(2)),
+            needed: bool::sample(n).then(|| NeededBudget {
+                max_dollars: Some(Usd::from_micros(u64::from(n))),
+                max_time_seconds: bool::sample(n.wrapping_add(1)).then_some(u64::from(n)),
+            }),
             extra: Default::default(),
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskCost, TaskRow};
-use hankweave_task_model::task::{TaskFailure, TaskResult, TaskStatus};
+use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
 use tokio::time::{Instant, timeout};
 
@@ -394,9 +394,13 @@ impl Lifecycle {
 
     async fn change(&self, row: &mut TaskRow, token: u64, step: &TaskStep) -> Result<ChangedTask, TaskError> {
         let began = Instant::now();
+        let cost = match self.cost {
+            None => self.cost_of_lost(row, step).await,
+            known => known,
+        };
         for made in 1.. {
             let change = RegistryChange {
-                cost: self.cost,
+                cost,
                 ..step.change(row, token)?
             };
             match self.shared.coordinator.change(change).await {
@@ -413,6 +417,34 @@ impl Lifecycle {
             }
         }
         Err(TaskError::InvalidArgument("a step is tried at least once"))
+    }
+
+    /// Returns the cost of a task whose attempt ends without its worker, which alone knew what the attempt cost (TASK-121); `None` where no worker had it.
+    async fn cost_of_lost(&self, row: &TaskRow, step: &TaskStep) -> Option<TaskCost> {
+        let TaskRecord::Running(running) = &row.record else {
+            return None;
+        };
+        let is_orphan = step.ends_orphan();
+        // A worker that ends its own attempt notes what it cost.
+        if self.hold.is_some() && !is_orphan {
+            return None;
+        }
+        let files = self.shared.layers.task(row.id().clone());
+        let state = files.run(|files| files.load_state()).await.ok().flatten();
+        let attempt = state
+            .as_ref()
+            .and_then(|state| state.data.get("attempt")?.as_u64());
+        let is_of_worker = match attempt {
+            Some(attempt) => attempt == u64::from(running.attempt.number()),
+            // The files are on the machine of the worker that has ended.
+            None => is_orphan && state.is_none(),
+        };
+        let in_files = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
+        let known = [TaskCost::of(&row.record), in_files].into_iter().flatten();
+        is_of_worker.then(|| TaskCost {
+            cost_is_lower_bound: true,
+            ..known.max_by_key(|cost| cost.cost).unwrap_or_default()
+        })
     }
 
     /// Lets the files follow the registry; the number of the last line that is written, if they did.

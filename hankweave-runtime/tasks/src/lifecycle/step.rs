@@ -88,6 +88,15 @@ impl TaskStep {
         }
     }
 
+    /// Whether the step ends the attempt of a worker that has ended.
+    pub(super) fn ends_orphan(&self) -> bool {
+        match self {
+            Self::Requeue(error) => error == super::ORPHANED,
+            Self::Fail(failure) => failure.cause == super::ORPHANED,
+            _ => false,
+        }
+    }
+
     /// Returns the status after the step.
     #[must_use]
     pub const fn leads_to(&self) -> TaskStatus {

@@ -230,7 +230,8 @@ impl Worker {
             return Ok(());
         }
         let (after, orphans) = (self.options.orphan_after, self.options.orphans);
-        look_after(&*self.coordinator, &self.lifecycle, after, orphans).await?;
+        let reporter = &*self.step_reporter;
+        look_after(&*self.coordinator, &self.lifecycle, after, orphans, reporter).await?;
         let remote = self.options.remote.as_deref();
         tokio::select! {
             biased;

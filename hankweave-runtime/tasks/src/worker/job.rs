@@ -35,6 +35,7 @@ use crate::lifecycle::{Lifecycle, TaskStep};
 use crate::locks::LockGuard;
 use crate::publish::publish;
 use costs::CostLedger;
+use ending::AnswerError;
 use watched::at;
 
 /// Exit code of a run in a directory that another run holds.
@@ -288,7 +289,6 @@ impl Job {
         }
         self.open_ledger().await;
         self.record_what_is_here().await;
-        self.deliver_approval().await;
         let outcome = self.run_when_free(order, &execution, &mut log).await?;
         self.carried(outcome, &mut log).await
     }
@@ -300,9 +300,16 @@ impl Job {
         log: &mut TaskLog,
     ) -> Result<JobOutcome, JobError> {
         for _ in 0..HELD_TRIES {
-            match self.run_once(order, execution, log).await? {
-                JobOutcome::Ended(exit, _) if exit.code() == HELD => {}
-                outcome => return Ok(outcome),
+            match self.align_answer().await {
+                Ok(()) => match self.run_once(order, execution, log).await? {
+                    JobOutcome::Ended(exit, _) if exit.code() == HELD => {}
+                    outcome => return Ok(outcome),
+                },
+                Err(AnswerError::Held) => {}
+                Err(AnswerError::Failed(why)) => {
+                    let why = format!("the answer to its question cannot be recorded: {why}");
+                    return Ok(JobOutcome::NotStarted(why));
+                }
             }
             tokio::select! {
                 () = self.called_off.cancelled() => return Ok(JobOutcome::CalledOff),
@@ -381,7 +388,15 @@ impl Job {
         let Some(milestone) = milestone else {
             return Ok(());
         };
+        if let Milestone::Answered(approval) = &milestone {
+            self.note_answer(approval).await;
+        }
         let (level, message, data) = match &milestone {
+            Milestone::Answered(approval) => (
+                LogLevel::Info,
+                format!("{} {}", approval.codon_id, approval.sentence()),
+                json!({"approval": approval}),
+            ),
             Milestone::Started(codon) => (
                 LogLevel::Info,
                 format!("Codon {codon} started"),
@@ -431,8 +446,16 @@ impl Job {
             TaskRecord::Running(running) => running.attempt.number(),
             _ => 0,
         };
+        let (name, registry) = (
+            self.row.record.name().clone(),
+            self.worker.options.registry.clone(),
+        );
         let save = move |files: &TaskFiles| {
             files.update_state(Some(token), |state| {
+                state.data.insert("name".into(), json!(name));
+                if let Some(registry) = &registry {
+                    state.data.insert("registry".into(), json!(registry));
+                }
                 progress.put_into(attempt, cost, &mut state.data);
                 state.data.insert("result".into(), json!(result));
             })

@@ -40,6 +40,8 @@ pub struct WorkerOptions {
     pub orphans: OrphanPolicyConfig,
     /// The program that runs a hank: `hankweave` itself.
     pub program: PathBuf,
+    /// Registry of its tasks, for commands that people type in their workspaces; `None` where it is not to be kept with a task.
+    pub registry: Option<String>,
     /// The git remote to which runs are pushed and from which those of other machines are fetched, if there is one.
     pub remote: Option<String>,
     /// How long a run may take to stop in order before it is killed.
@@ -87,6 +89,7 @@ impl WorkerOptions {
             orphan_after: Duration::from_secs(5 * 60),
             orphans: OrphanPolicyConfig::Requeue { tries: USUAL_TRIES },
             program: program.into(),
+            registry: None,
             remote: None,
             grace: Duration::from_secs(15),
             checkpoints_by_risk: true,

@@ -49,6 +49,22 @@ impl TaskSpec {
         }
     }
 
+    /// Sets an option of the run in its arguments, in place of an earlier value.
+    pub fn set_option(&mut self, name: &str, value: &str) {
+        let (flag, joined) = (format!("--{name}"), format!("--{name}="));
+        let mut kept = Vec::new();
+        let mut arguments = std::mem::take(&mut self.arguments).into_iter();
+        while let Some(argument) = arguments.next() {
+            if argument == flag {
+                arguments.next();
+            } else if !argument.starts_with(&joined) {
+                kept.push(argument);
+            }
+        }
+        kept.extend([flag, value.to_owned()]);
+        self.arguments = kept;
+    }
+
     /// The arguments with which it is run in this directory.
     #[must_use]
     pub fn command_line(&self, execution: &Path) -> Vec<std::ffi::OsString> {
@@ -96,6 +112,12 @@ mod tests {
                 "scripted"
             ]
         );
+        let mut raised = order;
+        raised.arguments = ["--max-cost=1", "-x", "--max-cost", "2", "--max-time", "5"]
+            .map(str::to_owned)
+            .into();
+        raised.set_option("max-cost", "2.50");
+        assert_eq!(raised.arguments, ["-x", "--max-time", "5", "--max-cost", "2.50"]);
         for (wrong, why) in [
             (json!({}), "missing field `hank`"),
             (json!({"hank": "h"}), "no absolute path"),

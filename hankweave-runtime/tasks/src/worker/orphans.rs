@@ -11,12 +11,13 @@ use super::options::OrphanPolicyConfig;
 use crate::coordinator::Coordinator;
 use crate::lifecycle::{Lifecycle, ORPHANED, TaskStep};
 
-/// Takes every orphan on; another worker may be faster with some.
+/// Takes every orphan on and reports it; another worker may be faster with some.
 pub(super) async fn look_after(
     coordinator: &dyn Coordinator,
     lifecycle: &Lifecycle,
     orphan_after: Duration,
     orphans: OrphanPolicyConfig,
+    reporter: &(dyn Fn(&TaskRow) + Send + Sync),
 ) -> Result<(), TaskError> {
     if orphans == OrphanPolicyConfig::Leave {
         return Ok(());
@@ -26,7 +27,8 @@ pub(super) async fn look_after(
         let step = lifecycle.spared_if_completed(row.id(), step).await;
         match lifecycle.take(row.id(), &step).await {
             Ok(row) => {
-                tracing::warn!(taskId = %row.id(), status = %row.record.status(), "the worker of the task has ended");
+                tracing::info!(taskId = %row.id(), status = %row.record.status(), "the worker of the task has ended");
+                reporter(&row);
             }
             Err(
                 TaskError::InvalidTransition { .. }

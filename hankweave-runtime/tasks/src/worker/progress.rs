@@ -1,9 +1,14 @@
 //! Progress of a task from the events of its run (TASK-54).
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
 use hankweave_task_model::registry::TaskCost;
+use hankweave_task_model::task::TaskApproval;
 use serde_json::{Map, Value, json};
 
 /// Something that is worth a line in the log.
@@ -11,6 +16,8 @@ use serde_json::{Map, Value, json};
 pub(super) enum Milestone {
     /// A codon's agent works.
     Started(String),
+    /// A client of the live run has answered the question of a codon.
+    Answered(TaskApproval),
     /// A codon has ended.
     Ended {
         /// The codon.
@@ -43,7 +50,9 @@ pub(super) struct TaskProgress {
     /// Last failed codon; `None` once a later one has completed.
     failed: Option<FailedCodon>,
     /// Why the run paused.
-    pause: Option<&'static str>,
+    pause: Option<RunPause>,
+    /// Total budget of the run.
+    ceiling: Ceiling,
     /// Last lines of the agent of the newest codon.
     last_lines: VecDeque<String>,
 }
@@ -61,13 +70,19 @@ impl TaskProgress {
             }
             "codon.completed" => Some(self.ended(codon()?, data)),
             "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
+            // The cause of the failure names the command.
+            "check.completed" if data["passed"] == false => self.keep_lines(&data["says"]),
+            "budget.summary" => {
+                self.ceiling = ceiling(&data["ceiling"]);
+                None
+            }
             "tool.result" if data["isError"] == true => self.keep_lines(&data["result"]),
             "state.transition" => self.follow(&data["transition"]),
             _ => None,
         }
     }
 
-    /// Keeps the last lines of what an agent printed.
+    /// Keeps the last lines of what an agent or a check printed.
     fn keep_lines(&mut self, text: &Value) -> Option<Milestone> {
         let lines = text.as_str()?.lines().map(str::trim_end);
         for line in lines.filter(|line| !line.is_empty()) {
@@ -94,7 +109,8 @@ impl TaskProgress {
                     cause: cause.unwrap_or("it failed without a message").to_owned(),
                 });
             }
-            "RunFailed" => self.pause = pause(data["interruptedBy"].as_str()),
+            "ApprovalSet" => return answered(&data["approval"]),
+            "RunFailed" => self.pause = RunPause::of(data),
             _ => {}
         }
         None
@@ -106,8 +122,14 @@ impl TaskProgress {
     }
 
     /// Returns why the run paused, if it did.
-    pub(super) fn pause(&self) -> Option<&'static str> {
-        self.pause
+    pub(super) fn pause(&self) -> Option<&RunPause> {
+        self.pause.as_ref()
+    }
+
+    /// Returns the total budget at which the run paused.
+    pub(super) fn spent_ceiling(&self) -> Option<Ceiling> {
+        let is_spent = self.pause.as_ref()?.by == InterruptedBy::Ceiling;
+        is_spent.then_some(self.ceiling)
     }
 
     /// Returns the last lines of the newest codon's agent, the newest last.
@@ -165,16 +187,59 @@ impl TaskProgress {
     }
 }
 
-/// Returns the cause of a pause in words; `None` for an interruption that is none.
-fn pause(interrupted_by: Option<&str>) -> Option<&'static str> {
-    match interrupted_by? {
-        "ceiling" => Some("paused: the total budget is spent"),
-        "usage-limit" => Some("paused: the usage limit of the provider is reached"),
-        "approval" => Some("paused: an approval is needed"),
-        "stuck" => {
-            Some("paused: a loop is stuck, for nothing changed and its check printed the same as before")
+/// Returns the answer that a run has recorded; `None` where it withdraws one.
+fn answered(answer: &Value) -> Option<Milestone> {
+    Some(Milestone::Answered(TaskApproval {
+        codon_id: answer["codonId"].as_str()?.to_owned(),
+        granted: answer["granted"].as_bool()?,
+        by: "a client of its run".to_owned(),
+        reason: answer["reason"].as_str().map(str::to_owned),
+    }))
+}
+
+/// Total budget of a summary.
+fn ceiling(data: &Value) -> Ceiling {
+    let limit = |name: &str| data[name].as_f64();
+    Ceiling {
+        max_dollars: limit("maxDollars").and_then(|dollars| Usd::from_dollars(dollars).ok()),
+        max_time: limit("maxTimeSeconds").and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+    }
+}
+
+/// Pause of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunPause {
+    by: InterruptedBy,
+    cause: Option<String>,
+}
+
+impl RunPause {
+    /// Returns the pause of a run that failed with this data; `None` for an end that is none.
+    fn of(data: &Value) -> Option<Self> {
+        let by: InterruptedBy = serde_json::from_value(data["interruptedBy"].clone()).ok()?;
+        by.is_pause().then(|| Self {
+            by,
+            cause: data["cause"].as_str().map(str::to_owned),
+        })
+    }
+}
+
+/// Cause in words, those of the run where it has some: `paused: draft: the budget of the whole is used up: used $0.7500 of $0.5000`.
+impl fmt::Display for RunPause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(cause) = &self.cause {
+            return write!(f, "paused: {cause}");
         }
-        _ => None,
+        f.write_str(match self.by {
+            InterruptedBy::Ceiling => "paused: the total budget is spent",
+            InterruptedBy::UsageLimit => "paused: the usage limit of the provider is reached",
+            InterruptedBy::Approval => "paused: an approval is needed",
+            InterruptedBy::Sentinel => "paused: a sentinel asked for it",
+            InterruptedBy::Stuck => {
+                "paused: a loop is stuck, for nothing changed and its check printed the same as before"
+            }
+            InterruptedBy::Stop | InterruptedBy::LostSession => "paused",
+        })
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Fail;
+use hankweave_core::budget::Ceiling;
+use hankweave_core::cost::Usd;
 use hankweave_core::machine::Extra;
 
 /// Cause of a task's failure.
@@ -23,10 +25,48 @@ pub struct TaskFailure {
     /// Command that prints more, for the machine that ran the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Total budget with which the task continues, if it is spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<NeededBudget>,
     /// Names that others wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
+}
+
+/// Total budget with which a run continues; only the limits that have to be raised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NeededBudget {
+    /// In US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_dollars: Option<Usd>,
+    /// Time at work, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time_seconds: Option<u64>,
+}
+
+impl NeededBudget {
+    /// Returns the limits to raise; `None` if there is none.
+    #[must_use]
+    pub fn of(more: Ceiling) -> Option<Self> {
+        (more != Ceiling::default()).then(|| Self {
+            max_dollars: more.max_dollars,
+            max_time_seconds: more.max_time.map(|time| time.as_secs()),
+        })
+    }
+
+    /// Returns the options of `run` and `task resume` that raise them.
+    #[must_use]
+    pub fn options(&self) -> String {
+        let dollars = self.max_dollars.map(Usd::as_dollars);
+        let dollars = dollars.map(|dollars| format!(" --max-cost {dollars:.2}"));
+        let time = self
+            .max_time_seconds
+            .map(|seconds| format!(" --max-time {seconds}"));
+        dollars.into_iter().chain(time).collect()
+    }
 }
 
 impl TaskFailure {

@@ -6,6 +6,6 @@ pub mod machine;
 mod result;
 
 pub use approval::TaskApproval;
-pub use failure::TaskFailure;
+pub use failure::{NeededBudget, TaskFailure};
 pub use machine::task::*;
 pub use result::TaskResult;

@@ -1,19 +1,70 @@
-//! Ending of a run: its cause if it failed, its question if a codon needs an approval, and the delivery of the answer (TASK-122, TASK-123).
+//! Ending of a run: its cause if it failed, its question if a codon needs an approval, and the answer that counts (TASK-122, TASK-123).
 
 use std::path::Path;
 
 use hankweave_core::agent::{InterruptedBy, ProcessExit};
+use hankweave_core::budget::CeilingUse;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, decide_with_replans};
 use hankweave_remote::history;
 use hankweave_runtime::error::chain;
+use hankweave_runtime::instance_lock::LockError;
 use hankweave_runtime::world::World;
-use hankweave_runtime::{ExecutionDir, OpenDirectory, RunOptions, inspect};
-use hankweave_task_model::task::{Ask, TaskApproval, TaskFailure};
+use hankweave_runtime::{ExecutionDir, OpenDirectory, OpenExecutionError, RunOptions, inspect};
+use hankweave_task_model::TaskError;
+use hankweave_task_model::registry::{Patch, TaskPatch};
+use hankweave_task_model::task::{Ask, NeededBudget, TaskApproval, TaskFailure};
+use serde_json::json;
 
 use super::{Job, PAUSED};
+use crate::coordinator::UpdateTask;
 use crate::layers::WORKSPACE;
+use crate::worker::order::TaskSpec;
+
+/// How often an answer is noted again when somebody changed a note of the task in between.
+const NOTE_TRIES: u32 = 5;
+
+/// Why the answer in the workspace is not that of the registry.
+#[derive(Debug)]
+pub(super) enum AnswerError {
+    /// Another process works in the workspace.
+    Held,
+    /// The change was not recorded.
+    Failed(String),
+}
+
+impl AnswerError {
+    fn of(error: &OpenExecutionError) -> Self {
+        match error {
+            OpenExecutionError::Lock(LockError::Held { .. }) => Self::Held,
+            error => Self::Failed(chain(error)),
+        }
+    }
+}
+
+/// Change of the answer in a workspace.
+enum DueAnswer {
+    Grant(CodonId),
+    Withdraw,
+}
+
+/// Returns the change that makes the answer in the workspace that of the registry, whose approval this is; `None` if there is none to make.
+fn due_change(world: &World, dir: &ExecutionDir, approval: Option<&TaskApproval>) -> Option<DueAnswer> {
+    let state = history(world, dir).ok()?;
+    let is_granted = |codon: &CodonId| approval.is_some_and(|approval| approval.codon_id == codon.as_str());
+    let asked = match next_gate(world, dir, &state) {
+        Some(Gate::Asked(ask)) => CodonId::new(ask.codon_id).ok(),
+        Some(Gate::Denied(codon, _)) => Some(codon),
+        None => None,
+    };
+    if let Some(codon) = asked.filter(is_granted) {
+        return Some(DueAnswer::Grant(codon));
+    }
+    let recorded = state.approval.as_ref()?;
+    let counts = recorded.granted && is_granted(&recorded.codon_id);
+    (!counts).then_some(DueAnswer::Withdraw)
+}
 
 /// Next step of a run that has paused for an approval.
 enum Gate {
@@ -71,18 +122,33 @@ impl Job {
                     None => "denied".into(),
                 }
             }),
-            None => Err(self.failure(exit, messages)),
+            None => Err(TaskFailure {
+                needed: self.needed_budget().await,
+                ..self.failure(exit, messages)
+            }),
         }
+    }
+
+    /// Returns the total budget with which a run continues that has spent its own.
+    async fn needed_budget(&mut self) -> Option<NeededBudget> {
+        let ceiling = self.progress.spent_ceiling()?;
+        let (world, dir) = (self.worker.world.clone(), self.execution());
+        let look = move || history(&world, &dir).ok();
+        let state = self.worker.world.blocking.run(look).await?;
+        NeededBudget::of(CeilingUse::of(ceiling, &state).more())
     }
 
     /// Returns the cause of a run that failed: that of its codon, else the first error that the run printed.
     fn failure(&self, exit: ProcessExit, messages: &[String]) -> TaskFailure {
         let directory = quoted(self.execution().root());
         if let Some(failed) = self.progress.failed() {
+            // The message of an agent that exited has the last lines of its standard error.
+            let mut lines = failed.cause.lines().map(str::to_owned);
+            let cause = lines.next().unwrap_or_default();
             return TaskFailure {
-                cause: failed.cause.clone(),
+                cause,
                 codon_id: Some(failed.codon.clone()),
-                last_lines: self.progress.last_lines(),
+                last_lines: self.progress.last_lines().into_iter().chain(lines).collect(),
                 command: Some(format!("hankweave logs {} -e {directory}", failed.codon)),
                 ..TaskFailure::default()
             };
@@ -90,57 +156,110 @@ impl Job {
         let is_error = |line: &&String| line.starts_with("error: ");
         let said = messages.iter().find(is_error).or_else(|| messages.last());
         let said = said.map(|line| line.strip_prefix("error: ").unwrap_or(line).to_owned());
+        if let Some(pause) = self.progress.pause() {
+            return TaskFailure {
+                cause: pause.to_string(),
+                // The messages of the run name commands that continue it, not its task.
+                last_lines: self.progress.last_lines(),
+                command: Some(format!("hankweave status -e {directory}")),
+                ..TaskFailure::default()
+            };
+        }
         TaskFailure {
-            cause: self
-                .progress
-                .pause()
-                .map_or_else(|| exit_cause(exit, said), str::to_owned),
+            cause: exit_cause(exit, said),
             last_lines: messages.to_vec(),
-            command: Some(format!("hankweave status -e {directory}")),
+            command: Some(self.command_for_more(&directory)),
             ..TaskFailure::default()
         }
     }
 
-    /// Records the answer of a user in the workspace, so that the run continues; an answer to another question stays unused.
-    pub(super) async fn deliver_approval(&mut self) {
-        let noted = self.row.record.metadata().get("approval").cloned();
-        let Some(approval) = noted.and_then(|noted| serde_json::from_value::<TaskApproval>(noted).ok())
-        else {
-            return;
-        };
-        if !approval.granted {
-            return;
-        }
-        if let Err(error) = self.record_answer(approval).await {
-            tracing::warn!(taskId = %self.row.id(), error, "the approval could not be recorded; the run asks again");
+    /// Returns the command that prints more of a run without a failed codon: one about its hank where no run was recorded.
+    fn command_for_more(&self, directory: &str) -> String {
+        let order = TaskSpec::read(self.row.record.metadata()).ok();
+        match order.filter(|_| !self.has_record()) {
+            Some(order) => format!("hankweave validate {}", quoted(&order.hank)),
+            None => format!("hankweave status -e {directory}"),
         }
     }
 
-    async fn record_answer(&mut self, approval: TaskApproval) -> Result<(), String> {
-        let (world, dir) = (self.worker.world.clone(), self.execution());
-        let is_asked = move || {
-            let state = history(&world, &dir).ok()?;
-            match next_gate(&world, &dir, &state)? {
-                Gate::Asked(ask) => Some(ask.codon_id),
-                Gate::Denied(codon, _) => Some(codon.to_string()),
-            }
-        };
-        let asked = self.worker.world.blocking.run(is_asked).await;
-        let Some(codon) = asked.filter(|asked| *asked == approval.codon_id) else {
+    /// Whether a run was recorded in the workspace.
+    fn has_record(&self) -> bool {
+        let state_dir = self.execution().state_dir().to_owned();
+        self.worker.world.disk.metadata(&state_dir).is_ok()
+    }
+
+    /// Makes the answer in the workspace the one of the registry, which alone counts (TASK-123): an approval that it has starts the codon, and any other
+    /// answer is withdrawn, so that the run asks again. An approval that cannot be recorded is asked for again.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`AnswerError`] when another process is in the way, or a codon could start that nobody has approved.
+    pub(super) async fn align_answer(&mut self) -> Result<(), AnswerError> {
+        let noted = self.row.record.metadata().get("approval").cloned();
+        let noted = noted.and_then(|noted| serde_json::from_value::<TaskApproval>(noted).ok());
+        let approval = noted.filter(|approval| approval.granted);
+        let (world, dir, known) = (self.worker.world.clone(), self.execution(), approval.clone());
+        let find = move || due_change(&world, &dir, known.as_ref());
+        let Some(change) = self.worker.world.blocking.run(find).await else {
             return Ok(());
         };
-        let codon = CodonId::new(codon).map_err(|error| error.to_string())?;
+        let reason = approval.map(|approval| approval.sentence());
+        match (self.change_answer(&change, reason).await, change) {
+            (Err(AnswerError::Failed(why)), DueAnswer::Grant(_)) => {
+                tracing::warn!(taskId = %self.row.id(), why, "an approval is not recorded; the run asks again");
+                Ok(())
+            }
+            (changed, _) => changed,
+        }
+    }
+
+    async fn change_answer(&mut self, change: &DueAnswer, reason: Option<String>) -> Result<(), AnswerError> {
         let options = RunOptions {
             strict_state: true,
             ..RunOptions::default()
         };
         let dir = self.execution();
         let opened = OpenDirectory::open(self.worker.world.clone(), dir.root(), &options).await;
-        let opened = opened.map_err(|error| chain(&error))?;
-        let answered = opened.answer(&codon, true, Some(approval.sentence())).await;
+        let opened = opened.map_err(|error| AnswerError::of(&error))?;
+        let changed = match change {
+            DueAnswer::Grant(codon) => opened.answer(codon, true, reason).await,
+            DueAnswer::Withdraw => opened.withdraw_answer().await,
+        };
         let closed = opened.close().await;
-        answered.map_err(|error| chain(&error))?;
-        closed.map_err(|error| chain(&*error))
+        changed.map_err(|error| AnswerError::Failed(chain(&error)))?;
+        closed.map_err(|error| AnswerError::Failed(chain(&*error)))
+    }
+
+    /// Notes in the registry the answer of a client to the live run, so that the next attempt does not ask again.
+    pub(super) async fn note_answer(&mut self, approval: &TaskApproval) {
+        for _ in 0..NOTE_TRIES {
+            let mut metadata = self.row.record.metadata().clone();
+            let mut noted = json!(approval);
+            noted["at"] = json!(self.worker.world.clock.now());
+            metadata.insert("approval".to_owned(), noted);
+            let update = UpdateTask {
+                id: self.row.id().clone(),
+                patch: TaskPatch {
+                    metadata: Patch::Set(metadata),
+                    if_version: Some(self.row.version),
+                    ..TaskPatch::default()
+                },
+                token: Some(self.token),
+            };
+            match self.lifecycle.update(update).await {
+                Ok(row) => return self.row = row,
+                Err(TaskError::VersionConflict { .. }) => {
+                    let read = self.worker.coordinator.task(self.row.id().clone()).await;
+                    if let Ok(Some(row)) = read {
+                        self.row = row;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(taskId = %self.row.id(), %error, "an answer is not noted; the next attempt asks again");
+                    return;
+                }
+            }
+        }
     }
 
     /// Execution directory of the task's runs.

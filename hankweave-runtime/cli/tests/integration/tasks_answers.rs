@@ -1,0 +1,219 @@
+//! One answer counts, that of the registry: whatever a workspace holds, a codon of a task starts when `task approve` has said so.
+
+use std::path::PathBuf;
+
+use hankweave_testing::TestProject;
+use hankweave_testing::postgres::Database;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::project;
+
+/// A hank whose codon `publish` asks first, and says in a file of the project that it ran.
+fn write_hank(project: &TestProject) {
+    let ran = project.home().join("published");
+    let publish = format!("echo x >> '{}'", ran.display());
+    let script = |turn: Value| json!({"turns": [turn]}).to_string();
+    project.write("page/draft.json", script(json!({"text": "Done"})));
+    let tools = json!([{"bash": {"command": publish}}]);
+    project.write(
+        "page/publish.json",
+        script(json!({"text": "Out", "tools": tools})),
+    );
+    let codon = |id: &str, more: Value| {
+        let mut codon = json!({
+            "id": id, "name": id, "model": "claude-sonnet-4-5", "agent": {"script": format!("{id}.json")},
+            "continuationMode": "fresh", "promptText": "work",
+        });
+        codon
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        codon
+    };
+    let publish = codon("publish", json!({"approval": "Publish it?"}));
+    let hank = json!({"hank": [codon("draft", json!({})), publish]});
+    project.write("page/hank.json", hank.to_string());
+}
+
+fn published(project: &TestProject) -> usize {
+    let ran = std::fs::read_to_string(project.home().join("published"));
+    ran.unwrap_or_default().lines().count()
+}
+
+fn status(project: &TestProject, id: &str) -> Value {
+    let shown = project.run(["task", "show", id, "--json"]);
+    shown.expect_code(0).json_document()["task"]["status"].clone()
+}
+
+fn work(project: &TestProject) {
+    project.run(["worker", "--once"]).expect_code(0);
+}
+
+fn step(project: &TestProject, step: &str, id: &str) {
+    project.run(["task", step, id]).expect_code(0);
+}
+
+fn workspace(project: &TestProject, id: &str) -> PathBuf {
+    let tasks = project.home().join(".local/share/hankweave/tasks");
+    tasks.join(id).join("workspace")
+}
+
+/// A waiting task of this name.
+fn waiting(project: &TestProject, id: &str) {
+    let create = ["task", "create", "Publish the page", "--hank", "page", "--id", id];
+    project.run(create).expect_code(0);
+    work(project);
+    assert_eq!(status(project, id), "waiting");
+}
+
+/// Puts an answer into the workspace past the registry, as a version before this one did there: `approve` takes it where the folder is nobody's workspace.
+fn plant(project: &TestProject, id: &str, answer: &[&str]) {
+    let (workspace, elsewhere) = (workspace(project, id), project.home().join("elsewhere"));
+    std::fs::rename(&workspace, &elsewhere).unwrap();
+    let mut approve = vec!["approve", "-e", elsewhere.to_str().unwrap()];
+    approve.extend(answer);
+    project.run(approve).expect_code(0);
+    std::fs::rename(&elsewhere, &workspace).unwrap();
+}
+
+// covers: TASK-123, CLI-30
+#[test]
+fn a_workspace_takes_no_answer_and_names_the_command_that_does() {
+    let project = project();
+    write_hank(&project);
+    waiting(&project, "page-3");
+    let place = workspace(&project, "page-3").display().to_string();
+    let refused = project.run(["approve", "-e", &place, "--reason", "it is fine"]);
+    let hint = "`hankweave task approve page-3 --reason 'it is fine'` does";
+    for part in ["the workspace of task Publish the page [page-3]", hint] {
+        assert!(refused.expect_code(1).stderr.contains(part), "{}", refused.stderr);
+    }
+    let refused = project.run(["approve", "-e", &place, "--deny"]);
+    assert!(
+        refused
+            .expect_code(1)
+            .stderr
+            .contains("`hankweave task deny page-3` does"),
+        "{}",
+        refused.stderr
+    );
+    work(&project);
+    assert_eq!(
+        (status(&project, "page-3"), published(&project)),
+        (json!("waiting"), 0)
+    );
+    // Where the registry is another one than usual, the command names it.
+    let url = format!("sqlite:{}", project.home().join("other.db").display());
+    let create = [
+        "task",
+        "create",
+        "x",
+        "--hank",
+        "page",
+        "--id",
+        "page-4",
+        "--registry",
+        &url,
+    ];
+    project.run(create).expect_code(0);
+    project
+        .run(["worker", "--once", "--registry", &url])
+        .expect_code(0);
+    let place = project.home().join("tasks/page-4/workspace");
+    let refused = project.run(["approve", "-e", place.to_str().unwrap()]);
+    let hint = format!("`hankweave task approve page-4 --registry {url}` does");
+    assert!(
+        refused.expect_code(1).stderr.contains(&hint),
+        "{hint}: {}",
+        refused.stderr
+    );
+    project
+        .run(["task", "approve", "page-4", "--registry", &url])
+        .expect_code(0);
+}
+
+/// Plays each order of answers in the registry and in the workspace.
+fn the_registry_decides(project: &TestProject) {
+    write_hank(project);
+    // An approval in the workspace, before and after a denial of the task.
+    waiting(project, "before");
+    plant(project, "before", &[]);
+    step(project, "deny", "before");
+    step(project, "resume", "before");
+    work(project);
+    assert_eq!(
+        (status(project, "before"), published(project)),
+        (json!("waiting"), 0)
+    );
+    waiting(project, "after");
+    step(project, "deny", "after");
+    plant(project, "after", &[]);
+    step(project, "resume", "after");
+    work(project);
+    assert_eq!(
+        (status(project, "after"), published(project)),
+        (json!("waiting"), 0)
+    );
+    // A denial in the workspace says nothing against an approval of the task, and is none of its own.
+    waiting(project, "granted");
+    plant(project, "granted", &["--deny"]);
+    step(project, "approve", "granted");
+    work(project);
+    assert_eq!(
+        (status(project, "granted"), published(project)),
+        (json!("completed"), 1)
+    );
+    waiting(project, "resumed");
+    plant(project, "resumed", &["--deny", "--reason", "no"]);
+    step(project, "cancel", "resumed");
+    step(project, "resume", "resumed");
+    work(project);
+    assert_eq!(
+        (status(project, "resumed"), published(project)),
+        (json!("waiting"), 1)
+    );
+    // An approval of the task after a denial counts, and holds for the attempt after it.
+    step(project, "approve", "before");
+    work(project);
+    assert_eq!(
+        (status(project, "before"), published(project)),
+        (json!("completed"), 2)
+    );
+    // The same beside a worker that lives on.
+    let worker = project.start(["worker", "--owner", "w1"]);
+    plant(project, "after", &[]);
+    step(project, "deny", "after");
+    step(project, "resume", "after");
+    while status(project, "after") != "waiting" {
+        std::thread::yield_now();
+    }
+    assert_eq!(published(project), 2);
+    step(project, "approve", "after");
+    while status(project, "after") != "completed" {
+        std::thread::yield_now();
+    }
+    worker.signal(Signal::INT);
+    worker
+        .finish_within(std::time::Duration::from_secs(60))
+        .expect_code(130);
+    assert_eq!(published(project), 3);
+}
+
+// covers: TASK-123
+#[test]
+fn a_denied_codon_never_runs_whatever_its_workspace_holds() {
+    the_registry_decides(&project());
+}
+
+// covers: TASK-123
+#[test]
+fn a_denied_codon_never_runs_over_postgresql() {
+    let database = match Database::create() {
+        Ok(database) => database,
+        Err(skip) => return println!("skipped: {skip}"),
+    };
+    let mut project = project();
+    project.set("HANKWEAVE_REGISTRY", database.url());
+    the_registry_decides(&project);
+}
