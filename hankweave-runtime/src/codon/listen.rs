@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, ExitOutcome, MessageUsage, ToolResult};
+use hankweave_core::agent::{AgentEvent, BackgroundWork, ExitOutcome, MessageUsage, ToolResult};
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::cost::{TokenUsage, UsageTotals};
@@ -34,6 +34,8 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) answer: Option<String>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
+    /// Work in its background that it will continue after, as it has told.
+    pub(super) background: Vec<BackgroundWork>,
     /// When the events that are handled now had arrived.
     now: Instant,
 }
@@ -69,6 +71,7 @@ impl<'a> AgentEventHandler<'a> {
             used_tool: false,
             answer: None,
             has_answered: false,
+            background: Vec::new(),
             now: Instant::now(),
         }
     }
@@ -129,6 +132,10 @@ impl<'a> AgentEventHandler<'a> {
         let event = match event {
             AgentEvent::Usage(usage) => self.count(usage).await,
             AgentEvent::ToolResult(result) => self.tool_result(result),
+            AgentEvent::Background(works) => {
+                self.background = works;
+                return;
+            }
             // An agent that has answered is about to end: its report is compared with its limits when it goes
             // on, or has ended.
             AgentEvent::Result(result) => {
@@ -284,7 +291,7 @@ fn is_own_work(event: &AgentEvent) -> bool {
         } => parent_tool_use_id.is_none(),
         AgentEvent::ToolResult(result) => result.parent_tool_use_id.is_none(),
         AgentEvent::Usage(usage) => usage.parent_tool_use_id.is_none(),
-        AgentEvent::OutputTruncated { .. } | AgentEvent::Unparsed { .. } => false,
+        AgentEvent::OutputTruncated { .. } | AgentEvent::Unparsed { .. } | AgentEvent::Background(_) => false,
         _ => true,
     }
 }

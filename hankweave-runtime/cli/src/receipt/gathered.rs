@@ -347,6 +347,7 @@ fn with_waits(heard: Heard) -> Vec<Occasion> {
         let who = wait.item.as_deref().unwrap_or("the run");
         let what = match wait.kind {
             WaitKind::Limit => "waited for the end of a usage limit",
+            WaitKind::Background => "waited for background work",
             _ => "waited before another attempt",
         };
         let until = wait

@@ -14,6 +14,7 @@ mod acp;
 mod agent_names;
 mod approval;
 mod approval_screens;
+mod background;
 mod bad_input;
 mod book;
 mod browser;
