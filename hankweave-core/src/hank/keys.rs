@@ -98,7 +98,10 @@ pub(super) static CODON: KeyTable = KeyTable {
             autoCompact shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut budget approval",
     known_mistakes: &[
         ("requires", "require requireChanges mustChange*"),
-        ("maxBackgroundSeconds", "background* waitForBackground awaitBackground"),
+        (
+            "maxBackgroundSeconds",
+            "background* waitForBackground awaitBackground",
+        ),
         ("approval", "approve* askFirst requiresApproval gate"),
         ("appendSystemPromptFile", "systemPromptFile*"),
         ("appendSystemPromptText", "systemPrompt*"),

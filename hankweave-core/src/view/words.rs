@@ -63,7 +63,9 @@ impl RunView {
         if let Some(now) = &self.now {
             let title = self.title(&now.item, now.iteration);
             return match self.activity.as_ref().filter(|activity| is_awaited(activity)) {
-                Some(CurrentActivity { subject: Some(work), .. }) => {
+                Some(CurrentActivity {
+                    subject: Some(work), ..
+                }) => {
                     format!("Waits for background work of {title}: {work}")
                 }
                 Some(_) => format!("Waits for background work of {title}"),
@@ -79,7 +81,9 @@ impl RunView {
                 None => "Waits to retry".to_owned(),
             },
             Some(ProgressKind::Restore) => "Restores files".to_owned(),
-            Some(ProgressKind::Checkpoint | ProgressKind::Rig | ProgressKind::Background) | None => "Runs".to_owned(),
+            Some(ProgressKind::Checkpoint | ProgressKind::Rig | ProgressKind::Background) | None => {
+                "Runs".to_owned()
+            }
         }
     }
 

@@ -600,7 +600,10 @@ fn a_wait_for_background_work_is_the_headline_and_ends_when_the_agent_works_agai
     let view = fold(&entries);
     assert_eq!(
         view.headline,
-        format!("{}: Run the tests", headline.replace("Runs", "Waits for background work of"))
+        format!(
+            "{}: Run the tests",
+            headline.replace("Runs", "Waits for background work of")
+        )
     );
     let limit = view.waits.values().next().unwrap().to.unwrap();
     assert_eq!(view.activity.unwrap().to, Some(limit));
@@ -609,5 +612,8 @@ fn a_wait_for_background_work_is_the_headline_and_ends_when_the_agent_works_agai
     let view = fold(&entries);
     assert_eq!((view.headline, view.activity), (headline, None));
     let wait = view.waits.values().next().unwrap();
-    assert!(wait.to.is_some_and(|to| to < limit), "it ended before its limit: {wait:?}");
+    assert!(
+        wait.to.is_some_and(|to| to < limit),
+        "it ended before its limit: {wait:?}"
+    );
 }

@@ -47,9 +47,12 @@ impl<'a> BackgroundWait<'a> {
         }
     }
 
-    /// Notes what the agent has said: what was seen before says nothing of what runs now.
+    /// Notes what the agent has said: what was seen before says nothing of what runs now, and the event about a wait may not be the newest any more.
     pub(super) async fn heard(&mut self, works: &[BackgroundWork], silence: &Silence) {
         self.seen = None;
+        if let Some((_, until)) = &mut self.told {
+            *until = Instant::now();
+        }
         self.tell(works, silence).await;
     }
 
@@ -162,7 +165,9 @@ impl BackgroundCut {
             codon.remarks.add(self.words());
             return None;
         }
-        let raise = self.limit.map_or("Let", |_| "Raise `maxBackgroundSeconds`, or let");
+        let raise = self
+            .limit
+            .map_or("Let", |_| "Raise `maxBackgroundSeconds`, or let");
         let message = format!(
             "{}. {raise} the codon complete with its answer so far: `\"onBackgroundCut\": \"complete\"`",
             self.words()
@@ -196,6 +201,15 @@ pub(super) fn ended_with(works: &[BackgroundWork]) -> Option<String> {
     Some(format!(
         "background work that its agent was waiting for was ended with it: {work}"
     ))
+}
+
+/// Remark about processes that an agent left behind which has ended by itself with success: nobody waits for their end.
+pub(super) fn left_behind(exit: &ExitOutcome) -> Option<String> {
+    let is_told = exit.verdict.is_success() && exit.leftovers > 0;
+    is_told.then(|| match exit.leftovers {
+        1 => "1 process that its agent left behind was ended".to_owned(),
+        many => format!("{many} processes that its agent left behind were ended"),
+    })
 }
 
 #[cfg(test)]
@@ -239,7 +253,11 @@ mod tests {
         let (one, two) = (works(&["serve"], true), works(&["serve", "sleep"], true));
         let compare = |works: &[BackgroundWork], now: &FamilyUse| compare(works, &before, now, second);
         assert_eq!(compare(&one, &before), LeftRunning::Servers);
-        assert_eq!(compare(&two, &before), LeftRunning::Idle, "it sleeps, and will end");
+        assert_eq!(
+            compare(&two, &before),
+            LeftRunning::Idle,
+            "it sleeps, and will end"
+        );
         assert_eq!(compare(&works(&["helper"], false), &before), LeftRunning::Idle);
         assert_eq!(compare(&[], &before), LeftRunning::Idle);
         let busy = family(&[child(true, 2), child(false, 1)]);

@@ -30,6 +30,8 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) compacted: bool,
     /// The agent, or a sub-agent of it, has called a tool.
     pub(super) used_tool: bool,
+    /// A model of it has said something.
+    pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
@@ -69,6 +71,7 @@ impl<'a> AgentEventHandler<'a> {
             before,
             compacted: false,
             used_tool: false,
+            spoke: false,
             answer: None,
             has_answered: false,
             background: Vec::new(),
@@ -163,6 +166,7 @@ impl<'a> AgentEventHandler<'a> {
     /// Remembers what later events are understood by, and tells until when the agent waits.
     async fn note(&mut self, event: &AgentEvent) {
         match event {
+            AgentEvent::Message { .. } | AgentEvent::Thinking { .. } => self.spoke = true,
             AgentEvent::ToolUse { id, name, .. } => {
                 self.used_tool = true;
                 self.open_tools.insert(id.clone(), (name.clone(), self.now));

@@ -11,7 +11,7 @@ use hankweave_core::time::short_duration;
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
-use super::background::{BackgroundCut, BackgroundWait, LeftRunning, ended_with, titles};
+use super::background::{BackgroundCut, BackgroundWait, LeftRunning, ended_with, left_behind, titles};
 use super::context::{CodonRun, StageResult};
 use super::listen::{AgentEventHandler, HandledEvents};
 use super::orders::Interruption;
@@ -52,6 +52,7 @@ pub(super) struct EarlierUsage {
     meter: Meter,
     usage: UsageTotals,
     used_tool: bool,
+    spoke: bool,
     proof: FileBaseline,
 }
 
@@ -62,6 +63,7 @@ impl EarlierUsage {
             meter: Meter::new(codon.limits),
             usage: UsageTotals::default(),
             used_tool: false,
+            spoke: false,
             proof,
         }
     }
@@ -81,6 +83,8 @@ pub(super) struct AgentRun {
     reached: Option<BudgetExceeded>,
     /// The agent has called a tool.
     pub(super) used_tool: bool,
+    /// A model of it has said something.
+    pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
     /// Result of the loop's check.
@@ -132,6 +136,7 @@ impl AgentRun {
             meter: self.meter,
             usage,
             used_tool: self.used_tool,
+            spoke: self.spoke,
             proof: self.proof,
         }
     }
@@ -159,7 +164,7 @@ pub(super) async fn run(
     mut agent: RunningAgent,
     so_far: EarlierUsage,
 ) -> StageResult<(Codon<Running>, AgentRun)> {
-    let (proof, used_tool) = (so_far.proof, so_far.used_tool);
+    let (proof, used_tool, spoke) = (so_far.proof, so_far.used_tool, so_far.spoke);
     let mut listener = AgentEventHandler::new(codon, running, so_far.meter, so_far.usage.clone());
     let mut silence = Silence::of(codon);
     let mut background = BackgroundWait::new(codon, agent.pid);
@@ -190,6 +195,7 @@ pub(super) async fn run(
                     HandledEvents::Overspent => StopReason::OverBudget,
                     HandledEvents::Unpriced(model) => StopReason::Uncounted(unpriced(&model)),
                     HandledEvents::End(exit) => {
+                        codon.remarks.extend(left_behind(&exit));
                         break end_of(codon, BackgroundCut::by_end(&listener.background), exit);
                     }
                 }
@@ -210,10 +216,8 @@ pub(super) async fn run(
         let Some(exit) = listener.listen_to_end(&mut agent.events).await else {
             break AgentOutcome::Lost;
         };
-        if !matches!(why, StopReason::Settled | StopReason::Cut(_))
-            && let Some(remark) = ended_with(&works)
-        {
-            codon.remarks.add(remark);
+        if !matches!(why, StopReason::Settled | StopReason::Cut(_)) {
+            codon.remarks.extend(ended_with(&works));
         }
         break match why {
             StopReason::Cut(cut) => end_of(codon, Some(cut), exit),
@@ -241,6 +245,7 @@ pub(super) async fn run(
         elapsed: codon.begun.elapsed(),
         reached,
         used_tool: used_tool || listener.used_tool,
+        spoke: spoke || listener.spoke,
         answer: listener.answer,
         loop_check: None,
         loop_stall: None,
@@ -292,13 +297,22 @@ async fn after_silence(
             None
         }
         SilenceAction::Cut(limit) => {
-            let end = format!("it is ended after {} (maxBackgroundSeconds)", short_duration(limit));
-            say(format!("{id}: the agent has waited for its background work; {end}")).await;
+            let end = format!(
+                "it is ended after {} (maxBackgroundSeconds)",
+                short_duration(limit)
+            );
+            say(format!(
+                "{id}: the agent has waited for its background work; {end}"
+            ))
+            .await;
             Some(StopReason::Cut(BackgroundCut::at_limit(limit, works)))
         }
         SilenceAction::TooLong(longest) => {
             let silent = short_duration(longest);
-            say(format!("{id}: silent for {silent}; the agent is ended (shimIdleTimeout)")).await;
+            say(format!(
+                "{id}: silent for {silent}; the agent is ended (shimIdleTimeout)"
+            ))
+            .await;
             Some(StopReason::Silent(longest))
         }
     }
@@ -310,7 +324,9 @@ async fn settle(codon: &CodonRun<'_>, settle: Duration, works: &[BackgroundWork]
     let message =
         format!("{id}: the agent has answered; what it left running is ended after {settle} (settleSeconds)");
     codon.run.publish(Event::Info { message }).await;
-    let servers = titles(works).map_or(String::new(), |servers| format!(": {servers}, which takes connections and is idle"));
+    let servers = titles(works).map_or(String::new(), |servers| {
+        format!(": {servers}, which takes connections and is idle")
+    });
     codon.remarks.add(format!(
         "what its agent left running was ended {settle} after the answer (settleSeconds){servers}"
     ));

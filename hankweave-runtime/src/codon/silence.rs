@@ -135,7 +135,10 @@ impl Silence {
         let SilenceLimits {
             settle, background, ..
         } = self.limits;
-        let look = (self.looked.unwrap_or(self.since) + settle / 2, SilenceAction::Look);
+        let look = (
+            self.looked.unwrap_or(self.since) + settle / 2,
+            SilenceAction::Look,
+        );
         let next = match self.looked {
             Some(_) if !self.waits => (self.since + settle, SilenceAction::Settled(settle)),
             _ => look,

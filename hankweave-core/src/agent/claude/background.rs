@@ -38,10 +38,19 @@ impl Background {
         (before != wakes_up).then(|| self.event())
     }
 
+    /// Whether some work is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.wakes_up || !self.tasks.is_empty()
+    }
+
     fn event(&self) -> AgentEvent {
         let mut all = self.tasks.clone();
         if self.wakes_up {
-            all.push(BackgroundWork::new(WAKE_UP.to_owned(), "a wake-up of its own", false));
+            all.push(BackgroundWork::new(
+                WAKE_UP.to_owned(),
+                "a wake-up of its own",
+                false,
+            ));
         }
         AgentEvent::Background(all)
     }

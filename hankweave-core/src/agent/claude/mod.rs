@@ -52,6 +52,8 @@ pub struct ClaudeDecoder {
     recalled: bool,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
+    /// It was said while work in the background was open, so it is not the last word.
+    is_interim: bool,
     /// When the usage limit ends that the provider has named last.
     limited_until: Option<Timestamp>,
 }
@@ -70,6 +72,7 @@ impl ClaudeDecoder {
             background: Background::default(),
             recalled: false,
             deciding: None,
+            is_interim: false,
             limited_until: None,
         }
     }
@@ -351,8 +354,10 @@ impl ClaudeDecoder {
             permission_denials: line.permission_denials.objects().filter_map(denial).collect(),
         };
         // An error after a real success is ignored (AGENT-4).
-        if success || !self.deciding.as_ref().is_some_and(|earlier| earlier.success) {
+        let has_succeeded = self.deciding.as_ref().is_some_and(|earlier| earlier.success);
+        if success || !has_succeeded || self.is_interim {
             self.deciding = Some(result.clone());
+            self.is_interim = self.background.is_open();
         }
         result
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::Value;
 
 use super::{
-    at_least_one, globs, model, name_item, on_background_cut, on_exceeded, prompt_source, reference, requires, rig,
-    seconds_of_silence, seconds_to_settle, sentinel, settings,
+    at_least_one, globs, model, name_item, on_background_cut, on_exceeded, prompt_source, reference,
+    requires, rig, seconds_of_silence, seconds_to_settle, sentinel, settings,
 };
 use crate::agent::{Permission, Permissions};
 use crate::hank::agent::{AcpAgent, AgentChoice, AgentCommand};

@@ -38,9 +38,11 @@ impl ScriptedStream {
     }
 
     /// The list of what runs in the background, with the ids and descriptions of its commands.
-    pub(super) fn background<'c>(&self, commands: impl Iterator<Item = (&'c str, &'c str)>) -> io::Result<()> {
-        let task =
-            |(id, command)| json!({"task_id": id, "task_type": "local_bash", "description": command});
+    pub(super) fn background<'c>(
+        &self,
+        commands: impl Iterator<Item = (&'c str, &'c str)>,
+    ) -> io::Result<()> {
+        let task = |(id, command)| json!({"task_id": id, "task_type": "local_bash", "description": command});
         let tasks: Vec<Value> = commands.map(task).collect();
         self.line(json!({"type": "system", "subtype": "background_tasks_changed", "tasks": tasks}))
     }

@@ -45,9 +45,7 @@ impl ScriptedTool {
             Self::Append { path, content } => ("Append", json!({"file_path": path, "content": content})),
             Self::Read { path } => ("Read", json!({"file_path": path})),
             Self::Bash { command } => ("Bash", json!({"command": command})),
-            Self::Background { command } => {
-                ("Bash", json!({"command": command, "run_in_background": true}))
-            }
+            Self::Background { command } => ("Bash", json!({"command": command, "run_in_background": true})),
         }
     }
 

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::commands::{Live, live};
 use super::*;
+use crate::options::Recovery;
 use crate::runner::{RunCommand, RunOutcome};
 use crate::shutdown::Shutdown;
 
@@ -46,7 +47,10 @@ async fn an_agent_that_waits_is_waited_for_and_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn work_that_takes_too_long_is_ended_and_the_codon_fails_with_a_hint() {
     let (stage, outcome, took) = run(40, &json!({})).await;
-    assert!(stage.done().ends_with("was ended\n") && about(30).contains(&took), "{took:?}");
+    assert!(
+        stage.done().ends_with("was ended\n") && about(30).contains(&took),
+        "{took:?}"
+    );
     let codon = &outcome.codons[0];
     assert_eq!(codon.status, CodonStatus::Failed);
     let why = codon.failure.as_ref().unwrap();
@@ -76,7 +80,15 @@ async fn the_hank_says_how_long_and_whether_the_codon_completes_over_it() {
 /// Waits until a run says that it waits for background work, and returns until when.
 async fn waiting(live: &mut Live) -> Option<Timestamp> {
     let mut until = None;
-    let is_wait = |event: &Event| matches!(event, Event::Progress { kind: ProgressKind::Background, .. });
+    let is_wait = |event: &Event| {
+        matches!(
+            event,
+            Event::Progress {
+                kind: ProgressKind::Background,
+                ..
+            }
+        )
+    };
     let event = live.event(is_wait).await;
     if let Event::Progress { subject, ends_at, .. } = event {
         assert_eq!(subject.as_deref(), Some("Run the tests"));
@@ -101,7 +113,7 @@ async fn a_limit_of_time_ends_a_wait_as_it_ends_work() {
 #[tokio::test(start_paused = true)]
 async fn a_codon_that_waits_is_skipped_and_stopped_and_continues() {
     let prompt = waits(20);
-    let stage = Stage::new(&[&prompt, "two"]);
+    let mut stage = Stage::new(&[&prompt, "two"]);
     let mut first = live(&stage).await;
     let now = stage.clock.now();
     let until = waiting(&mut first).await.unwrap();
@@ -112,10 +124,15 @@ async fn a_codon_that_waits_is_skipped_and_stopped_and_continues() {
     assert!(outcome.codons[0].interrupted_by.is_some());
     assert_eq!(outcome.codons[0].remarks, [ENDED]);
 
-    // It continues in its session and is told that its work was ended.
+    // Where it continues in its session, it is told that its work was ended.
+    stage.options.recovery = Some(Recovery::Session);
     let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
     assert_eq!(outcome.codons[0].status, CodonStatus::Completed, "{outcome:?}");
-    assert!(stage.done().contains("what you had running in the background was ended"));
+    assert!(
+        stage
+            .done()
+            .contains("what you had running in the background was ended")
+    );
 
     let stage = Stage::new(&[&prompt, "two"]);
     let mut live = live(&stage).await;

@@ -57,8 +57,7 @@ impl ChildUse {
     /// A child that is new is busy.
     fn is_busy(&self, before: Option<&Self>, elapsed: Duration) -> bool {
         before.is_none_or(|before| {
-            self.written != before.written
-                || self.processor.saturating_sub(before.processor) > elapsed / IDLE
+            self.written != before.written || self.processor.saturating_sub(before.processor) > elapsed / IDLE
         })
     }
 }
@@ -118,7 +117,10 @@ fn listens(pid: i32) -> bool {
         Some(name.to_owned())
     });
     let sockets: BTreeSet<String> = sockets.collect();
-    !sockets.is_empty() && ["net/tcp", "net/tcp6"].iter().any(|table| takes(pid, table, &sockets))
+    !sockets.is_empty()
+        && ["net/tcp", "net/tcp6"]
+            .iter()
+            .any(|table| takes(pid, table, &sockets))
 }
 
 fn takes(pid: i32, table: &str, sockets: &BTreeSet<String>) -> bool {
@@ -175,7 +177,15 @@ mod tests {
     // covers: HANK-75
     #[test]
     fn a_process_belongs_to_the_child_of_the_agent_above_it() {
-        let parents = BTreeMap::from([(10, 1), (11, 10), (12, 11), (20, 1), (30, 999), (40, 41), (41, 40)]);
+        let parents = BTreeMap::from([
+            (10, 1),
+            (11, 10),
+            (12, 11),
+            (20, 1),
+            (30, 999),
+            (40, 41),
+            (41, 40),
+        ]);
         let child = |pid| child_of(1, pid, &parents);
         assert_eq!([10, 11, 12, 20, 30].map(child), [10, 10, 10, 20, 30]);
         assert!([40, 41].contains(&child(40)), "a circle ends");
