@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::agent::{BackgroundWork, ExitOutcome, FailureKind, FailureReason};
+use hankweave_core::agent::{BackgroundWork, ExitOutcome, FailureReason};
 use hankweave_core::hank::OnBackgroundCut;
 use hankweave_core::time::short_duration;
 use hankweave_core::wire::{Event, ProgressKind};
@@ -64,7 +64,9 @@ impl<'a> BackgroundWait<'a> {
         let Some((work, until)) = wait.filter(|wait| before.as_ref() != Some(wait)) else {
             return;
         };
-        let left = until.saturating_duration_since(Instant::now());
+        // In whole seconds, as the limit is given.
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        let left = Duration::from_secs(u64::try_from(left.div_ceil(1_000)).unwrap_or(u64::MAX));
         if before.is_none() {
             let what = match &work {
                 Some(work) => format!("the agent waits for background work: {work}"),
@@ -172,10 +174,8 @@ impl BackgroundCut {
             "{}. {raise} the codon complete with its answer so far: `\"onBackgroundCut\": \"complete\"`",
             self.words()
         );
-        Some(FailureReason {
-            kind: FailureKind::Timeout,
-            ..FailureReason::unknown(true, message)
-        })
+        // Of no kind that an agent's own failure has: its work may be called anything, also as an error of a provider.
+        Some(FailureReason::unknown(true, message))
     }
 
     fn words(&self) -> String {
