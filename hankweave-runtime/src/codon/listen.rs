@@ -36,7 +36,7 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) answer: Option<String>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
-    /// Work in its background that it will continue after, as it has told.
+    /// Work in its background that it will continue after, as it has told (AGENT-50).
     pub(super) background: Vec<BackgroundWork>,
     /// When the events that are handled now had arrived.
     now: Instant,
