@@ -91,7 +91,9 @@ fn value_of(setting: Setting) -> Value {
             json!({"type": "integer", "minimum": 1, "maximum": 1_048_576})
         }
         Setting::ShimIdleTimeout => json!({"type": "integer", "minimum": 1, "maximum": 1_800}),
-        Setting::SettleSeconds => json!({"type": "integer", "minimum": 1, "maximum": 86_400}),
+        Setting::SettleSeconds | Setting::MaxBackgroundSeconds => {
+            json!({"type": "integer", "minimum": 1, "maximum": 86_400})
+        }
         Setting::MaxWaitSeconds => json!({"type": "integer", "minimum": 0}),
         Setting::MaxDollars | Setting::MaxTimeSeconds => json!({"type": "number", "exclusiveMinimum": 0}),
         Setting::Prices => json!({"anyOf": [{"type": "string", "minLength": 1}, prices()]}),

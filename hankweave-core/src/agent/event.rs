@@ -66,6 +66,8 @@ pub enum AgentEvent {
     },
     /// The agent has finished an answer. There may be several; only the end of the process ends the work.
     Result(AgentResult),
+    /// Work that the agent has in the background and continues after; told whole each time that it changes, empty at its end.
+    Background(Vec<BackgroundWork>),
     /// A line was too long to be read; the log file has it.
     OutputTruncated {
         /// Length of the line in bytes, without its line break.
@@ -177,6 +179,33 @@ pub struct MessageUsage {
     pub is_sum: bool,
     /// See [`AgentEvent`].
     pub parent_tool_use_id: Option<String>,
+}
+
+/// Work in the background of an agent, which is called again at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackgroundWork {
+    /// The agent's id of it.
+    pub id: String,
+    /// Description for people, in one line of at most [`BackgroundWork::MAX_CHARS`] characters.
+    pub title: String,
+    /// Whether it is a command that the agent has started, which may be a server.
+    pub is_command: bool,
+}
+
+impl BackgroundWork {
+    /// Longest title.
+    pub const MAX_CHARS: usize = 120;
+
+    /// Work of this name; its id takes the place of an empty description.
+    pub(super) fn new(id: String, description: &str, is_command: bool) -> Self {
+        let title = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = if title.is_empty() { id.clone() } else { title };
+        Self {
+            title: title.chars().take(Self::MAX_CHARS).collect(),
+            id,
+            is_command,
+        }
+    }
 }
 
 /// A closing message of an agent.

@@ -29,7 +29,7 @@ pub use claude::{ClaudeDecoder, Transcript};
 pub use codex::{CodexDecoder, Rollout};
 pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
 pub use error_class::{CLASSES, ErrorClass, WAIT_HINTS, WaitHint};
-pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
+pub use event::{AgentEvent, AgentResult, BackgroundWork, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason, InterruptedBy};
 pub use gemini::{GeminiChat, GeminiDecoder};
 pub use launch::Launch;

@@ -88,7 +88,7 @@ pub(super) static ROOT: KeyTable = KeyTable {
 pub(super) static META: KeyTable = KeyTable::new("`meta`", "name version description author");
 pub(super) static OVERRIDES: KeyTable = KeyTable::new(
     "`overrides`",
-    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds requires budget",
+    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut requires budget",
 );
 pub(super) static SENTINEL_DEFAULTS: KeyTable = KeyTable::new(
     "`sentinel`",
@@ -102,9 +102,13 @@ pub(super) static CODON: KeyTable = KeyTable {
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
             sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions check requires \
-            autoCompact shimIdleTimeout settleSeconds budget approval",
+            autoCompact shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut budget approval",
     known_mistakes: &[
         ("requires", "require requireChanges mustChange*"),
+        (
+            "maxBackgroundSeconds",
+            "background* waitForBackground awaitBackground",
+        ),
         ("approval", "approve* askFirst requiresApproval gate"),
         ("appendSystemPromptFile", "systemPromptFile*"),
         ("appendSystemPromptText", "systemPrompt*"),
@@ -185,16 +189,17 @@ pub(super) static SCRIPT: KeyTable = KeyTable {
 };
 pub(super) static SCRIPT_TURN: KeyTable = KeyTable {
     kind: "a turn",
-    valid: "delayMs thinking text tools usage raw hugeLine invalidUtf8 stderr spawnDetached holdStdout signal hang",
+    valid: "afterBackground delayMs thinking text tools usage raw hugeLine invalidUtf8 stderr spawnDetached holdStdout signal hang",
     known_mistakes: &[
         ("tools", "write append read bash"),
         ("text", "say message"),
-        ("delayMs", "sleep* wait*"),
+        ("delayMs", "sleep* wait"),
+        ("afterBackground", "await* waitFor* background"),
     ],
 };
 pub(super) static SCRIPT_TOOL: KeyTable = KeyTable {
     kind: "a tool call",
-    valid: "write append read bash",
+    valid: "write append read bash background",
     known_mistakes: &[("write", "edit"), ("bash", "run command shell exec")],
 };
 pub(super) static SCRIPT_WRITE: KeyTable = KeyTable {

@@ -61,8 +61,9 @@ pub use check::repeated_sentinels;
 pub use convert::{ConversionNote, ConvertedSentinel, convert_sentinel};
 pub use document::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, HankMeta, LoopConfig,
-    OnFailure, OutputItem, Overrides, PromptSource, Requirements, Requires, RetryConfig, RigAction,
-    RigCommand, RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
+    MAX_BACKGROUND_SECONDS, OnBackgroundCut, OnFailure, OutputItem, Overrides, PromptSource, Requirements,
+    Requires, RetryConfig, RigAction, RigCommand, RigItem, SentinelEntry, SentinelSource, TerminateOn,
+    WorkingDirectory,
 };
 #[cfg(feature = "hanks")]
 pub use old_template::{ConvertedPrompt, convert_prompt};

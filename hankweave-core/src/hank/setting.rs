@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::agent::AgentChoice;
-use super::document::Overrides;
+use super::document::{MAX_BACKGROUND_SECONDS, Overrides};
 use super::keys::KeyTable;
 use super::parse::read_with;
 use super::paths::check_any;
@@ -59,6 +59,8 @@ pub enum Setting {
     ShimIdleTimeout,
     /// Seconds after which work is ended that an agent left running after its answer.
     SettleSeconds,
+    /// Seconds that an agent is waited for that waits for background work.
+    MaxBackgroundSeconds,
     /// Seconds that a run waits at most for the end of a usage limit.
     MaxWaitSeconds,
     /// Whether a run continues when an item of a rig fails.
@@ -141,6 +143,7 @@ impl Setting {
             | Self::CheckpointedFileLimitMb
             | Self::ShimIdleTimeout
             | Self::SettleSeconds
+            | Self::MaxBackgroundSeconds
             | Self::MaxWaitSeconds
             | Self::IgnoreRigFailures
             | Self::Notify
@@ -160,6 +163,7 @@ impl Setting {
             Self::CheckpointedFileLimitMb => Some(SettingValue::Number(CHECKPOINTED_FILE_LIMIT_MB)),
             Self::ShimIdleTimeout => Some(SettingValue::Number(LONGEST_SILENCE_SECONDS)),
             Self::SettleSeconds => Some(SettingValue::Number(SETTLE_SECONDS)),
+            Self::MaxBackgroundSeconds => Some(SettingValue::Number(MAX_BACKGROUND_SECONDS)),
             Self::MaxWaitSeconds => Some(SettingValue::Number(MAX_WAIT_SECONDS)),
             Self::IgnoreRigFailures => Some(SettingValue::Flag(false)),
             _ => None,
@@ -176,6 +180,7 @@ impl Setting {
             Self::CheckpointedFileLimitMb => overrides.checkpointed_file_limit_mb.map(SettingValue::Number),
             Self::ShimIdleTimeout => overrides.shim_idle_timeout.map(SettingValue::Number),
             Self::SettleSeconds => overrides.settle_seconds.map(SettingValue::Number),
+            Self::MaxBackgroundSeconds => overrides.max_background_seconds.map(SettingValue::Number),
             _ => None,
         }
     }
@@ -223,7 +228,9 @@ impl Setting {
             Self::DataHashTimeLimit => at_least_one(reader, node).map(SettingValue::Number),
             Self::CheckpointedFileLimitMb => file_limit(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
-            Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
+            Self::SettleSeconds | Self::MaxBackgroundSeconds => {
+                seconds_to_settle(reader, node).map(SettingValue::Number)
+            }
             Self::MaxWaitSeconds => integer(0..=u64::MAX)(reader, node).map(SettingValue::Number),
             Self::MaxDollars => dollars(reader, node).map(SettingValue::Dollars),
             Self::MaxTimeSeconds => reader.positive(node).map(SettingValue::Seconds),
@@ -239,7 +246,7 @@ static RUNTIME_FILE: KeyTable = KeyTable {
     kind: "hankweave.json",
     valid: "$schema port autostart showCosts withoutProxy agent model anthropicBaseUrl outputDirectory \
             executionBaseDir logParsingInterval dataHashTimeLimit checkpointedFileLimitMb idleTimeout shimIdleTimeout \
-            settleSeconds maxWaitSeconds ignoreRigFailures notify registry remote prices sentinel telemetry budget \
+            settleSeconds maxBackgroundSeconds maxWaitSeconds ignoreRigFailures notify registry remote prices sentinel telemetry budget \
             dietOnFinalize journalDietThresholdBytes",
     known_mistakes: &[
         ("outputDirectory", "output outputDir"),
@@ -423,7 +430,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 16);
+        assert_eq!(names.len(), 17);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));

@@ -26,7 +26,7 @@ impl RunView {
         (self.seq, self.at) = (entry.seq, Some(entry.timestamp));
         let (event, at, seq) = (&entry.event, entry.timestamp, entry.seq);
         if ends_activity(event) {
-            self.activity = None;
+            self.end_activity(at);
         }
         match event {
             Event::StateTransition {
@@ -257,10 +257,15 @@ impl RunView {
             return;
         };
         let subject = subject.as_deref().map(|text| excerpt(text, TITLE));
-        if let ProgressKind::Retry | ProgressKind::Wait = kind {
+        let kind_of_wait = match kind {
+            ProgressKind::Retry | ProgressKind::Wait => Some(WaitKind::Retry),
+            ProgressKind::Background => Some(WaitKind::Background),
+            ProgressKind::Checkpoint | ProgressKind::Restore | ProgressKind::Rig => None,
+        };
+        if let Some(kind) = kind_of_wait {
             let wait = WaitView {
                 item: codon_id.as_ref().map(|id| id.configured().to_owned()),
-                kind: WaitKind::Retry,
+                kind,
                 from: at,
                 to: *ends_at,
                 why: subject.clone(),
@@ -278,6 +283,18 @@ impl RunView {
             to: *ends_at,
         });
         self.reword();
+    }
+
+    /// Ends the activity. A wait for background work may end before its limit.
+    fn end_activity(&mut self, at: Timestamp) {
+        let ended = self.activity.take();
+        if ended.is_some_and(|ended| ended.kind == ProgressKind::Background) {
+            let newest = self.waits.values_mut().next_back();
+            if let Some(wait) = newest.filter(|wait| wait.kind == WaitKind::Background) {
+                wait.to = Some(at);
+            }
+            self.reword();
+        }
     }
 
     fn idle(&mut self, reason: IdleReason, message: &str, at: Timestamp, seq: u64) {

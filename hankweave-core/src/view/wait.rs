@@ -42,6 +42,8 @@ pub struct WaitView {
 pub enum WaitKind {
     /// Before another attempt, or another request of the agent.
     Retry,
+    /// For work in the background of an agent.
+    Background,
     /// For the end of a usage limit.
     Limit,
     /// For the answer of a user.

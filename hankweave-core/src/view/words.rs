@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::attempt::AttemptState;
 use super::item::{ItemKind, ItemView};
+use super::now::CurrentActivity;
 use super::run_view::{OmittedItems, RunState, RunView};
 use super::text::{LINE, TITLE, excerpt};
 use crate::agent::InterruptedBy;
@@ -60,8 +61,18 @@ impl RunView {
     }
 
     fn running(&self) -> String {
+        let is_awaited = |activity: &CurrentActivity| activity.kind == ProgressKind::Background;
         if let Some(now) = &self.now {
-            return format!("Runs {}", self.title(&now.item, now.iteration));
+            let title = self.title(&now.item, now.iteration);
+            return match self.activity.as_ref().filter(|activity| is_awaited(activity)) {
+                Some(CurrentActivity {
+                    subject: Some(work), ..
+                }) => {
+                    format!("Waits for background work of {title}: {work}")
+                }
+                Some(_) => format!("Waits for background work of {title}"),
+                None => format!("Runs {title}"),
+            };
         }
         match self.activity.as_ref().map(|activity| activity.kind) {
             Some(ProgressKind::Wait | ProgressKind::Retry) => match &self.problem {
@@ -72,7 +83,9 @@ impl RunView {
                 None => "Waits to retry".to_owned(),
             },
             Some(ProgressKind::Restore) => "Restores files".to_owned(),
-            Some(ProgressKind::Checkpoint | ProgressKind::Rig) | None => "Runs".to_owned(),
+            Some(ProgressKind::Checkpoint | ProgressKind::Rig | ProgressKind::Background) | None => {
+                "Runs".to_owned()
+            }
         }
     }
 

@@ -17,6 +17,8 @@ pub enum ProgressKind {
     Rig,
     /// The agent waits before it asks its model again.
     Retry,
+    /// The agent has answered and is waited for, as long as it waits for work in the background, or what it left running is busy.
+    Background,
     /// The run waits before it tries a codon again, or for the end of a usage limit.
     Wait,
 }

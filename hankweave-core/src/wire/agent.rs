@@ -111,6 +111,7 @@ impl Event {
             AgentEvent::SessionStarted { .. }
             | AgentEvent::Usage(_)
             | AgentEvent::Result(_)
+            | AgentEvent::Background(_)
             | AgentEvent::Finished(_) => return None,
         })
     }

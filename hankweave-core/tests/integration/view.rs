@@ -601,3 +601,36 @@ fn a_suspension_is_no_time_at_work() {
     assert_eq!(view.waits.len(), 1);
     assert_eq!(view.completed(), (1, 2));
 }
+
+// covers: HANK-75, WIRE-39
+#[test]
+fn a_wait_for_background_work_is_the_headline_and_ends_when_the_agent_works_again() {
+    let story = Story::new()
+        .plan(&["a"])
+        .fresh("r1")
+        .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running));
+    let mut entries = told(&story);
+    let headline = fold(&entries).headline;
+    let seq = entries.len() as u64 + 1;
+    let wait = json!({"type": "progress", "data": {"codonId": "a", "kind": "background", "subject": "Run the tests", "endsAt": "2027-01-04T12:00:00Z"}});
+    entries.push(entry(seq, serde_json::from_value(wait).unwrap()));
+    let view = fold(&entries);
+    assert_eq!(
+        view.headline,
+        format!(
+            "{}: Run the tests",
+            headline.replace("Runs", "Waits for background work of")
+        )
+    );
+    let limit = view.waits.values().next().unwrap().to.unwrap();
+    assert_eq!(view.activity.unwrap().to, Some(limit));
+    let says = json!({"type": "assistant.action", "data": {"codonId": "a", "action": "message", "content": "They have passed."}});
+    entries.push(entry(seq + 1, serde_json::from_value(says).unwrap()));
+    let view = fold(&entries);
+    assert_eq!((view.headline, view.activity), (headline, None));
+    let wait = view.waits.values().next().unwrap();
+    assert!(
+        wait.to.is_some_and(|to| to < limit),
+        "it ended before its limit: {wait:?}"
+    );
+}

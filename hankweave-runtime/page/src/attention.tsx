@@ -24,7 +24,7 @@ function choose(connection: Connection, view: View) {
   if (view.state === "failed" || view.state === "crashed") return <Failure connection={connection} view={view} />;
   if (view.state === "idle") return <Idle connection={connection} view={view} />;
   if (hasEnded(view.state)) return <Ended connection={connection} view={view} />;
-  if (view.activity?.to && ["retry", "wait"].includes(view.activity.kind)) return <Countdown connection={connection} view={view} activity={view.activity} />;
+  if (view.activity?.to && ["retry", "wait", "background"].includes(view.activity.kind)) return <Countdown connection={connection} view={view} activity={view.activity} />;
   return null;
 }
 
@@ -144,10 +144,11 @@ function Countdown({ connection, view, activity }: { connection: Connection; vie
   useSecond(true);
   const [from, to] = [Date.parse(activity.since), Date.parse(activity.to!)];
   const left = Math.max(0, Math.ceil((to - connection.now()) / 1000));
+  const isBackground = activity.kind === "background";
   const main = (
     <>
       <p class="count" role="timer" aria-label="Time left">{left ? seconds(left) : "any moment"}</p>
-      <p class="by">until it continues by itself{activity.subject ? <>, after <b>{local(activity.subject)}</b></> : null}{activity.total ? ` (retry ${activity.done ?? 1} of ${activity.total})` : ""}. Nothing is spent meanwhile.</p>
+      {isBackground ? <p class="by">at most, for background work: <b>{activity.subject ?? "what the agent left running"}</b>. The agent continues when it has ended; what still runs after that time is ended.</p> : <p class="by">until it continues by itself{activity.subject ? <>, after <b>{local(activity.subject)}</b></> : null}{activity.total ? ` (retry ${activity.done ?? 1} of ${activity.total})` : ""}. Nothing is spent meanwhile.</p>}
       <div class="span"><Meter part={((connection.now() - from) / Math.max(1, to - from)) * 100} /><p class="note"><span>{clock(from)}</span><span>{clock(to)}</span></p></div>
     </>
   );

@@ -201,7 +201,7 @@ function Waits({ view, id, scale }: { view: View; id: string; scale: Scale }) {
       {Object.values(view.waits ?? {}).filter((wait) => wait.item === id).map((wait) => {
         const [from, to] = [time(wait.from, scale.from), Math.min(time(wait.to, scale.to), scale.to)];
         if (to <= from) return null;
-        return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? "waited for you" : wait.kind === "limit" ? "waited for the usage limit" : wait.kind === "suspended" ? "suspended" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
+        return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? "waited for you" : wait.kind === "limit" ? "waited for the usage limit" : wait.kind === "suspended" ? "suspended" : wait.kind === "background" ? "waited for background work" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
       })}
     </>
   );

@@ -78,7 +78,7 @@ export interface View {
   order?: string[];
   omitted?: { before: number; after: number };
   items?: Record<string, Item>;
-  waits?: Record<string, { item?: string; kind: "retry" | "limit" | "approval" | "suspended"; from: string; to?: string; why?: string; n?: number; of?: number }>;
+  waits?: Record<string, { item?: string; kind: "retry" | "background" | "limit" | "approval" | "suspended"; from: string; to?: string; why?: string; n?: number; of?: number }>;
   commands?: Record<string, { command: string; client: string; codon?: string; reason?: string; at: string }>;
   files: { base?: string; newest?: Record<string, { as: "created" | "modified" | "deleted"; size?: number; seq: number }>; more?: number };
   sentinels?: Record<string, { state: "watching" | "failed" | "ended"; says?: string; seq: number; answers: number; cost: number; atLeast?: boolean }>;

@@ -91,16 +91,16 @@ pub(super) fn can_continue(codon: &CodonRun<'_>) -> bool {
     driver.is_some_and(|driver| driver.capabilities().resume)
 }
 
-/// Why a success is none: the agent states that it used no token, it called no tool, and no file changed. `None` for an agent that says nothing about
-/// what it used, and where a check shows what was done.
+/// Why a success is none: the agent states that it used no token, or its model has said nothing, it called no tool, and no file changed. `None` where a
+/// check shows what was done.
 pub(super) async fn nothing_done(
     codon: &CodonRun<'_>,
     work: &AgentRun,
     exit: &ExitOutcome,
 ) -> Option<String> {
     let is_meant = codon.run.hank.required_of(codon.config) == Some(&Requires::Nothing);
-    let is_idle =
-        exit.verdict.is_success() && exit.states_no_usage && exit.usage.is_nothing() && !work.used_tool;
+    let is_known = exit.states_no_usage || (!work.spoke && has_a_model(codon));
+    let is_idle = exit.verdict.is_success() && is_known && exit.usage.is_nothing() && !work.used_tool;
     if !is_idle || is_meant || codon.config.check.is_some() || used_before(codon) {
         return None;
     }
@@ -117,6 +117,12 @@ pub(super) async fn nothing_done(
     Some(format!(
         "the agent did nothing: it {files}{answer}. A prompt that is a command of the agent's own, such as a line that begins with `/`, ends so. `\"requires\": \"nothing\"` lets the codon pass"
     ))
+}
+
+/// Whether the agent is a known program, which tells all that its model says; one of the user's own may tell as little as it likes.
+fn has_a_model(codon: &CodonRun<'_>) -> bool {
+    let driver = codon.run.drivers.get(codon.config.agent_name());
+    driver.is_some_and(|driver| driver.program().is_some())
 }
 
 /// Whether an earlier attempt of the codon used tokens.

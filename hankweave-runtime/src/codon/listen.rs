@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, ExitOutcome, MessageUsage, ToolResult};
+use hankweave_core::agent::{AgentEvent, BackgroundWork, ExitOutcome, MessageUsage, ToolResult};
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::cost::{TokenUsage, UsageTotals};
@@ -30,10 +30,14 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) compacted: bool,
     /// The agent, or a sub-agent of it, has called a tool.
     pub(super) used_tool: bool,
+    /// A model of it has said something.
+    pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
+    /// Work in its background that it will continue after, as it has told (AGENT-50).
+    pub(super) background: Vec<BackgroundWork>,
     /// When the events that are handled now had arrived.
     now: Instant,
 }
@@ -67,8 +71,10 @@ impl<'a> AgentEventHandler<'a> {
             before,
             compacted: false,
             used_tool: false,
+            spoke: false,
             answer: None,
             has_answered: false,
+            background: Vec::new(),
             now: Instant::now(),
         }
     }
@@ -129,6 +135,10 @@ impl<'a> AgentEventHandler<'a> {
         let event = match event {
             AgentEvent::Usage(usage) => self.count(usage).await,
             AgentEvent::ToolResult(result) => self.tool_result(result),
+            AgentEvent::Background(works) => {
+                self.background = works;
+                return;
+            }
             // An agent that has answered is about to end: its report is compared with its limits when it goes
             // on, or has ended.
             AgentEvent::Result(result) => {
@@ -156,6 +166,7 @@ impl<'a> AgentEventHandler<'a> {
     /// Remembers what later events are understood by, and tells until when the agent waits.
     async fn note(&mut self, event: &AgentEvent) {
         match event {
+            AgentEvent::Message { .. } | AgentEvent::Thinking { .. } => self.spoke = true,
             AgentEvent::ToolUse { id, name, .. } => {
                 self.used_tool = true;
                 self.open_tools.insert(id.clone(), (name.clone(), self.now));
@@ -284,7 +295,7 @@ fn is_own_work(event: &AgentEvent) -> bool {
         } => parent_tool_use_id.is_none(),
         AgentEvent::ToolResult(result) => result.parent_tool_use_id.is_none(),
         AgentEvent::Usage(usage) => usage.parent_tool_use_id.is_none(),
-        AgentEvent::OutputTruncated { .. } | AgentEvent::Unparsed { .. } => false,
+        AgentEvent::OutputTruncated { .. } | AgentEvent::Unparsed { .. } | AgentEvent::Background(_) => false,
         _ => true,
     }
 }

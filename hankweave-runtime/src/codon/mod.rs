@@ -7,6 +7,7 @@
 //! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The
 //! codon moves only through [`CodonRun::step`], which sends the event that the step implies.
 
+mod background;
 mod budget;
 mod check;
 mod context;

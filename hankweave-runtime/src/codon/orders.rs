@@ -79,6 +79,11 @@ impl Remarks {
         }
     }
 
+    /// Adds a remark, if there is one.
+    pub(super) fn extend(&self, remark: Option<String>) {
+        remark.into_iter().for_each(|remark| self.add(remark));
+    }
+
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

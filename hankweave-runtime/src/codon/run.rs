@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, Verdict};
+use hankweave_core::agent::{AgentEvent, BackgroundWork, ExitOutcome, FailureKind, FailureReason, Verdict};
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{BudgetExceeded, Codon, LoopCheck, LoopStall, Running};
 use hankweave_core::cost::{UsageTotals, Usd};
@@ -11,6 +11,7 @@ use hankweave_core::time::short_duration;
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
+use super::background::{BackgroundCut, BackgroundWait, LeftRunning, ended_with, left_behind, titles};
 use super::context::{CodonRun, StageResult};
 use super::listen::{AgentEventHandler, HandledEvents};
 use super::orders::Interruption;
@@ -28,6 +29,8 @@ enum StopReason {
     Uncounted(FailureReason),
     /// It has answered, and only processes that it left running keep it alive.
     Settled,
+    /// It has answered, and its background work has taken too long.
+    Cut(BackgroundCut),
     /// It was silent for this long.
     Silent(Duration),
 }
@@ -49,6 +52,7 @@ pub(super) struct EarlierUsage {
     meter: Meter,
     usage: UsageTotals,
     used_tool: bool,
+    spoke: bool,
     proof: FileBaseline,
 }
 
@@ -59,6 +63,7 @@ impl EarlierUsage {
             meter: Meter::new(codon.limits),
             usage: UsageTotals::default(),
             used_tool: false,
+            spoke: false,
             proof,
         }
     }
@@ -78,6 +83,8 @@ pub(super) struct AgentRun {
     reached: Option<BudgetExceeded>,
     /// The agent has called a tool.
     pub(super) used_tool: bool,
+    /// A model of it has said something.
+    pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
     /// Result of the loop's check.
@@ -129,6 +136,7 @@ impl AgentRun {
             meter: self.meter,
             usage,
             used_tool: self.used_tool,
+            spoke: self.spoke,
             proof: self.proof,
         }
     }
@@ -156,15 +164,16 @@ pub(super) async fn run(
     mut agent: RunningAgent,
     so_far: EarlierUsage,
 ) -> StageResult<(Codon<Running>, AgentRun)> {
-    let (proof, used_tool) = (so_far.proof, so_far.used_tool);
+    let (proof, used_tool, spoke) = (so_far.proof, so_far.used_tool, so_far.spoke);
     let mut listener = AgentEventHandler::new(codon, running, so_far.meter, so_far.usage.clone());
     let mut silence = Silence::of(codon);
     let clock = &*codon.run.world.clock;
+    let mut background = BackgroundWait::new(codon, agent.pid);
     let time_is_over = codon.time_is_over();
     tokio::pin!(time_is_over);
     let mut reached = None;
     let mut outcome = loop {
-        let (silent_at, due) = silence.next(clock.suspended());
+        let (silent_at, due) = silence.next();
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent
         // that prints without end must not keep the run from being stopped, so its events come last.
         let why = tokio::select! {
@@ -179,31 +188,27 @@ pub(super) async fn run(
                 let Some(event) = event else { break AgentOutcome::Lost };
                 match listener.listen(event, &mut agent.events).await {
                     HandledEvents::Events => {
-                        silence.broken(Instant::now(), clock.suspended(), listener.has_answered);
+                        let works = &listener.background;
+                        silence.suspended(clock.suspended());
+                        silence.broken(Instant::now(), listener.has_answered, !works.is_empty());
+                        background.heard(works, &silence).await;
                         continue;
                     }
                     HandledEvents::Overspent => StopReason::OverBudget,
                     HandledEvents::Unpriced(model) => StopReason::Uncounted(unpriced(&model)),
-                    HandledEvents::End(outcome) => break AgentOutcome::Ended(outcome),
+                    HandledEvents::End(exit) => {
+                        codon.remarks.extend(left_behind(&exit));
+                        break end_of(codon, BackgroundCut::by_end(&listener.background), exit);
+                    }
                 }
             }
             () = tokio::time::sleep_until(silent_at) => {
-                if silence.next(clock.suspended()).0 > silent_at {
+                if silence.suspended(clock.suspended()) {
                     continue;
                 }
-                let message = silence_message(codon, due);
-                codon.run.publish(Event::Info { message }).await;
-                match due {
-                    SilenceAction::Warning { .. } => {
-                        silence.warned();
-                        continue;
-                    }
-                    SilenceAction::Settled(settle) => {
-                        let settle = short_duration(settle);
-                        codon.remarks.add(format!("what its agent left running was ended {settle} after the answer (settleSeconds)"));
-                        StopReason::Settled
-                    }
-                    SilenceAction::TooLong(longest) => StopReason::Silent(longest),
+                match after_silence(codon, due, (&mut silence, &mut background), &listener).await {
+                    Some(why) => why,
+                    None => continue,
                 }
             }
         };
@@ -211,11 +216,16 @@ pub(super) async fn run(
             codon.allowance.close();
             reached = listener.meter.exceeded(codon.elapsed());
         }
+        let works = std::mem::take(&mut listener.background);
         stop(codon, agent.control.as_ref()).await;
         let Some(exit) = listener.listen_to_end(&mut agent.events).await else {
             break AgentOutcome::Lost;
         };
+        if !matches!(why, StopReason::Settled | StopReason::Cut(_)) {
+            codon.remarks.extend(ended_with(&works));
+        }
         break match why {
+            StopReason::Cut(cut) => end_of(codon, Some(cut), exit),
             StopReason::Interrupted(why) => AgentOutcome::Stopped(why, exit),
             StopReason::Uncounted(reason) => AgentOutcome::Stopped(Interruption::Failure(reason), exit),
             // A reported success stays one, however long the silence after it.
@@ -240,6 +250,7 @@ pub(super) async fn run(
         elapsed: codon.elapsed(),
         reached,
         used_tool: used_tool || listener.used_tool,
+        spoke: spoke || listener.spoke,
         answer: listener.answer,
         loop_check: None,
         loop_stall: None,
@@ -247,27 +258,84 @@ pub(super) async fn run(
     Ok((listener.running, work))
 }
 
-/// The message about a silence.
-fn silence_message(codon: &CodonRun<'_>, due: SilenceAction) -> String {
+/// The end of an agent whose background work was cut off, if it was.
+fn end_of(codon: &CodonRun<'_>, cut: Option<BackgroundCut>, exit: ExitOutcome) -> AgentOutcome {
+    match cut.and_then(|cut| cut.failure(codon, &exit)) {
+        Some(reason) => AgentOutcome::Stopped(Interruption::Failure(reason), exit),
+        None => AgentOutcome::Ended(exit),
+    }
+}
+
+/// Does what is due after a silence, and returns why the agent is stopped if it is.
+async fn after_silence(
+    codon: &CodonRun<'_>,
+    due: SilenceAction,
+    (silence, background): (&mut Silence, &mut BackgroundWait<'_>),
+    listener: &AgentEventHandler<'_>,
+) -> Option<StopReason> {
+    let works = &listener.background;
     let id = &codon.entry.codon_id;
+    let say = |message| codon.run.publish(Event::Info { message });
     match due {
         SilenceAction::Warning { silent, longest } => {
             let [silent, longest] = [silent, longest].map(short_duration);
-            format!("{id}: silent for {silent}; the agent is ended at {longest} (shimIdleTimeout)")
+            let end = format!("the agent is ended at {longest} (shimIdleTimeout)");
+            say(format!("{id}: silent for {silent}; {end}")).await;
+            silence.warned();
+            None
         }
-        SilenceAction::Settled(settle) => {
-            let settle = short_duration(settle);
-            format!(
-                "{id}: the agent has answered; what it left running is ended after {settle} (settleSeconds)"
-            )
+        SilenceAction::Look | SilenceAction::Settled(_) => {
+            let found = background.look(works).await;
+            let now = Instant::now();
+            let is_settled = silence.is_settled(now);
+            // What an agent waits for is waited for whether it is busy or not.
+            let is_busy = found == LeftRunning::Busy && works.is_empty();
+            silence.looked(now, is_busy && is_settled);
+            let ends = match works.is_empty() {
+                true => matches!(due, SilenceAction::Settled(_)) && !is_busy,
+                false => is_settled && found == LeftRunning::Servers,
+            };
+            if ends {
+                return Some(settle(codon, silence.settle(), works).await);
+            }
+            background.tell(works, silence).await;
+            None
+        }
+        SilenceAction::Cut(limit) => {
+            let end = format!(
+                "it is ended after {} (maxBackgroundSeconds)",
+                short_duration(limit)
+            );
+            say(format!(
+                "{id}: the agent has waited for its background work; {end}"
+            ))
+            .await;
+            Some(StopReason::Cut(BackgroundCut::at_limit(limit, works)))
         }
         SilenceAction::TooLong(longest) => {
-            format!(
-                "{id}: silent for {}; the agent is ended (shimIdleTimeout)",
-                short_duration(longest)
-            )
+            let silent = short_duration(longest);
+            say(format!(
+                "{id}: silent for {silent}; the agent is ended (shimIdleTimeout)"
+            ))
+            .await;
+            Some(StopReason::Silent(longest))
         }
     }
+}
+
+/// Says that what the agent left running is ended.
+async fn settle(codon: &CodonRun<'_>, settle: Duration, works: &[BackgroundWork]) -> StopReason {
+    let (id, settle) = (&codon.entry.codon_id, short_duration(settle));
+    let message =
+        format!("{id}: the agent has answered; what it left running is ended after {settle} (settleSeconds)");
+    codon.run.publish(Event::Info { message }).await;
+    let servers = titles(works).map_or(String::new(), |servers| {
+        format!(": {servers}, which takes connections and is idle")
+    });
+    codon.remarks.add(format!(
+        "what its agent left running was ended {settle} after the answer (settleSeconds){servers}"
+    ));
+    StopReason::Settled
 }
 
 /// Why a codon ends whose money cannot be counted, with a file of prices that would help.

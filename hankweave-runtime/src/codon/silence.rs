@@ -1,7 +1,7 @@
-//! How long an agent may say nothing (S6, HANK-50).
+//! How long an agent may say nothing (S6, HANK-50), and how long it is waited for behind an answer (HANK-75).
 //!
-//! An agent that has answered is only kept alive by processes that it left running; they are ended soon. One
-//! that works may be silent for long, because a model may think for long.
+//! An agent that has answered is kept alive by work in the background. Work that it will go on after, as it tells, is waited for; so are processes
+//! that it left running and that are busy; others are ended soon. One that works may be silent for long, because a model may think for long.
 
 use std::time::Duration;
 
@@ -13,16 +13,31 @@ use super::context::CodonRun;
 /// The silence of one agent.
 #[derive(Debug)]
 pub(super) struct Silence {
+    limits: SilenceLimits,
+    /// When something was said last, or what was left running was seen to be busy.
+    since: Instant,
+    /// When the agent answered, if it has done nothing itself since.
+    answered: Option<Instant>,
+    /// It waits for work in the background, as it has told.
+    waits: bool,
+    /// What it left running was busy.
+    busy: bool,
+    /// When one looked last at what it left running, unless something was said since.
+    looked: Option<Instant>,
+    warned: bool,
+    /// Time for which the run was suspended so far, which is no part of the rest.
+    suspended: Duration,
+}
+
+/// The limits of a silence.
+#[derive(Debug, Clone, Copy)]
+struct SilenceLimits {
     /// How long an agent may be silent that works.
     longest: Duration,
     /// How long one that has answered may be.
     settle: Duration,
-    /// When something was said last.
-    since: Instant,
-    /// Time for which the run was suspended before that.
-    suspended: Duration,
-    has_answered: bool,
-    warned: bool,
+    /// How long one that has answered is waited for.
+    background: Duration,
 }
 
 /// Action after a silence.
@@ -30,8 +45,12 @@ pub(super) struct Silence {
 pub(super) enum SilenceAction {
     /// A warning is published that the agent will be ended.
     Warning { silent: Duration, longest: Duration },
-    /// Processes that the agent has left running are ended.
+    /// One looks at the processes that the agent has left running.
+    Look,
+    /// Processes that the agent has left running are ended, unless they are busy.
     Settled(Duration),
+    /// The agent has waited for its background work for too long.
+    Cut(Duration),
     /// The agent is ended.
     TooLong(Duration),
 }
@@ -49,41 +68,101 @@ impl Silence {
             .or_else(|| everywhere?.settle_seconds)
             .unwrap_or(SETTLE_SECONDS);
         let [longest, settle] = [longest, settle].map(Duration::from_secs);
-        Self {
-            suspended: codon.run.world.clock.suspended(),
-            ..Self::new(longest, settle, Instant::now())
-        }
-    }
-
-    fn new(longest: Duration, settle: Duration, since: Instant) -> Self {
-        Self {
+        let limits = SilenceLimits {
             longest,
             settle,
-            since,
-            suspended: Duration::ZERO,
-            has_answered: false,
-            warned: false,
+            background: codon.run.hank.longest_background(codon.config),
+        };
+        Self {
+            suspended: codon.run.world.clock.suspended(),
+            ..Self::new(limits, Instant::now())
         }
     }
 
-    /// Notes that something was said at `now`, after which the agent has answered or not. `suspended` is the time for which the run was suspended so far.
-    pub(super) fn broken(&mut self, now: Instant, suspended: Duration, has_answered: bool) {
-        (self.since, self.suspended) = (now, suspended);
-        self.has_answered = has_answered;
-        self.warned = false;
+    fn new(limits: SilenceLimits, since: Instant) -> Self {
+        Self {
+            limits,
+            since,
+            answered: None,
+            waits: false,
+            busy: false,
+            looked: None,
+            warned: false,
+            suspended: Duration::ZERO,
+        }
     }
 
-    /// Returns the next action if nothing is printed, and when it is due. An agent that is suspended with its run cannot speak.
-    pub(super) fn next(&self, suspended: Duration) -> (Instant, SilenceAction) {
-        let since = self.since + suspended.saturating_sub(self.suspended);
-        if self.has_answered && self.settle <= self.longest {
-            return (since + self.settle, SilenceAction::Settled(self.settle));
+    /// Takes out the time for which the run was suspended, `suspended` in all: its agent was as well, and could neither speak nor wait. Returns whether
+    /// some of it is new.
+    pub(super) fn suspended(&mut self, suspended: Duration) -> bool {
+        let new = suspended.saturating_sub(self.suspended);
+        self.suspended = suspended;
+        let moments = [Some(&mut self.since), self.answered.as_mut(), self.looked.as_mut()];
+        moments.into_iter().flatten().for_each(|moment| *moment += new);
+        !new.is_zero()
+    }
+
+    /// Notes that something was said at `now`, after which the agent has answered or not, and waits for work or not.
+    pub(super) fn broken(&mut self, now: Instant, has_answered: bool, waits: bool) {
+        self.since = now;
+        self.answered = has_answered.then(|| self.answered.unwrap_or(now));
+        self.waits = waits;
+        (self.busy, self.looked, self.warned) = (false, None, false);
+    }
+
+    /// Notes a look at `now` at what the agent left running, and whether that was busy since the one before.
+    pub(super) fn looked(&mut self, now: Instant, busy: bool) {
+        self.looked = Some(now);
+        if busy {
+            (self.since, self.busy) = (now, true);
+        }
+    }
+
+    /// Returns when a wait behind the answer ends; `None` if nothing is waited for.
+    pub(super) fn waits_until(&self) -> Option<Instant> {
+        let answered = self.answered.filter(|_| self.waits || self.busy)?;
+        Some(answered + self.limits.background)
+    }
+
+    /// Whether what the agent left running may be ended at `now` if it is idle.
+    pub(super) fn is_settled(&self, now: Instant) -> bool {
+        now >= self.since + self.limits.settle
+    }
+
+    /// Returns how long work that is not waited for may continue behind an answer.
+    pub(super) const fn settle(&self) -> Duration {
+        self.limits.settle
+    }
+
+    /// Returns the next action if nothing is printed, and when it is due.
+    pub(super) fn next(&self) -> (Instant, SilenceAction) {
+        let SilenceLimits { longest, settle, .. } = self.limits;
+        if self.answered.is_some() && (self.waits || settle <= longest) {
+            return self.next_behind_answer();
         }
         if self.warned {
-            return (since + self.longest, SilenceAction::TooLong(self.longest));
+            return (self.since + longest, SilenceAction::TooLong(longest));
         }
-        let (silent, longest) = (self.longest * 4 / 5, self.longest);
-        (since + silent, SilenceAction::Warning { silent, longest })
+        let silent = longest * 4 / 5;
+        (self.since + silent, SilenceAction::Warning { silent, longest })
+    }
+
+    fn next_behind_answer(&self) -> (Instant, SilenceAction) {
+        let SilenceLimits {
+            settle, background, ..
+        } = self.limits;
+        let look = (
+            self.looked.unwrap_or(self.since) + settle / 2,
+            SilenceAction::Look,
+        );
+        let next = match self.looked {
+            Some(_) if !self.waits => (self.since + settle, SilenceAction::Settled(settle)),
+            _ => look,
+        };
+        match self.waits_until() {
+            Some(cut) if cut <= next.0 => (cut, SilenceAction::Cut(background)),
+            _ => next,
+        }
     }
 
     /// The warning was given.
@@ -98,74 +177,113 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
     const SETTLE: Duration = Duration::from_secs(10);
+    const LOOK: Duration = Duration::from_secs(5);
+
+    fn silence(longest: Duration, settle: Duration, since: Instant) -> Silence {
+        let limits = SilenceLimits {
+            longest,
+            settle,
+            background: 20 * MINUTE,
+        };
+        Silence::new(limits, since)
+    }
 
     #[test]
     fn an_agent_that_works_is_warned_of_before_its_silence_is_too_long() {
         let start = Instant::now();
-        let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
+        let mut silence = silence(30 * MINUTE, SETTLE, start);
         let warning = SilenceAction::Warning {
             silent: 24 * MINUTE,
             longest: 30 * MINUTE,
         };
-        assert_eq!(silence.next(Duration::ZERO), (start + 24 * MINUTE, warning));
+        assert_eq!(silence.next(), (start + 24 * MINUTE, warning));
         silence.warned();
         assert_eq!(
-            silence.next(Duration::ZERO),
+            silence.next(),
             (start + 30 * MINUTE, SilenceAction::TooLong(30 * MINUTE))
         );
-        silence.broken(start + 25 * MINUTE, Duration::ZERO, false);
-        assert_eq!(
-            silence.next(Duration::ZERO),
-            (start + 49 * MINUTE, warning),
-            "warned of again"
-        );
+        silence.broken(start + 25 * MINUTE, false, false);
+        assert_eq!(silence.next(), (start + 49 * MINUTE, warning), "warned of again");
     }
 
     #[test]
     fn what_is_left_behind_an_answer_settles_soon_and_not_while_the_agent_works_again() {
         let start = Instant::now();
-        let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
-        silence.broken(start + MINUTE, Duration::ZERO, true);
+        let mut silence = silence(30 * MINUTE, SETTLE, start);
+        silence.broken(start + MINUTE, true, false);
+        assert_eq!(silence.next(), (start + MINUTE + LOOK, SilenceAction::Look));
+        silence.looked(start + MINUTE + LOOK, false);
         assert_eq!(
-            silence.next(Duration::ZERO),
+            silence.next(),
             (start + MINUTE + SETTLE, SilenceAction::Settled(SETTLE))
         );
-        silence.broken(start + 2 * MINUTE, Duration::ZERO, false);
-        assert!(matches!(
-            silence.next(Duration::ZERO).1,
-            SilenceAction::Warning { .. }
-        ));
-        silence.broken(start + 3 * MINUTE, Duration::ZERO, true);
+        silence.broken(start + 2 * MINUTE, false, false);
+        assert!(matches!(silence.next().1, SilenceAction::Warning { .. }));
+    }
+
+    // covers: HANK-75
+    #[test]
+    fn what_is_left_and_busy_is_waited_for_up_to_its_limit() {
+        let start = Instant::now();
+        let mut silence = silence(30 * MINUTE, SETTLE, start);
+        silence.broken(start, true, false);
+        silence.looked(start + LOOK, false);
+        assert_eq!(silence.waits_until(), None);
+        let mut now = start + SETTLE;
+        while silence.next() == (now, SilenceAction::Settled(SETTLE)) {
+            silence.looked(now, true);
+            now += SETTLE;
+        }
+        let cut = start + 20 * MINUTE;
+        assert_eq!(silence.next(), (cut, SilenceAction::Cut(20 * MINUTE)));
+        assert_eq!(silence.waits_until(), Some(cut));
+    }
+
+    // covers: HANK-75
+    #[test]
+    fn an_agent_that_waits_is_waited_for_up_to_a_limit_that_begins_with_its_answer() {
+        let start = Instant::now();
+        // A shorter limit for silences is that of an agent that works.
+        let mut silence = silence(2 * SETTLE, SETTLE, start);
+        silence.broken(start, true, true);
+        let mut now = start + LOOK;
+        while silence.next() == (now, SilenceAction::Look) {
+            silence.looked(now, false);
+            now += LOOK;
+        }
         assert_eq!(
-            silence.next(Duration::ZERO),
-            (start + 3 * MINUTE + SETTLE, SilenceAction::Settled(SETTLE))
+            silence.next(),
+            (start + 20 * MINUTE, SilenceAction::Cut(20 * MINUTE))
         );
+        // What it prints meanwhile does not begin it anew, and its own work does.
+        silence.broken(start + MINUTE, true, true);
+        assert_eq!(silence.waits_until(), Some(start + 20 * MINUTE));
+        silence.broken(start + 2 * MINUTE, false, true);
+        assert_eq!(silence.waits_until(), None);
+        silence.broken(start + 3 * MINUTE, true, true);
+        assert_eq!(silence.waits_until(), Some(start + 23 * MINUTE));
     }
 
     #[test]
     fn a_limit_of_silence_holds_for_what_settles_as_well() {
         let start = Instant::now();
-        let mut silence = Silence::new(SETTLE, MINUTE, start);
-        silence.broken(start, Duration::ZERO, true);
+        let mut silence = silence(SETTLE, MINUTE, start);
+        silence.broken(start, true, false);
         silence.warned();
-        assert_eq!(
-            silence.next(Duration::ZERO),
-            (start + SETTLE, SilenceAction::TooLong(SETTLE))
-        );
+        assert_eq!(silence.next(), (start + SETTLE, SilenceAction::TooLong(SETTLE)));
     }
 
     // covers: S12
     #[test]
-    fn an_agent_that_was_suspended_has_not_been_silent() {
+    fn an_agent_that_was_suspended_has_neither_been_silent_nor_waited() {
         let start = Instant::now();
-        let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
-        assert_eq!(silence.next(60 * MINUTE).0, start + 84 * MINUTE);
-        silence.broken(start + 61 * MINUTE, 60 * MINUTE, false);
-        assert_eq!(
-            silence.next(60 * MINUTE).0,
-            start + 85 * MINUTE,
-            "what was before it"
-        );
-        assert_eq!(silence.next(62 * MINUTE).0, start + 87 * MINUTE);
+        let mut silence = silence(30 * MINUTE, SETTLE, start);
+        assert!(silence.suspended(60 * MINUTE));
+        assert_eq!(silence.next().0, start + 84 * MINUTE);
+        assert!(!silence.suspended(60 * MINUTE), "it is known");
+        silence.broken(start + 61 * MINUTE, true, true);
+        silence.suspended(62 * MINUTE);
+        assert_eq!(silence.waits_until(), Some(start + 83 * MINUTE));
+        assert_eq!(silence.next().0, start + 63 * MINUTE + LOOK);
     }
 }

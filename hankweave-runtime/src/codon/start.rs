@@ -142,8 +142,8 @@ impl PromptPaths {
 
 /// The prompt of an agent that continues in its own session, where its task is at the beginning of the
 /// conversation.
-const GO_ON: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them. \
-    Continue where you stopped, and finish the task as it was given to you.";
+const GO_ON: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them; \
+    what you had running in the background was ended. Continue where you stopped, and finish the task as it was given to you.";
 
 /// Everything that the driver needs to know, with the prompts read and their variables filled in.
 fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {

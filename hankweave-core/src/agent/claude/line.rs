@@ -31,6 +31,15 @@ pub(super) struct StreamLine<'l> {
     pub(super) error_status: Count,
     pub(super) error: Text<'l>,
 
+    /// What is in the background, in `background_tasks_changed`.
+    pub(super) tasks: List<Object<Task<'l>>>,
+
+    // `user`
+    pub(super) tool_use_result: Object<ToolUseResult>,
+
+    // `command_lifecycle`
+    pub(super) wakeup_source: Text<'l>,
+
     // `rate_limit_event`
     pub(super) rate_limit_info: Object<RateLimit<'l>>,
 
@@ -92,6 +101,24 @@ pub(super) struct Block<'l> {
     /// Of a tool's answer: a text or a list of blocks.
     pub(super) content: Value,
     pub(super) is_error: Flag,
+}
+
+/// A task in the background.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Task<'l> {
+    pub(super) task_id: Text<'l>,
+    pub(super) task_type: Text<'l>,
+    pub(super) description: Text<'l>,
+}
+
+/// What a tool says of its answer to programs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ToolUseResult {
+    /// When the agent is called again, in milliseconds since 1970.
+    #[serde(rename = "scheduledFor")]
+    pub(super) scheduled_for: Count,
 }
 
 #[derive(Debug, Default, Deserialize)]

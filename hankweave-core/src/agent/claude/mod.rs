@@ -4,6 +4,7 @@
 //! What each line means, and which of its numbers can be trusted, was measured (AGENT-1 to AGENT-8).
 //! Lines, fields and values that are not known are passed over: the program is newer than this code.
 
+mod background;
 mod helpers;
 mod line;
 mod transcript;
@@ -27,6 +28,7 @@ use crate::cost::{UsageConfidence, UsageTotals, Usd};
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
+use background::Background;
 use helpers::Helpers;
 use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, content_text};
 pub use transcript::Transcript;
@@ -45,10 +47,13 @@ pub struct ClaudeDecoder {
     written: HashMap<Option<String>, (String, String)>,
     usage: ClaudeUsage,
     helpers: Helpers,
+    background: Background,
     /// The transcripts were read after the end.
     recalled: bool,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
+    /// It was said while work in the background was open, so it is not the last word.
+    is_interim: bool,
     /// When the usage limit ends that the provider has named last.
     limited_until: Option<Timestamp>,
 }
@@ -64,8 +69,10 @@ impl ClaudeDecoder {
             written: HashMap::new(),
             usage: ClaudeUsage::new(resumed),
             helpers: Helpers::default(),
+            background: Background::default(),
             recalled: false,
             deciding: None,
+            is_interim: false,
             limited_until: None,
         }
     }
@@ -117,11 +124,18 @@ impl ClaudeDecoder {
             Some("stream_event") => events.extend(self.piece(line.event, parent)),
             Some("assistant") => self.assistant(message, parent, events),
             Some("user") => {
+                let result = line.tool_use_result.0.unwrap_or_default();
+                if result.scheduled_for.0.is_some() {
+                    events.extend(self.background.wakes_up(true));
+                }
                 let blocks = message.unwrap_or_default().content.objects();
                 events.extend(blocks.filter_map(|block| self.input(block, parent)));
             }
             Some("result") => events.push(AgentEvent::Result(self.result(line))),
             Some("rate_limit_event") => self.limit(line.rate_limit_info),
+            Some("command_lifecycle") if line.wakeup_source.as_deref().is_some() => {
+                events.extend(self.background.wakes_up(false));
+            }
             _ => {}
         }
     }
@@ -178,6 +192,7 @@ impl ClaudeDecoder {
                 None
             }
             "compact_boundary" => Some(AgentEvent::Compacted),
+            "background_tasks_changed" => Some(self.background.changed(line.tasks)),
             "api_retry" => {
                 let status = status(line.error_status);
                 self.usage.retries_after(status);
@@ -339,8 +354,10 @@ impl ClaudeDecoder {
             permission_denials: line.permission_denials.objects().filter_map(denial).collect(),
         };
         // An error after a real success is ignored (AGENT-4).
-        if success || !self.deciding.as_ref().is_some_and(|earlier| earlier.success) {
+        let has_succeeded = self.deciding.as_ref().is_some_and(|earlier| earlier.success);
+        if success || !has_succeeded || self.is_interim {
             self.deciding = Some(result.clone());
+            self.is_interim = self.background.is_open();
         }
         result
     }

@@ -538,3 +538,63 @@ fn a_sub_agent_that_was_asking_at_the_end_may_have_cost_more() {
     assert!(lower_bound(&[answered]));
     assert!(!lower_bound(&[answered, over]));
 }
+
+fn background(decoder: &mut ClaudeDecoder, line: &str) -> Vec<(String, bool)> {
+    let works = decoder.line(line).into_iter().filter_map(|event| match event {
+        AgentEvent::Background(works) => Some(works),
+        _ => None,
+    });
+    let works = works.flatten();
+    works.map(|work| (work.title, work.is_command)).collect()
+}
+
+// covers: AGENT-50
+#[test]
+fn what_is_in_the_background_is_told_whole_and_empty_at_its_end() {
+    let mut decoder = ClaudeDecoder::new(false);
+    let two = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b1","task_type":"local_bash","description":"Run\n the tests"},
+        {"task_id":"a1","task_type":"local_agent","description":""},{"task_id":7},5]}"#.replace('\n', "");
+    let told = background(&mut decoder, &two);
+    assert_eq!(
+        told,
+        [("Run the tests".to_owned(), true), ("a1".to_owned(), false)]
+    );
+    let none = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[]}"#;
+    assert_eq!(decoder.line(none), [AgentEvent::Background(Vec::new())]);
+    // Other tools answer programs with texts and lists.
+    for result in [r#""text""#, "[1]", r#"{"stdout":""}"#] {
+        let line = format!(r#"{{"type":"user","message":{{"content":[]}},"tool_use_result":{result}}}"#);
+        assert_eq!(decoder.line(&line), []);
+    }
+}
+
+// covers: AGENT-50
+#[test]
+fn a_wake_up_is_open_until_it_comes() {
+    let mut decoder = ClaudeDecoder::new(false);
+    let asked = r#"{"type":"user","message":{"content":[]},"tool_use_result":{"scheduledFor":1795750380000,"wasClamped":false}}"#;
+    assert_eq!(
+        background(&mut decoder, asked),
+        [("a wake-up of its own".to_owned(), false)]
+    );
+    assert_eq!(decoder.line(asked), [], "it is known");
+    let tasks = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b1","description":"Build"}]}"#;
+    assert_eq!(background(&mut decoder, tasks).len(), 2);
+    let comes = r#"{"type":"command_lifecycle","state":"started","wakeup_source":"loop_wakeup"}"#;
+    assert_eq!(background(&mut decoder, comes), [("Build".to_owned(), false)]);
+    assert_eq!(
+        decoder.line(r#"{"type":"command_lifecycle","state":"completed"}"#),
+        []
+    );
+}
+
+// covers: AGENT-4, AGENT-50
+#[test]
+fn an_error_after_the_wait_decides_and_one_after_the_work_does_not() {
+    const OPEN: &str = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b1","description":"Test"}]}"#;
+    const ENDED: &str = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[]}"#;
+    let succeeds = |lines: &[&str]| run(lines, ProcessExit::Exited(0)).verdict.is_success();
+    assert!(!succeeds(&[INIT, OPEN, OK, ENDED, INIT, BAD]));
+    assert!(succeeds(&[INIT, OPEN, OK, ENDED, INIT, OK, INIT, BAD]));
+    assert!(succeeds(&[INIT, OPEN, OK, ENDED]));
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::background::OnBackgroundCut;
 use super::prompt::{self, PromptSource};
 use super::requires::Requires;
 use super::rig::{OutputItem, RigItem};
@@ -100,6 +101,15 @@ pub struct CodonConfig {
     /// ended by them; its answer decides what becomes of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
+    /// Seconds that an agent is waited for that waits for background work, or whose background work is busy, 1 to 86400; 1800 when absent.
+    ///
+    /// They are counted from its answer. What still runs then is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_background_seconds: Option<u64>,
+    /// What follows when background work is cut off that the agent was waiting for; `fail` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "fail")))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_background_cut: Option<OnBackgroundCut>,
     /// Limits of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<CodonBudget>,

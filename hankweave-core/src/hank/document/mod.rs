@@ -1,5 +1,6 @@
 //! The typed hank: what a hank.json says, after every value has been read and checked.
 
+mod background;
 mod codon;
 mod loop_config;
 mod positions;
@@ -15,6 +16,7 @@ use super::budget::ContainerBudget;
 use super::problem::SourceMap;
 use positions::HankPositions;
 
+pub use background::{MAX_BACKGROUND_SECONDS, OnBackgroundCut};
 pub use codon::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, RetryConfig, SentinelEntry,
     SentinelSource,
@@ -135,6 +137,13 @@ pub struct Overrides {
     /// without a figure of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
+    /// Seconds that an agent is waited for that waits for background work, or whose background work is busy, 1 to 86400, for codons without
+    /// a figure of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_background_seconds: Option<u64>,
+    /// What follows when background work is cut off that an agent was waiting for, for codons that do not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_background_cut: Option<OnBackgroundCut>,
     /// Effects that codons must have that require nothing of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::requires"))]

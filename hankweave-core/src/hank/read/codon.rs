@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::Value;
 
 use super::{
-    at_least_one, globs, model, name_item, on_exceeded, prompt_source, reference, requires, rig,
-    seconds_of_silence, seconds_to_settle, sentinel, settings,
+    at_least_one, globs, model, name_item, on_background_cut, on_exceeded, prompt_source, reference,
+    requires, rig, seconds_of_silence, seconds_to_settle, sentinel, settings,
 };
 use crate::agent::{Permission, Permissions};
 use crate::hank::agent::{AcpAgent, AgentChoice, AgentCommand};
@@ -61,6 +61,8 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         auto_compact: fields.optional(reader, "autoCompact", HankReader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
+        max_background_seconds: fields.optional(reader, "maxBackgroundSeconds", seconds_to_settle),
+        on_background_cut: fields.optional(reader, "onBackgroundCut", on_background_cut),
         budget: fields.optional(reader, "budget", budget),
         approval: fields.optional(reader, "approval", approval).flatten(),
         // Last, so that everything else has been read before the codon is given up.

@@ -11,7 +11,9 @@ pub(super) use codon::agent_of_all;
 use jsonc_parser::ast::Value;
 
 use super::budget::OnExceeded;
-use super::document::{CodonConfig, Hank, HankItem, LoopConfig, PromptSource, Requires, TerminateOn};
+use super::document::{
+    CodonConfig, Hank, HankItem, LoopConfig, OnBackgroundCut, PromptSource, Requires, TerminateOn,
+};
 use super::keys;
 use super::paths;
 use super::problem::quoted;
@@ -260,6 +262,11 @@ pub(super) fn seconds_of_silence(reader: &mut HankReader<'_>, node: &JsonNode<'_
 
 pub(super) fn seconds_to_settle(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=86_400)(reader, node)
+}
+
+pub(super) fn on_background_cut(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<OnBackgroundCut> {
+    use OnBackgroundCut::{Complete, Fail};
+    choice(&[("fail", Fail), ("complete", Complete)])(reader, node)
 }
 
 /// MiB up to which a file belongs to checkpoints.

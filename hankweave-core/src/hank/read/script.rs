@@ -24,7 +24,11 @@ fn turn(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
         &fields,
         &["thinking", "text", "raw", "stderr", "spawnDetached"],
     );
-    flags(reader, &fields, &["invalidUtf8", "holdStdout", "hang"]);
+    flags(
+        reader,
+        &fields,
+        &["afterBackground", "invalidUtf8", "holdStdout", "hang"],
+    );
     fields.optional(reader, "delayMs", strict_integer(0..=u64::MAX));
     number(reader, &fields, "hugeLine", 0..=u64::MAX);
     number(reader, &fields, "signal", 0..=255);
@@ -36,7 +40,7 @@ fn turn(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
 fn tool(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
     let fields = reader.fields(node, &keys::SCRIPT_TOOL)?;
     if fields.len() != 1 {
-        let names = "one of write, append, read, bash";
+        let names = "one of write, append, read, bash, background";
         return reader.refuse(node, format!("must hold exactly one tool: {names}"));
     }
     for (name, keys) in [
@@ -44,6 +48,7 @@ fn tool(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<()> {
         ("append", &keys::SCRIPT_WRITE),
         ("read", &keys::SCRIPT_READ),
         ("bash", &keys::SCRIPT_BASH),
+        ("background", &keys::SCRIPT_BASH),
     ] {
         fields.optional(reader, name, |reader, node| {
             let fields = reader.fields(node, keys)?;

@@ -1,8 +1,8 @@
 //! Parts of a hank besides the list of codons: meta, overrides, requirements and the budgets of containers.
 
 use super::{
-    agent_of_all, at_least_one, file_limit, model, on_exceeded, requires, seconds_of_silence,
-    seconds_to_settle,
+    agent_of_all, at_least_one, file_limit, model, on_background_cut, on_exceeded, requires,
+    seconds_of_silence, seconds_to_settle,
 };
 use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget};
@@ -44,6 +44,8 @@ pub(super) fn overrides(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Opt
         }),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
+        max_background_seconds: fields.optional(reader, "maxBackgroundSeconds", seconds_to_settle),
+        on_background_cut: fields.optional(reader, "onBackgroundCut", on_background_cut),
         requires: fields.optional(reader, "requires", requires),
         budget: fields.optional(reader, "budget", container_budget),
     })

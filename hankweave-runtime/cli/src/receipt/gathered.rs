@@ -407,6 +407,7 @@ fn with_waits(heard: Heard) -> Vec<Occasion> {
         let what = match wait.kind {
             WaitKind::Suspended => "was suspended",
             WaitKind::Limit => "waited for the end of a usage limit",
+            WaitKind::Background => "waited for background work",
             _ => "waited before another attempt",
         };
         let until = wait

@@ -228,6 +228,7 @@ impl Configuration {
             sentinel,
             requires,
             budget,
+            on_background_cut,
             ..
         } = before.unwrap_or_default();
         let overrides = Overrides {
@@ -237,6 +238,8 @@ impl Configuration {
             checkpointed_file_limit_mb: self.number(Setting::CheckpointedFileLimitMb),
             shim_idle_timeout: self.number(Setting::ShimIdleTimeout),
             settle_seconds: self.number(Setting::SettleSeconds),
+            max_background_seconds: self.number(Setting::MaxBackgroundSeconds),
+            on_background_cut,
             sentinel,
             requires,
             budget,

@@ -1,6 +1,7 @@
 //! Codons that did nothing, and files that codons must have changed (HANK-66, AGENT-49).
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use hankweave_testing::acp_agent::{self, SCRIPT};
@@ -451,5 +452,43 @@ fn requirements_that_say_nothing_are_refused() {
         let said = format!("{}{}", finished.stdout, finished.stderr);
         assert_eq!(finished.code, Some(code), "{said}");
         assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+/// A known program that succeeds without a word of a model and without a token.
+// covers: AGENT-49
+#[test]
+fn a_known_agent_whose_model_said_nothing_did_nothing() {
+    let gemini = [
+        r#"{"type":"init","session_id":"s-1","model":"gemini-2.5-pro"}"#,
+        r#"{"type":"result","status":"success","stats":{"total_tokens":0,"input_tokens":0,"output_tokens":0,"cached":0,"input":0,"tool_calls":0,"models":{}}}"#,
+    ];
+    let word =
+        r#"{"type":"message","role":"assistant","content":"I would need more information","delta":true}"#;
+    for (word, code) in [(None, 1), (Some(word), 0)] {
+        let mut project = project();
+        let lines: Vec<&str> = gemini[..1]
+            .iter()
+            .chain(&word)
+            .chain(&gemini[1..])
+            .copied()
+            .collect();
+        let version = r#"case "$*" in *--version*) echo 0.61.0; exit ;; esac"#;
+        let lines = lines.join("' '");
+        let script = format!("#!/bin/sh\n{version}\ncat > /dev/null\nprintf '%s\\n' '{lines}'\n");
+        let program = project.write("bin/gemini", script);
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        project.set("HANKWEAVE_GEMINI_PATH", &program);
+        project.set("GEMINI_API_KEY", "k");
+        let only = json!({"id": "only", "name": "Only", "agent": "gemini", "model": "gemini-2.5-pro", "continuationMode": "fresh",
+            "promptText": "/unknown"});
+        project.write_hank(&json!({"hank": [only]}));
+        let finished = project.run(["run", "--headless"]);
+        finished.expect_code(code);
+        assert_eq!(
+            finished.stderr.contains("the agent did nothing"),
+            code == 1,
+            "{finished}"
+        );
     }
 }

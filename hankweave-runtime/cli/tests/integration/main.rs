@@ -15,6 +15,7 @@ mod agent_names;
 mod agent_sees;
 mod approval;
 mod approval_screens;
+mod background;
 mod bad_input;
 mod book;
 mod browser;

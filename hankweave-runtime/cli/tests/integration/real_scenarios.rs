@@ -204,7 +204,9 @@ enum Player {
 impl Player {
     fn play(&self, (name, scenario, stopped_when): Story) {
         let (project, server, codon) = self.stage(scenario);
-        project.write_hank(&json!({"overrides": {"settleSeconds": 1}, "hank": [codon]}));
+        project.write_hank(
+            &json!({"overrides": {"settleSeconds": 1, "maxBackgroundSeconds": 2}, "hank": [codon]}),
+        );
         let mut running = project.start(["run", "--headless", "--json"]);
         if let Some(answer) = stopped_when {
             self.wait(&mut running, &server, answer);

@@ -14,10 +14,10 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::script::{Script, ScriptVariables, ScriptedTurn};
+use super::script::{Script, ScriptVariables, ScriptedTool, ScriptedTurn};
 use super::session::ScriptedSession;
 use super::stream::{ScriptedStream, raw};
-use super::tools::leave_behind;
+use super::tools::{BackgroundCommand, ScriptedToolResult, leave_behind};
 use crate::world::process::ITERATION_VARIABLE;
 
 /// How much of a huge line is printed at once.
@@ -137,6 +137,10 @@ struct Player {
     /// A turn says what it used.
     states_usage: bool,
     last_text: String,
+    /// Commands in the background that have not ended.
+    background: Vec<BackgroundCommand>,
+    /// Answers so far.
+    answers: u64,
 }
 
 impl Player {
@@ -163,6 +167,8 @@ impl Player {
             usage: UsageTotals::default(),
             states_usage: false,
             last_text: String::new(),
+            background: Vec::new(),
+            answers: 0,
         })
     }
 
@@ -173,16 +179,18 @@ impl Player {
         for (index, turn) in std::mem::take(&mut self.script.turns).into_iter().enumerate() {
             self.turn(&turn, index + 1)?;
         }
-        self.session.add(&self.usage);
-        self.session.save(&std::env::temp_dir())?;
-        if !self.script.no_result {
-            self.result()?;
+        if !self.background.is_empty() {
+            self.wait_for_background()?;
         }
+        self.answer()?;
         let natural = u8::from(self.script.result.is_some());
         Ok(self.script.exit_code.unwrap_or(natural))
     }
 
     fn turn(&mut self, turn: &ScriptedTurn, number: usize) -> io::Result<()> {
+        if turn.after_background {
+            self.wait_for_background()?;
+        }
         thread::sleep(Duration::from_millis(turn.delay_ms));
         if turn.has_message() {
             self.message(turn, number)?;
@@ -215,9 +223,62 @@ impl Player {
             let call = format!("toolu_{}_{number}_{index}", self.session.prompts);
             let block = json!({"type": "tool_use", "id": call, "name": name, "input": input});
             self.stream.block(&id, usage, block)?;
-            let answer = tool.run();
+            let answer = match tool {
+                ScriptedTool::Background { command } => self.start_in_background(&call, command),
+                tool => tool.run(),
+            };
             self.stream.tool_result(&call, &answer.text, answer.is_error)?;
         }
+        Ok(())
+    }
+
+    /// Starts a command and continues, as claude does it.
+    fn start_in_background(&mut self, call: &str, command: String) -> ScriptedToolResult {
+        let id = format!("task_{call}");
+        let started = BackgroundCommand::start(id.clone(), command).and_then(|command| {
+            self.background.push(command);
+            self.tell_background()
+        });
+        ScriptedToolResult {
+            is_error: started.is_err(),
+            text: match started {
+                Ok(()) => format!("Command running in background with ID: {id}."),
+                Err(error) => error.to_string(),
+            },
+        }
+    }
+
+    fn tell_background(&self) -> io::Result<()> {
+        let commands = self.background.iter();
+        self.stream
+            .background(commands.map(|command| (command.id.as_str(), command.command.as_str())))
+    }
+
+    /// Answers, and waits for the commands in the background; then the agent is called again.
+    fn wait_for_background(&mut self) -> io::Result<()> {
+        self.answer()?;
+        while !self.background.is_empty() {
+            let ended = self.background.remove(0);
+            let (id, command) = (ended.id.clone(), ended.command.clone());
+            let succeeded = ended.wait()?;
+            self.stream.notification(&id, &command, succeeded)?;
+            self.tell_background()?;
+        }
+        match self.script.no_init {
+            true => Ok(()),
+            false => self.stream.init(&self.variables.work_dir),
+        }
+    }
+
+    /// Says its answer, with what was used since the one before.
+    fn answer(&mut self) -> io::Result<()> {
+        self.session.add(&self.usage);
+        self.session.save(&std::env::temp_dir())?;
+        if !self.script.no_result {
+            self.result()?;
+        }
+        self.usage = UsageTotals::default();
+        self.answers += 1;
         Ok(())
     }
 
@@ -269,6 +330,7 @@ impl Player {
             failure,
             (&self.usage, self.states_usage),
             &self.session.totals(),
+            self.answers,
         )
     }
 }

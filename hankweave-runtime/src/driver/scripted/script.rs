@@ -29,6 +29,7 @@ impl Script {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ScriptedTurn {
+    pub(super) after_background: bool,
     pub(super) delay_ms: u64,
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
@@ -59,6 +60,7 @@ pub(super) enum ScriptedTool {
     Append { path: String, content: String },
     Read { path: String },
     Bash { command: String },
+    Background { command: String },
 }
 
 /// Tokens of one message.
@@ -151,9 +153,9 @@ mod tests {
         let usage = json!({"input": 1, "output": 2, "cacheCreation": 3, "cacheRead": 4});
         let tools = json!([
             {"write": {"path": "a", "content": "b"}}, {"append": {"path": "a", "content": "b"}},
-            {"read": {"path": "a"}}, {"bash": {"command": "true"}}
+            {"read": {"path": "a"}}, {"bash": {"command": "true"}}, {"background": {"command": "true"}}
         ]);
-        let turn = json!({"delayMs": 1, "thinking": "a", "text": "b", "tools": tools, "usage": usage, "raw": "c", "hugeLine": 5, "invalidUtf8": true,
+        let turn = json!({"afterBackground": true, "delayMs": 1, "thinking": "a", "text": "b", "tools": tools, "usage": usage, "raw": "c", "hugeLine": 5, "invalidUtf8": true,
             "stderr": "d", "spawnDetached": "e", "holdStdout": true, "signal": 15, "hang": true});
         json!({"sessionId": "s", "turns": [turn], "noInit": true, "noResult": true, "exitCode": 255, "ignoreTerm": true,
             "result": {"message": "m", "status": 529, "contextExceeded": true}})

@@ -37,13 +37,31 @@ impl ScriptedStream {
         self.line(json!({"type": "user", "message": message, "parent_tool_use_id": null}))
     }
 
-    /// The closing line: `own` is this process, whose tokens it states only if the script does, `session` all processes of the session, as with claude. It states no money for a model without a price.
+    /// The list of what runs in the background, with the ids and descriptions of its commands.
+    pub(super) fn background<'c>(
+        &self,
+        commands: impl Iterator<Item = (&'c str, &'c str)>,
+    ) -> io::Result<()> {
+        let task = |(id, command)| json!({"task_id": id, "task_type": "local_bash", "description": command});
+        let tasks: Vec<Value> = commands.map(task).collect();
+        self.line(json!({"type": "system", "subtype": "background_tasks_changed", "tasks": tasks}))
+    }
+
+    /// The end of a command in the background.
+    pub(super) fn notification(&self, id: &str, command: &str, succeeded: bool) -> io::Result<()> {
+        let status = if succeeded { "completed" } else { "failed" };
+        let summary = format!("Background command \"{command}\" {status}");
+        self.line(json!({"type": "system", "subtype": "task_notification", "task_id": id, "status": status, "summary": summary}))
+    }
+
+    /// The closing line: `own` is what this process used since the one before, whose tokens it states only if the script does, `session` all processes of the session, as with claude. It states no money for a model without a price.
     pub(super) fn result(
         &self,
         text: &str,
         failure: Option<&ScriptedError>,
         (own, states_usage): (&UsageTotals, bool),
         session: &UsageTotals,
+        index: u64,
     ) -> io::Result<()> {
         let terminal_reason = match failure {
             None => "completed",
@@ -61,7 +79,7 @@ impl ScriptedStream {
             "is_error": failure.is_some(),
             "subtype": "success",
             "result": text,
-            "result_index": 0,
+            "result_index": index,
             "type": "result",
         }))
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -32,6 +32,9 @@ impl ScriptedTool {
             Self::Bash { command } => Self::Bash {
                 command: fill(command),
             },
+            Self::Background { command } => Self::Background {
+                command: fill(command),
+            },
         }
     }
 
@@ -42,6 +45,7 @@ impl ScriptedTool {
             Self::Append { path, content } => ("Append", json!({"file_path": path, "content": content})),
             Self::Read { path } => ("Read", json!({"file_path": path})),
             Self::Bash { command } => ("Bash", json!({"command": command})),
+            Self::Background { command } => ("Bash", json!({"command": command, "run_in_background": true})),
         }
     }
 
@@ -51,7 +55,7 @@ impl ScriptedTool {
             Self::Write { path, content } => write(path, content).map(|()| format!("wrote {path}")),
             Self::Append { path, content } => append(path, content).map(|()| format!("appended to {path}")),
             Self::Read { path } => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-            Self::Bash { command } => return bash(command),
+            Self::Bash { command } | Self::Background { command } => return bash(command),
         };
         match done {
             Ok(text) => ScriptedToolResult {
@@ -98,6 +102,32 @@ fn bash(command: &str) -> ScriptedToolResult {
             text: error.to_string(),
             is_error: true,
         },
+    }
+}
+
+/// A command in the background, which the agent waits for.
+pub(super) struct BackgroundCommand {
+    pub(super) id: String,
+    pub(super) command: String,
+    child: Child,
+}
+
+impl BackgroundCommand {
+    /// Starts it in a process group of its own, as claude does it, without its output.
+    pub(super) fn start(id: String, command: String) -> io::Result<Self> {
+        let child = Command::new("sh")
+            .args(["-c", &command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { id, command, child })
+    }
+
+    /// Waits for its end, and returns whether it succeeded.
+    pub(super) fn wait(mut self) -> io::Result<bool> {
+        Ok(self.child.wait()?.success())
     }
 }
 

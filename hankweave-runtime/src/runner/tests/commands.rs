@@ -60,6 +60,20 @@ impl Live {
         }
     }
 
+    /// Waits for an event and returns it.
+    pub(super) async fn event(&mut self, wanted: impl Fn(&Event) -> bool) -> Event {
+        let found = std::cell::RefCell::new(None);
+        self.until(|event| {
+            let is_wanted = wanted(event);
+            if is_wanted {
+                found.replace(Some(event.clone()));
+            }
+            is_wanted
+        })
+        .await;
+        found.into_inner().unwrap()
+    }
+
     async fn started(&mut self, id: &str) {
         self.until(|event| matches!(event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == id))
             .await;

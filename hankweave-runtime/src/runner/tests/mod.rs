@@ -1,5 +1,6 @@
 //! Runs in one process: a real folder, checkpoints in memory, and agents that are no processes.
 
+mod background;
 mod clock;
 mod commands;
 mod nights;
@@ -14,7 +15,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use hankweave_core::agent::{
-    AgentEvent, Capabilities, CostReporting, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict,
+    AgentEvent, AgentResult, BackgroundWork, Capabilities, CostReporting, ExitOutcome, FailureReason, Launch,
+    ProcessExit, Verdict,
 };
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
@@ -113,7 +115,8 @@ const LIMIT_ENDS: i64 = 1_736_000_100_000;
 
 /// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "once"
 /// at its first try only, one with "slow" takes it two seconds, one with "wait" makes it wait until it is
-/// stopped. With "limit" in it, it fails for a limit that ends at [`LIMIT_ENDS`].
+/// stopped. With "limit" in it, it fails for a limit that ends at [`LIMIT_ENDS`]. One that begins with "background" makes it answer and wait for work
+/// of as many minutes as the prompt has words, then it continues.
 struct Actor;
 
 impl AgentDriver for Actor {
@@ -165,6 +168,16 @@ async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: Eve
     if prompt.contains("wait") {
         stop.cancelled().await;
     }
+    if prompt.starts_with("background") {
+        let continues = wait_in_background(&prompt, &stop, &sender).await;
+        let told = if continues { "went on\n" } else { "was ended\n" };
+        let done = std::fs::read_to_string(work.join("done.txt")).unwrap_or_default();
+        std::fs::write(work.join("done.txt"), done + told).unwrap();
+        let exit = if continues { 0 } else { 143 };
+        let outcome = ExitOutcome::new(ProcessExit::Exited(exit), Verdict::Success);
+        let _ = sender.send(vec![AgentEvent::Finished(outcome)]).await;
+        return;
+    }
     let failure = |message: &str| Verdict::Failure {
         reason: FailureReason::unknown(true, message),
         context_exceeded: false,
@@ -181,6 +194,35 @@ async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: Eve
     };
     let outcome = ExitOutcome::new(exit, verdict);
     let _ = sender.send(vec![AgentEvent::Finished(outcome)]).await;
+}
+
+/// Answers, waits for work, and works and answers again; returns whether it came to that.
+async fn wait_in_background(prompt: &str, stop: &CancellationToken, sender: &EventSender) -> bool {
+    let minutes = u32::try_from(prompt.split_whitespace().count()).unwrap();
+    let work = BackgroundWork {
+        id: "w-1".to_owned(),
+        title: "Run the tests".to_owned(),
+        is_command: true,
+    };
+    let answer = || {
+        AgentEvent::Result(AgentResult {
+            success: true,
+            text: "I wait for the tests.".to_owned(),
+            ..AgentResult::default()
+        })
+    };
+    let waits = vec![AgentEvent::Background(vec![work]), answer()];
+    sender.send(waits).await.unwrap();
+    tokio::select! {
+        () = stop.cancelled() => return false,
+        () = tokio::time::sleep(Duration::from_secs(60) * minutes) => {}
+    }
+    let message = AgentEvent::Message {
+        text: "They have passed.".to_owned(),
+        parent_tool_use_id: None,
+    };
+    let again = vec![AgentEvent::Background(Vec::new()), message, answer()];
+    sender.send(again).await.is_ok()
 }
 
 struct Switch(CancellationToken);

@@ -21,10 +21,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::activity::family_use;
 use super::launch::command;
 use super::suspend::until_continued;
 use super::sweep::{self, ProcessSet, SweepDepth, SweepScan};
-use super::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
+use super::{CommandSpec, FamilyUse, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
 use crate::world::environment::Environment;
 
 /// Starts real processes.
@@ -98,6 +99,10 @@ impl Spawner for ChildSpawner {
                 asked: OnceLock::new(),
             }),
         })
+    }
+
+    fn family_use(&self, pid: u32, marker: &str) -> Option<FamilyUse> {
+        Some(family_use(i32::try_from(pid).ok()?, marker))
     }
 
     fn sweep<'a>(&'a self, marker: &'a str) -> BoxFuture<'a, Sweep> {

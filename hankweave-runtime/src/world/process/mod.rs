@@ -6,6 +6,7 @@
 //!
 //! This part needs Linux: it reads `/proc` and waits with pidfds.
 
+mod activity;
 mod child;
 mod environment;
 mod launch;
@@ -14,6 +15,7 @@ mod stop;
 mod suspend;
 mod sweep;
 
+pub use activity::{ChildUse, FamilyUse};
 pub use child::ChildSpawner;
 pub use environment::environment;
 pub(crate) use seam::marker;

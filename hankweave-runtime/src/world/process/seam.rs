@@ -12,7 +12,7 @@ use hankweave_core::agent::ProcessExit;
 use hankweave_core::id::{CodonId, RunId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Sweep;
+use super::{FamilyUse, Sweep};
 use crate::world::disk::Disk;
 
 /// The environment variable that carries [`CommandSpec::marker`].
@@ -41,6 +41,13 @@ pub trait Spawner: Send + Sync + fmt::Debug {
     ///
     /// Returns what the operating system said, such as [`io::ErrorKind::NotFound`] for a missing program or folder.
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess>;
+
+    /// Looks at what the descendants of the agent `pid` do, which carry `marker`; `None` where that cannot be seen. Reads the process table, so it may
+    /// take a moment.
+    fn family_use(&self, pid: u32, marker: &str) -> Option<FamilyUse> {
+        let _ = (pid, marker);
+        None
+    }
 
     /// Kills what carries `marker`, with its descendants: the agents that a crashed server left behind.
     fn sweep<'a>(&'a self, marker: &'a str) -> BoxFuture<'a, Sweep>;

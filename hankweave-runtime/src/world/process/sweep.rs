@@ -214,7 +214,7 @@ fn carries(pid: i32, marker: &str) -> bool {
 }
 
 /// A file about a process. The system tells no lengths, so none is asked for (`take`), and most are shorter than the first read.
-fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
+pub(super) fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(4096);
     let file = File::open(format!("/proc/{pid}/{name}")).ok()?;
     file.take(u64::MAX).read_to_end(&mut bytes).ok()?;
@@ -351,6 +351,12 @@ fn our_children() -> impl Iterator<Item = i32> {
     let list = fs::read_to_string(list).unwrap_or_default();
     let numbers = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
     numbers.collect::<Vec<i32>>().into_iter()
+}
+
+/// Number and parent of each living process of a set, with their descendants.
+pub(super) fn living_family(family: &ProcessSet<'_>) -> Vec<(i32, i32)> {
+    let living = family.find().living.into_iter();
+    living.map(|process| (process.pid, process.parent)).collect()
 }
 
 fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Vec<Process> {

@@ -42,6 +42,10 @@ pub(super) fn words(activity: &CurrentActivity, now: Timestamp, width: usize) ->
             let why = subject.map_or(String::new(), |why| format!(" after {why}"));
             format!("the agent asks again in {left}{why}{}", retries(activity))
         }
+        ProgressKind::Background => {
+            let what = subject.map_or("what it left running".to_owned(), str::to_owned);
+            format!("waits for background work, at most {left}: {what}")
+        }
         ProgressKind::Wait if subject.is_some() => format!("the usage limit ends in {left}"),
         ProgressKind::Wait => format!("tried again in {left}{}", retries(activity)),
     }
@@ -142,6 +146,18 @@ mod tests {
         assert_eq!(
             words(doing(ProgressKind::Wait, None, (1, 3), Some(12_400))),
             "tried again in 0.4s (retry 1 of 3)"
+        );
+        let background = |subject| CurrentActivity {
+            done: None,
+            ..doing(ProgressKind::Background, subject, (0, 0), Some(72_000))
+        };
+        assert_eq!(
+            words(background(Some("cargo test, npm test"))),
+            "waits for background work, at most 1m0s: cargo test, npm test"
+        );
+        assert_eq!(
+            words(background(None)),
+            "waits for background work, at most 1m0s: what it left running"
         );
         assert_eq!(
             words(CurrentActivity::limit(at(0), at(72_000))),

@@ -1,0 +1,193 @@
+//! What the processes of an agent do: the processor time that they have used, what they have written, and whether one of them is a server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use super::sweep::{ProcessSet, living_family, read};
+
+/// Length of a tick of the times in `/proc`, which programs see as a hundredth of a second on every system.
+const TICK: Duration = Duration::from_millis(10);
+
+/// State of a socket that listens, in the tables of the system.
+const LISTENS: &str = "0A";
+
+/// Part of the time that an idle process may compute, as one that waits in a loop does: a hundredth.
+const IDLE: u32 = 100;
+
+/// Use of the machine by the processes that an agent has started, at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FamilyUse {
+    /// By the number of each child of the agent, with its descendants, and of each process whose parent has ended.
+    pub children: BTreeMap<i32, ChildUse>,
+}
+
+/// Use of the machine by one child and its descendants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChildUse {
+    /// Processor time, including descendants that have ended.
+    pub processor: Duration,
+    /// Bytes written.
+    pub written: u64,
+    /// Whether one of them takes connections.
+    pub listens: bool,
+}
+
+impl FamilyUse {
+    /// Whether one of the children has computed or written since `before`, which was `elapsed` ago.
+    #[must_use]
+    pub fn is_busy(&self, before: &Self, elapsed: Duration) -> bool {
+        self.children
+            .iter()
+            .any(|(pid, now)| now.is_busy(before.children.get(pid), elapsed))
+    }
+
+    /// Returns the number of children that take connections and have neither computed nor written since `before`, which was `elapsed` ago.
+    #[must_use]
+    pub fn idle_servers(&self, before: &Self, elapsed: Duration) -> usize {
+        let idle = self
+            .children
+            .iter()
+            .filter(|(pid, now)| now.listens && !now.is_busy(before.children.get(pid), elapsed));
+        idle.count()
+    }
+}
+
+impl ChildUse {
+    /// A child that is new is busy.
+    fn is_busy(&self, before: Option<&Self>, elapsed: Duration) -> bool {
+        before.is_none_or(|before| {
+            self.written != before.written || self.processor.saturating_sub(before.processor) > elapsed / IDLE
+        })
+    }
+}
+
+/// Looks at the descendants of the process `leader`, which has a session of its own.
+pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
+    let family = ProcessSet {
+        marker,
+        session: Some(leader),
+    };
+    let parents: BTreeMap<i32, i32> = living_family(&family).into_iter().collect();
+    let mut found = FamilyUse::default();
+    for &pid in parents.keys().filter(|pid| **pid != leader) {
+        let child = found.children.entry(child_of(leader, pid, &parents)).or_default();
+        child.processor += processor(pid).unwrap_or_default();
+        child.written += written(pid).unwrap_or_default();
+        child.listens |= listens(pid);
+    }
+    found
+}
+
+/// The child of the leader that `pid` descends from; itself or an ancestor where that has another parent by now.
+fn child_of(leader: i32, mut pid: i32, parents: &BTreeMap<i32, i32>) -> i32 {
+    // A table that was read while numbers were used again may have a circle.
+    for _ in 0..parents.len() {
+        match parents.get(&pid) {
+            Some(parent) if *parent != leader && parents.contains_key(parent) => pid = *parent,
+            _ => break,
+        }
+    }
+    pid
+}
+
+fn processor(pid: i32) -> Option<Duration> {
+    let stat = read(pid, "stat")?;
+    let stat = str::from_utf8(&stat).ok()?.rsplit_once(')')?.1;
+    // utime, stime, cutime and cstime.
+    let ticks = stat.split_ascii_whitespace().skip(11).take(4);
+    let ticks: u32 = ticks.filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
+    Some(TICK * ticks)
+}
+
+fn written(pid: i32) -> Option<u64> {
+    let io = read(pid, "io")?;
+    let mut lines = str::from_utf8(&io).ok()?.lines();
+    lines.find_map(|line| line.strip_prefix("wchar: ")?.parse().ok())
+}
+
+/// Whether the process holds a socket that takes connections over the network.
+fn listens(pid: i32) -> bool {
+    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    let targets = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let sockets = targets.filter_map(|target| {
+        let name = target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+        Some(name.to_owned())
+    });
+    let sockets: BTreeSet<String> = sockets.collect();
+    !sockets.is_empty()
+        && ["net/tcp", "net/tcp6"]
+            .iter()
+            .any(|table| takes(pid, table, &sockets))
+}
+
+fn takes(pid: i32, table: &str, sockets: &BTreeSet<String>) -> bool {
+    let table = read(pid, table).unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
+    table.lines().skip(1).any(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        fields.nth(3) == Some(LISTENS) && fields.nth(5).is_some_and(|inode| sockets.contains(inode))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn one(processor: u64, written: u64, listens: bool) -> FamilyUse {
+        let child = ChildUse {
+            processor: Duration::from_millis(processor),
+            written,
+            listens,
+        };
+        FamilyUse {
+            children: [(7, child)].into(),
+        }
+    }
+
+    // covers: HANK-75
+    #[test]
+    fn who_computes_or_writes_is_busy_and_an_idle_server_is_none() {
+        let second = Duration::from_secs(1);
+        let before = one(100, 5, true);
+        assert!(one(100, 6, true).is_busy(&before, second), "it writes");
+        assert!(one(200, 5, true).is_busy(&before, second), "it computes");
+        assert!(!one(110, 5, true).is_busy(&before, second), "a tick is nothing");
+        assert!(before.is_busy(&FamilyUse::default(), second), "it is new");
+        assert!(!FamilyUse::default().is_busy(&before, second), "it has ended");
+        assert_eq!(one(100, 5, true).idle_servers(&before, second), 1);
+        assert_eq!(one(100, 9, true).idle_servers(&before, second), 0);
+        assert_eq!(one(100, 5, false).idle_servers(&before, second), 0);
+    }
+
+    // covers: HANK-75
+    #[test]
+    fn this_process_has_used_something_and_listens_while_it_holds_such_a_socket() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(processor(own).is_some() && written(own).is_some_and(|bytes| bytes > 0));
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(listens(own));
+        drop(socket);
+    }
+
+    // covers: HANK-75
+    #[test]
+    fn a_process_belongs_to_the_child_of_the_agent_above_it() {
+        let parents = BTreeMap::from([
+            (10, 1),
+            (11, 10),
+            (12, 11),
+            (20, 1),
+            (30, 999),
+            (40, 41),
+            (41, 40),
+        ]);
+        let child = |pid| child_of(1, pid, &parents);
+        assert_eq!([10, 11, 12, 20, 30].map(child), [10, 10, 10, 20, 30]);
+        assert!([40, 41].contains(&child(40)), "a circle ends");
+    }
+}
