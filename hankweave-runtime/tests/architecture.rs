@@ -57,7 +57,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     (
         "server",
-        "presence error journal paths runner shutdown state_manager world",
+        "presence checkpoint error instance_lock journal paths recovery runner shutdown state_manager store world",
     ),
     (
         "embed",
@@ -97,13 +97,16 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("init", "args exit failures output typed"),
     ("recorded", "directory exit screen"),
     ("journal", "args exit recorded report screen"),
-    ("view", "args directory exit output recorded screen"),
     ("logs", "args directory exit recorded report screen"),
     (
         "sentinel",
         "args exit failures journal output recorded report screen",
     ),
     ("state", "args directory exit output report screen typed"),
+    (
+        "view",
+        "args browser directory exit failures logging output recorded screen signals state typed",
+    ),
     ("plan_changes", "screen"),
     (
         "status",

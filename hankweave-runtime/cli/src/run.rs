@@ -341,7 +341,7 @@ impl Start<'_> {
         }
         if let Some(port) = hankweave.taken_port() {
             report.notice(&format!(
-                "another program has port {port}, which this directory had before; a page that is open there does not follow this run"
+                "another program has port {port}, which this directory had before; a page that is open there follows this run only if it is that of `hankweave view`"
             ));
         }
         let address = hankweave.read_only_address().filter(|_| self.args.open);
