@@ -103,10 +103,6 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "args exit failures journal output recorded report screen",
     ),
     ("state", "args directory exit output report screen typed"),
-    (
-        "view",
-        "args browser directory exit failures logging output recorded screen signals state typed",
-    ),
     ("plan_changes", "screen"),
     (
         "status",
@@ -120,6 +116,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     (
         "receipt",
         "args checkpoints exit output recorded report screen state status",
+    ),
+    (
+        "view",
+        "args browser directory exit failures logging output receipt recorded screen signals state typed",
     ),
     ("config", "args exit failures output screen settings typed"),
     ("registry", "args config exit settings typed"),

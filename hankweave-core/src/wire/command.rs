@@ -142,6 +142,9 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u64>,
     },
+    /// Answer with `report`: what the run did, for people.
+    #[serde(rename = "report.get")]
+    ReportGet,
     /// Send the history as `history.batch` events.
     #[serde(rename = "history.sync")]
     HistorySync {
@@ -184,6 +187,7 @@ impl Command {
             | Self::ViewGet
             | Self::DiffFiles { .. }
             | Self::DiffLines { .. }
+            | Self::ReportGet
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::ServerShutdown { .. }
@@ -223,6 +227,7 @@ impl Command {
             | Self::ViewGet
             | Self::DiffFiles { .. }
             | Self::DiffLines { .. }
+            | Self::ReportGet
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::PingBroadcast => None,
@@ -232,7 +237,10 @@ impl Command {
     /// Whether the files of the execution directory alone answer it.
     #[must_use]
     pub const fn only_reads_files(&self) -> bool {
-        matches!(self, Self::DiffFiles { .. } | Self::DiffLines { .. })
+        matches!(
+            self,
+            Self::DiffFiles { .. } | Self::DiffLines { .. } | Self::ReportGet
+        )
     }
 
     /// Whether it ends the run.

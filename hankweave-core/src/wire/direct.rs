@@ -120,6 +120,12 @@ pub enum DirectPayload {
     /// Lines of one of them, for a client that asked.
     #[serde(rename = "diff.lines")]
     DiffLines(Box<LineDifferences>),
+    /// Report of the run, for a client that asked.
+    #[serde(rename = "report")]
+    Report {
+        /// What the run did, as `hankweave report` prints it; at most 512 KiB.
+        markdown: String,
+    },
     /// View of the run, for a client that asked for it: a `RunView`.
     #[serde(rename = "view")]
     View {

@@ -80,6 +80,7 @@ fn requests() -> Vec<Command> {
             offset: Some(0),
             limit: Some(500),
         },
+        Command::ReportGet,
         Command::HistorySync { after_seq: Some(41) },
         Command::Ping,
         Command::PingBroadcast,
@@ -185,6 +186,9 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         ],
         count: 4,
     };
+    let report = DirectPayload::Report {
+        markdown: "# ✓ Write the pages: completed\n".to_owned(),
+    };
     let before = RunView::default();
     let mut after = before.clone();
     after.take(&idle());
@@ -198,8 +202,9 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         (Some("c-12"), snapshot.into()),
         (Some("c-14"), files.into()),
         (Some("c-15"), lines.into()),
-        (Some("c-16"), batch),
-        (Some("c-17"), pong),
+        (Some("c-16"), report),
+        (Some("c-17"), batch),
+        (Some("c-18"), pong),
         (Some("c-13"), before.message()),
         (None, change_message(&before.to_json(), &after.to_json()).unwrap()),
     ]

@@ -156,6 +156,7 @@ fn samples() -> Vec<(Value, Command)> {
                 limit: Some(100),
             },
         ),
+        (json!({"type": "report.get"}), Command::ReportGet),
         (json!({"type": "ping"}), Command::Ping),
         (json!({"type": "ping.broadcast"}), Command::PingBroadcast),
         (
@@ -191,7 +192,7 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
     let allowed = all.iter().filter(|(_, command)| command.is_always_allowed());
     let names: Vec<&str> = allowed.map(|(_, command)| command.name()).collect();
-    assert_eq!(all.len(), 20);
+    assert_eq!(all.len(), 21);
     assert_eq!(
         names,
         [
@@ -201,6 +202,7 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
             "view.get",
             "diff.files",
             "diff.lines",
+            "report.get",
             "ping",
             "server.shutdown",
             "server.force_shutdown"

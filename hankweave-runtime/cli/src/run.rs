@@ -228,7 +228,9 @@ async fn serve(
     }
     // Where nothing is left to do, the page would be gone before anybody could open it.
     if !hankweave.is_finished()
-        && let Err(error) = hankweave.serve(server_options(args, configuration)).await
+        && let Err(error) = hankweave
+            .serve(server_options(args, configuration, hankweave.directory().root()))
+            .await
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error, typed));
@@ -431,11 +433,12 @@ async fn may_go_on(
     Ok(true)
 }
 
-fn server_options(args: &RunArgs, configuration: &Configuration) -> ServerOptions {
+fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Path) -> ServerOptions {
     let port = configuration.number(Setting::Port);
     ServerOptions {
         address: args.listen,
         port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default(),
+        report: Some(receipt::source(execution)),
         ..ServerOptions::default()
     }
 }

@@ -4,6 +4,7 @@ import { Codon } from "./codon";
 import { type Connection, hasToken, isFile, pasteToken } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
+import { REPORT, Report } from "./report";
 import { type Route, readRoute, writeRoute } from "./route";
 import { Glyph } from "./shapes";
 import type { Transcript } from "./transcript";
@@ -35,7 +36,8 @@ export function App({ connection, transcript }: { connection: Connection; transc
         {hasHelp && <Help close={() => help(false)} />}
         {view && <Attention connection={connection} view={view} />}
         {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
-        {view && place && <Codon {...{ connection, view, place, transcript, route, address }} />}
+        {view && !isFile && location.hash === REPORT && <Report connection={connection} view={view} />}
+        {view && place && location.hash !== REPORT && <Codon {...{ connection, view, place, transcript, route, address }} />}
       </main>
       <p class="sr" role="status" aria-live="polite">{sentence(connection)}</p>
     </>
@@ -75,6 +77,7 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
         <span class="crumb">{folder && <><i class="hid" aria-hidden="true">/</i><bdi class="hid" id="place">{folder}</bdi></>}{view?.hank && <><i class="hid" aria-hidden="true">/</i><b>{view.hank.name}</b></>}</span>
         <span class="fill" />
         {view && !connection.mayCommand && link === "live" && <span class="ib tag">read-only</span>}
+        {view && !isFile && hasToken && <a class="ib" id="to-report" href={REPORT} aria-current={location.hash === REPORT ? "page" : undefined}>Report</a>}
         <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : connection.isStranger && link !== "live" ? "another program" : LINKS[link]}</span>
         {!isFile && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}
         <button type="button" class="ib hid" aria-label="Keys" onClick={help}>?</button>

@@ -25,7 +25,7 @@ interface Message {
 type Answer = { ok: true; outcome: string; data?: any; text?: string } | { ok: false; message: string; hint?: string };
 
 /** Messages that answer a request with what was asked for. */
-const ANSWERS = new Set(["diff.files", "diff.lines"]);
+const ANSWERS = new Set(["diff.files", "diff.lines", "report"]);
 
 const SHORTEST_DELAY = 500;
 const LONGEST_DELAY = 10_000;

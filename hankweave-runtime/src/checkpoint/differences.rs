@@ -66,7 +66,7 @@ struct Row {
 }
 
 /// Content of one side, or why there is none.
-type Content = Result<Vec<u8>, NoLinesReason>;
+type SideContent = Result<Vec<u8>, NoLinesReason>;
 
 impl GitHistory {
     /// Returns the checkpoint that `prefix`, a SHA or its first digits, names; `None` when none or several begin so.
@@ -337,7 +337,7 @@ fn patch<'b>(old: &'b [u8], new: &'b [u8]) -> Result<Patch<'b>, git2::Error> {
 }
 
 /// Returns the text of a side; that of a file which does not exist is empty.
-fn content(reader: &ObjectReader<'_>, side: Option<FileEntry>) -> Result<Content, HistoryError> {
+fn content(reader: &ObjectReader<'_>, side: Option<FileEntry>) -> Result<SideContent, HistoryError> {
     let Some(entry) = side else {
         return Ok(Ok(Vec::new()));
     };
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(
             written(&all),
             [
-                "@-,- @@ -7,14 +7,15 @@",
+                "@-,- @@ -7,7 +7,8 @@",
                 " 7,7 line 6",
                 " 8,8 line 7",
                 " 9,9 line 8",
@@ -456,9 +456,7 @@ mod tests {
                 " 11,12 line 10",
                 " 12,13 line 11",
                 " 13,14 line 12",
-                " 14,15 line 13",
-                " 15,16 line 14",
-                " 16,17 line 15",
+                "@-,- @@ -17,4 +18,4 @@",
                 " 17,18 line 16",
                 " 18,19 line 17",
                 " 19,20 line 18",

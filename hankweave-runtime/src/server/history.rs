@@ -165,7 +165,7 @@ mod tests {
     use hankweave_core::wire::{Event, JournalEntry};
 
     use super::*;
-    use crate::journal::{Batch, MemoryJournal};
+    use crate::journal::{Batch, EventJournal, MemoryJournal};
     use crate::world::World;
 
     fn journal(seqs: impl IntoIterator<Item = u64>) -> MemoryJournal {

@@ -90,6 +90,29 @@ pub struct ServerOptions {
     pub origins: Vec<Origin>,
     /// Limits of clients.
     pub limits: ServerLimits,
+    /// Makes reports of the run; without it none is sent.
+    pub report: Option<ReportSource>,
+}
+
+/// Makes the report of a run from its record; it may take seconds.
+#[derive(Clone)]
+pub struct ReportSource(Arc<dyn Fn() -> Result<String, String> + Send + Sync>);
+
+impl ReportSource {
+    /// `make` returns Markdown, or why there is none.
+    pub fn new(make: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    fn markdown(&self) -> Result<String, String> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for ReportSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReportSource")
+    }
 }
 
 impl Default for ServerOptions {
@@ -99,6 +122,7 @@ impl Default for ServerOptions {
             port: 0,
             origins: Vec::new(),
             limits: ServerLimits::default(),
+            report: None,
         }
     }
 }
@@ -309,7 +333,7 @@ impl Bound {
         let view = RunView::of_state(&state, &thread::build(&state, None, None), position);
         let mut degraded = run.manager.degraded();
         let (reading_sender, requests) = mpsc::channel(reading::QUEUE);
-        let reader = DifferenceReader::new(&run.world, &run.dir, replies);
+        let reader = DifferenceReader::new(&run.world, &run.dir, replies, self.options.report.clone());
         let parts = SharedParts {
             world: run.world,
             dir: run.dir,

@@ -1,4 +1,4 @@
-//! Requests that the files of the directory answer: differences between checkpoints (WIRE-45), and what is recorded, where no run is
+//! Requests that the files of the directory answer: differences between checkpoints (WIRE-45), the report (WIRE-47), and what is recorded, where no run is
 //! at work. One is answered after the other.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use hankweave_core::wire::{
 };
 use tokio::sync::mpsc;
 
+use super::ReportSource;
 use super::commands::QueuedCommand;
 use super::replies::{ParsedRequest, Replies};
 use crate::checkpoint::{Comparison, GitHistory, HistoryError, ShownLines};
@@ -30,6 +31,9 @@ const LINES: u64 = 500;
 /// Longest text of the lines in one answer, in bytes.
 const LINES_BYTES: usize = 512 << 10;
 
+/// Longest report, in bytes.
+const REPORT_BYTES: usize = 512 << 10;
+
 /// Longest answer with files, in bytes, and about how much a file takes beside its paths.
 const FILES_BYTES: usize = 768 << 10;
 const FILE_BYTES: usize = 240;
@@ -40,6 +44,7 @@ pub(super) struct DifferenceReader {
     world: World,
     dir: ExecutionDir,
     replies: Replies,
+    report: Option<ReportSource>,
     comparison: Option<Arc<Comparison>>,
     /// Lines of one file of the comparison.
     lines: Option<(String, Arc<ShownLines>)>,
@@ -70,8 +75,14 @@ pub(super) async fn run(mut reader: DifferenceReader, mut requests: mpsc::Receiv
 }
 
 impl DifferenceReader {
-    pub(super) fn new(world: &World, dir: &ExecutionDir, replies: Replies) -> Self {
+    pub(super) fn new(
+        world: &World,
+        dir: &ExecutionDir,
+        replies: Replies,
+        report: Option<ReportSource>,
+    ) -> Self {
         Self {
+            report,
             world: world.clone(),
             dir: dir.clone(),
             replies,
@@ -98,6 +109,7 @@ impl DifferenceReader {
                 let part = (offset.unwrap_or(0), limit.unwrap_or(LINES));
                 Ok(part_of(&comparison, path, &lines, part).into())
             }
+            Command::ReportGet => self.report(),
             Command::CheckpointList { run_id } => {
                 let state = self.state()?;
                 let hank = last_hank(&*self.world.disk, &self.dir).ok().flatten();
@@ -161,6 +173,17 @@ impl DifferenceReader {
             Ok(None) => Err(unknown("there are no checkpoints in this directory".to_owned())),
             Err(error) => Err(refused(&error)),
         }
+    }
+
+    fn report(&self) -> Result<DirectPayload, Refused> {
+        let none = || Refused::new(Code::UnknownCommand, "this server makes no reports");
+        let made = self.report.as_ref().ok_or_else(none)?.markdown();
+        let mut markdown = made.map_err(|why| Refused::new(Code::InternalError, why))?;
+        if markdown.len() > REPORT_BYTES {
+            markdown.truncate(markdown.floor_char_boundary(REPORT_BYTES));
+            markdown.push_str("…\n");
+        }
+        Ok(DirectPayload::Report { markdown })
     }
 
     /// Reads the document of the directory as a start would find it.

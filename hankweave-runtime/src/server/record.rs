@@ -147,7 +147,12 @@ impl RecordServer {
             world: self.world.clone(),
             dir: self.dir.clone(),
         };
-        let reader = DifferenceReader::new(&self.world, &self.dir, Replies::new(&self.world));
+        let reader = DifferenceReader::new(
+            &self.world,
+            &self.dir,
+            Replies::new(&self.world),
+            self.bound.options.report.clone(),
+        );
         let (shared, listener) = self.bound.share(parts);
         let following = async {
             match is_closed {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hankweave_core::thread;
-use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, replace};
+use hankweave_runtime::{ExecutionDir, ReportSource};
 
 use gathered::Receipt;
 use heard::Heard;
@@ -41,6 +41,15 @@ pub(crate) fn report(global: &Global, args: &ReportArgs) -> Result<ExitCode, Cli
     };
     print(text).map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes reports for the page of the runs in this directory (WIRE-47).
+pub(crate) fn source(execution: &Path) -> ReportSource {
+    let execution = execution.to_owned();
+    ReportSource::new(move || match gather(&execution, MOST_AT_END) {
+        Ok(receipt) => Ok(markdown::markdown(&receipt)),
+        Err(error) => Err(error.message().to_owned()),
+    })
 }
 
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.

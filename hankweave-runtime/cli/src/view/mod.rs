@@ -21,6 +21,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::failures::serve_failure;
 use crate::logging;
 use crate::output;
+use crate::receipt;
 use crate::screen::print_stderr;
 use crate::signals::{self, HangUp, stopped};
 use crate::state::{named_run, read_execution};
@@ -72,6 +73,8 @@ async fn answer(
     let mut watch = pin!(signals::watch(shutdown.clone(), HangUp::Stops));
     let options = ServerOptions {
         port: args.port.unwrap_or(0),
+        // It tells of the newest run.
+        report: run.is_none().then(|| receipt::source(dir.root())),
         ..ServerOptions::default()
     };
     let server = tokio::select! {

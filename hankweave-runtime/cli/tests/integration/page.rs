@@ -455,6 +455,37 @@ fn changes_are_shown_as_a_review_shows_them() {
     running.kill();
 }
 
+// covers: WIRE-47
+#[test]
+fn the_report_is_on_the_page_of_a_run_and_of_its_record() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        browser,
+    } = Watched::three(browser);
+    command(&mut page, "next");
+    page.until_shows("$0.2500");
+    page.click("to-report");
+    page.until("document.querySelector('#report .h')?.innerText.includes('idle') || document.querySelector('#report .h')?.innerText.length > 5");
+    page.until(
+        "[...document.querySelectorAll('#report td')].some((cell) => cell.innerText.includes('Build it'))",
+    );
+    page.until("document.getElementById('report').innerText.includes('done.txt')");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    let (viewing, address) = viewing(&project, &[]);
+    let mut viewer = Page::open(&browser, &address);
+    viewer.until("document.title.startsWith('■ Stopped')");
+    viewer.click("to-report");
+    viewer.until("document.querySelector('#report .h')?.innerText.includes('stopped')");
+    let printed = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(printed.contains("Build it"), "{printed}");
+    viewing.signal(Signal::INT);
+    viewing.finish_within(SOON).expect_code(130);
+}
+
 // covers: CLI-30, WIRE-28
 #[test]
 fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
