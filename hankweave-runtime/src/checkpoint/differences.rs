@@ -175,7 +175,7 @@ impl ShownLines {
             let (header, count) = patch.hunk(hunk)?;
             let words = String::from_utf8_lossy(header.header());
             // The words after the second mark repeat a line of the file.
-            let range = words.splitn(3, "@@").nth(1).unwrap_or_default();
+            let range = words.split("@@").nth(1).unwrap_or_default();
             shown.push(LineDifferenceKind::Hunk, (None, None), &format!("@@{range}@@"));
             for line in 0..count {
                 let line = patch.line_in_hunk(hunk, line)?;

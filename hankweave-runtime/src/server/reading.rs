@@ -180,7 +180,9 @@ impl DifferenceReader {
         let made = self.report.as_ref().ok_or_else(none)?.markdown();
         let mut markdown = made.map_err(|why| Refused::new(Code::InternalError, why))?;
         if markdown.len() > REPORT_BYTES {
-            markdown.truncate(markdown.floor_char_boundary(REPORT_BYTES));
+            let is_boundary = |end: &usize| markdown.is_char_boundary(*end);
+            let end = (0..=REPORT_BYTES).rev().find(is_boundary).unwrap_or(0);
+            markdown.truncate(end);
             markdown.push_str("…\n");
         }
         Ok(DirectPayload::Report { markdown })

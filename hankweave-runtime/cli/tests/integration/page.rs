@@ -468,7 +468,8 @@ fn the_report_is_on_the_page_of_a_run_and_of_its_record() {
     command(&mut page, "next");
     page.until_shows("$0.2500");
     page.click("to-report");
-    page.until("document.querySelector('#report .h')?.innerText.includes('idle') || document.querySelector('#report .h')?.innerText.length > 5");
+    page.until("document.activeElement.id === 'report'");
+    page.until("document.querySelector('#report .h')?.innerText.length > 5");
     page.until(
         "[...document.querySelectorAll('#report td')].some((cell) => cell.innerText.includes('Build it'))",
     );
