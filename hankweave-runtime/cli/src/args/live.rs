@@ -41,7 +41,7 @@ pub(crate) struct PageArgs {
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
-    /// Show only the history up to the end of this run [default: all, and runs that start later]
+    /// Show the history up to the end of this run [default: follow the newest]
     #[arg(long, value_name = "RUN", conflicts_with = "export")]
     pub(crate) run: Option<String>,
     /// Open the page in a browser
@@ -50,7 +50,7 @@ pub(crate) struct ViewArgs {
     /// Port of the page [default: that of the directory]
     #[arg(long, value_name = "N", conflicts_with = "export")]
     pub(crate) port: Option<u16>,
-    /// Write the page into one file instead of serving it; an existing file is replaced
+    /// Write one file instead of serving; a file of that name is replaced
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) export: Option<PathBuf>,
 }
