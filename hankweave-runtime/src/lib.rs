@@ -92,6 +92,9 @@ pub use runner::{
     Refusal, Rollback, RollbackError, RollbackTarget, RunCommand, RunError, RunOutcome, RunResult,
     SuccessTarget, UnfinishedCodon,
 };
-pub use server::{Origin, ServeError, ServerLimits, ServerOptions, exported_page};
+pub use server::{
+    OpenRecordError, Origin, RecordServer, ReportSource, ServeError, ServerLimits, ServerOptions,
+    exported_page,
+};
 pub use shutdown::{Shutdown, StopCause};
 pub use state_manager::{CostFigures, Delivery, PersistenceError, Subscription, TransitionError};

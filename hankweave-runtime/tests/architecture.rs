@@ -57,7 +57,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     (
         "server",
-        "presence error journal paths runner shutdown state_manager world",
+        "presence checkpoint error instance_lock journal paths recovery runner shutdown state_manager store world",
     ),
     (
         "embed",
@@ -101,7 +101,6 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("init", "args exit failures output typed"),
     ("recorded", "directory exit screen"),
     ("journal", "args exit recorded report screen"),
-    ("view", "args directory exit output recorded screen"),
     ("logs", "args directory exit recorded report screen"),
     (
         "sentinel",
@@ -126,6 +125,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     (
         "validate",
         "args config exit failures output plan_changes prices report screen state status",
+    ),
+    (
+        "view",
+        "args browser directory exit failures logging output receipt recorded screen signals state typed",
     ),
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry report screen"),

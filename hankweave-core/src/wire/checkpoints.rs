@@ -84,7 +84,7 @@ impl CheckpointList {
     /// # Errors
     ///
     /// [`Refused`] when there is no such run, or none at all.
-    pub fn of(state: &HankweaveState, hank: &Hank, run: Option<&RunId>) -> Result<Self, Refused> {
+    pub fn of(state: &HankweaveState, hank: Option<&Hank>, run: Option<&RunId>) -> Result<Self, Refused> {
         let newest = state.runs.front();
         let named = match run {
             Some(id) => state
@@ -126,9 +126,12 @@ impl From<CheckpointList> for DirectPayload {
 }
 
 /// The checkpoints of one codon, newest first.
-fn listed<'c>(codon: &'c CodonExecution, hank: &Hank) -> impl Iterator<Item = ListedCheckpoint> + use<'c> {
+fn listed<'c>(
+    codon: &'c CodonExecution,
+    hank: Option<&Hank>,
+) -> impl Iterator<Item = ListedCheckpoint> + use<'c> {
     let id = codon.codon_id();
-    let config = hank.codon(id.configured());
+    let config = hank.and_then(|hank| hank.codon(id.configured()));
     let name = config.map_or_else(|| id.to_string(), |config| config.name.clone());
     let mut checkpoints: Vec<_> = codon.checkpoints().collect();
     checkpoints.reverse();

@@ -116,6 +116,35 @@ pub enum Command {
     /// Answer with `view`.
     #[serde(rename = "view.get")]
     ViewGet,
+    /// Answer with `diff.files`: the files that differ between two checkpoints.
+    #[serde(rename = "diff.files")]
+    DiffFiles {
+        /// The later checkpoint: its SHA, or the beginning of it.
+        to: ShaPrefix,
+        /// The earlier one; when absent the newest from before the codon of `to` began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<ShaPrefix>,
+    },
+    /// Answer with `diff.lines`: a part of the lines of one of these files.
+    #[serde(rename = "diff.lines")]
+    DiffLines {
+        /// The later checkpoint: its SHA, or the beginning of it.
+        to: ShaPrefix,
+        /// The earlier one; when absent the newest from before the codon of `to` began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<ShaPrefix>,
+        /// The file, as `diff.files` names it.
+        path: String,
+        /// Number of lines that are left out before the first one; 0 when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        offset: Option<u64>,
+        /// Most lines of the answer; 500 when absent, and never more than 2,000 or 512 KiB.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u64>,
+    },
+    /// Answer with `report`: what the run did, for people.
+    #[serde(rename = "report.get")]
+    ReportGet,
     /// Send the history as `history.batch` events.
     #[serde(rename = "history.sync")]
     HistorySync {
@@ -156,6 +185,9 @@ impl Command {
             Self::CheckpointList { .. }
             | Self::StateSnapshot
             | Self::ViewGet
+            | Self::DiffFiles { .. }
+            | Self::DiffLines { .. }
+            | Self::ReportGet
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::ServerShutdown { .. }
@@ -193,10 +225,22 @@ impl Command {
             | Self::RollbackToLastSuccess { .. }
             | Self::StateSnapshot
             | Self::ViewGet
+            | Self::DiffFiles { .. }
+            | Self::DiffLines { .. }
+            | Self::ReportGet
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::PingBroadcast => None,
         }
+    }
+
+    /// Whether the files of the execution directory alone answer it.
+    #[must_use]
+    pub const fn only_reads_files(&self) -> bool {
+        matches!(
+            self,
+            Self::DiffFiles { .. } | Self::DiffLines { .. } | Self::ReportGet
+        )
     }
 
     /// Whether it ends the run.

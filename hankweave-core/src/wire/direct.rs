@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{IdleReason, JournalEntry, ListedCheckpoint, Mode, RunSnapshot};
+use super::{
+    FileDifferences, IdleReason, JournalEntry, LineDifferences, ListedCheckpoint, Mode, RunSnapshot,
+};
 use crate::id::{CheckpointSha, CodonId, EventId, RunId};
 use crate::time::Timestamp;
 
@@ -112,6 +114,18 @@ pub enum DirectPayload {
     /// State of the run, for a client that asked.
     #[serde(rename = "state.snapshot")]
     StateSnapshot(Box<RunSnapshot>),
+    /// Files that differ between two checkpoints, for a client that asked.
+    #[serde(rename = "diff.files")]
+    DiffFiles(Box<FileDifferences>),
+    /// Lines of one of them, for a client that asked.
+    #[serde(rename = "diff.lines")]
+    DiffLines(Box<LineDifferences>),
+    /// Report of the run, for a client that asked.
+    #[serde(rename = "report")]
+    Report {
+        /// What the run did, as `hankweave report` prints it; at most 512 KiB.
+        markdown: String,
+    },
     /// View of the run, for a client that asked for it: a `RunView`.
     #[serde(rename = "view")]
     View {

@@ -5,6 +5,7 @@ mod agent;
 mod budget;
 mod checkpoints;
 mod command;
+mod diff;
 mod direct;
 mod event;
 mod files;
@@ -32,6 +33,10 @@ pub use agent::{AgentAction, ExitStatus};
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetTotals};
 pub use checkpoints::{CheckpointList, LeftOutFile, LeftOutReason, ListedCheckpoint};
 pub use command::{ClientRequest, Command, RollbackPoint, ShaPrefix};
+pub use diff::{
+    DifferenceKind, FileDifference, FileDifferences, LineDifference, LineDifferenceKind, LineDifferences,
+    MAX_DIFF_FILES, MAX_DIFF_LINES, NoLinesReason,
+};
 pub use direct::{ClientSession, CommandOutcome, Direct, DirectPayload, Ready, Response};
 pub use event::Event;
 pub use files::{FileAction, FileNode, MAX_TREE_FILES, file_tree};

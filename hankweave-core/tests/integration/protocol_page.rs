@@ -7,12 +7,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use hankweave_core::cost::Usd;
+use hankweave_core::id::CheckpointSha;
 use hankweave_core::schema;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{RunView, change_message};
 use hankweave_core::wire::{
-    ClientRequest, ClientSession, Code, Command, CommandOutcome, Direct, DirectPayload, Event, Handshake,
-    IdleReason, JournalEntry, Mode, Ready, Response, RollbackPoint, RunSnapshot, ShaPrefix,
+    ClientRequest, ClientSession, Code, Command, CommandOutcome, DifferenceKind, Direct, DirectPayload,
+    Event, FileDifference, FileDifferences, Handshake, IdleReason, JournalEntry, LineDifference,
+    LineDifferenceKind, LineDifferences, Mode, Ready, Response, RollbackPoint, RunSnapshot, ShaPrefix,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -56,7 +58,7 @@ fn requests() -> Vec<Command> {
         },
         Command::CheckpointList { run_id: None },
         Command::RollbackToCheckpoint {
-            checkpoint_sha: sha,
+            checkpoint_sha: sha.clone(),
             auto_restart: false,
         },
         Command::RollbackToCodon {
@@ -67,6 +69,18 @@ fn requests() -> Vec<Command> {
         Command::RollbackToLastSuccess { auto_restart: false },
         Command::StateSnapshot,
         Command::ViewGet,
+        Command::DiffFiles {
+            to: sha.clone(),
+            from: None,
+        },
+        Command::DiffLines {
+            to: sha,
+            from: None,
+            path: "docs/intro.md".to_owned(),
+            offset: Some(0),
+            limit: Some(500),
+        },
+        Command::ReportGet,
         Command::HistorySync { after_seq: Some(41) },
         Command::Ping,
         Command::PingBroadcast,
@@ -135,6 +149,46 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         codon_name: "Draft the page".to_owned(),
         message: "it failed: try again later".to_owned(),
     };
+    let [from, to] = ["4", "8"].map(|digit| CheckpointSha::new(digit.repeat(40)));
+    let files = FileDifferences {
+        from: from.clone(),
+        to: to.clone(),
+        files: vec![FileDifference {
+            path: "docs/intro.md".to_owned(),
+            old_path: None,
+            change: DifferenceKind::Modified,
+            added: Some(1),
+            removed: Some(1),
+            without_lines: None,
+            old_size: Some(16),
+            size: Some(20),
+        }],
+        count: 1,
+        added: 1,
+        removed: 1,
+    };
+    let line = |kind, old, new, text: &str| LineDifference {
+        kind,
+        old,
+        new,
+        text: text.to_owned(),
+    };
+    let lines = LineDifferences {
+        from,
+        to,
+        path: "docs/intro.md".to_owned(),
+        offset: 0,
+        lines: vec![
+            line(LineDifferenceKind::Hunk, None, None, "@@ -1,2 +1,2 @@"),
+            line(LineDifferenceKind::Context, Some(1), Some(1), "# Intro"),
+            line(LineDifferenceKind::Removed, Some(2), None, "To do."),
+            line(LineDifferenceKind::Added, None, Some(2), "Start here."),
+        ],
+        count: 4,
+    };
+    let report = DirectPayload::Report {
+        markdown: "# ✓ Write the pages: completed\n".to_owned(),
+    };
     let before = RunView::default();
     let mut after = before.clone();
     after.take(&idle());
@@ -146,8 +200,11 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         (Some("c-3"), error),
         (Some("c-8"), list),
         (Some("c-12"), snapshot.into()),
-        (Some("c-14"), batch),
-        (Some("c-15"), pong),
+        (Some("c-14"), files.into()),
+        (Some("c-15"), lines.into()),
+        (Some("c-16"), report),
+        (Some("c-17"), batch),
+        (Some("c-18"), pong),
         (Some("c-13"), before.message()),
         (None, change_message(&before.to_json(), &after.to_json()).unwrap()),
     ]

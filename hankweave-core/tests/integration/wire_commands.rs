@@ -139,6 +139,24 @@ fn samples() -> Vec<(Value, Command)> {
         ),
         (json!({"type": "state.snapshot"}), Command::StateSnapshot),
         (json!({"type": "view.get"}), Command::ViewGet),
+        (
+            json!({"type": "diff.files", "data": {"to": sha, "from": sha}}),
+            Command::DiffFiles {
+                to: ShaPrefix::new(sha).unwrap(),
+                from: ShaPrefix::new(sha),
+            },
+        ),
+        (
+            json!({"type": "diff.lines", "data": {"to": sha, "path": "a/b.txt", "offset": 500, "limit": 100}}),
+            Command::DiffLines {
+                to: ShaPrefix::new(sha).unwrap(),
+                from: None,
+                path: "a/b.txt".to_owned(),
+                offset: Some(500),
+                limit: Some(100),
+            },
+        ),
+        (json!({"type": "report.get"}), Command::ReportGet),
         (json!({"type": "ping"}), Command::Ping),
         (json!({"type": "ping.broadcast"}), Command::PingBroadcast),
         (
@@ -174,7 +192,7 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
     let allowed = all.iter().filter(|(_, command)| command.is_always_allowed());
     let names: Vec<&str> = allowed.map(|(_, command)| command.name()).collect();
-    assert_eq!(all.len(), 18);
+    assert_eq!(all.len(), 21);
     assert_eq!(
         names,
         [
@@ -182,6 +200,9 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
             "history.sync",
             "state.snapshot",
             "view.get",
+            "diff.files",
+            "diff.lines",
+            "report.get",
             "ping",
             "server.shutdown",
             "server.force_shutdown"

@@ -237,7 +237,9 @@ async fn serve(
     }
     // Where nothing is left to do, the page would be gone before anybody could open it.
     if !hankweave.is_finished()
-        && let Err(error) = hankweave.serve(server_options(args, configuration)).await
+        && let Err(error) = hankweave
+            .serve(server_options(args, configuration, hankweave.directory().root()))
+            .await
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error, typed));
@@ -366,7 +368,7 @@ impl Start<'_> {
         }
         if let Some(port) = hankweave.taken_port() {
             report.notice(&format!(
-                "another program has port {port}, which this directory had before; a page that is open there does not follow this run"
+                "another program has port {port}, which this directory had before; a page that is open there follows this run only if it is that of `hankweave view`"
             ));
         }
         let address = hankweave.read_only_address().filter(|_| self.args.open);
@@ -463,11 +465,12 @@ async fn may_go_on(
     Ok(true)
 }
 
-fn server_options(args: &RunArgs, configuration: &Configuration) -> ServerOptions {
+fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Path) -> ServerOptions {
     let port = configuration.number(Setting::Port);
     ServerOptions {
         address: args.listen,
         port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default(),
+        report: Some(receipt::source(execution)),
         ..ServerOptions::default()
     }
 }

@@ -1,43 +1,33 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Attention } from "./attention";
 import { Codon } from "./codon";
-import { type Connection, hasToken, isFile } from "./connection";
+import { type Connection, hasToken, isFile, pasteToken } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
+import { REPORT, Report } from "./report";
+import { type Route, readRoute, writeRoute } from "./route";
 import { Glyph } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, current, find, lost, places } from "./view";
 import { Timeline } from "./timeline";
 import { clock } from "./words";
 
-/** The address of an attempt, or of a moment in it: `#/CODON.ITERATION.ATTEMPT@SEQ`. */
-export function address(place: { item: string; key: string }, seq?: number): string {
-  return `#/${encodeURIComponent(place.item)}.${place.key}${seq === undefined ? "" : `@${seq}`}`;
+/** The address of an attempt, or of a moment in it. */
+export const address = (place: { item: string; key: string }, seq?: number): string => writeRoute({ item: place.item, key: place.key, seq });
+
+export function chosen(view: View): { place: Place | undefined; route: Route | undefined } {
+  const route = readRoute(location.hash);
+  const place = route && find(view, route.item, route.key);
+  return place ? { place, route } : { place: current(view), route: undefined };
 }
 
-export function chosen(view: View): { place: Place | undefined; target: number | undefined } {
-  const match = /^#\/(.+)\.(\d+\.\d+)(?:@(\d+))?$/.exec(location.hash);
-  const item = match && decode(match[1]!);
-  const place = item ? find(view, item, match[2]!) : undefined;
-  if (place) return { place, target: match![3] === undefined ? undefined : Number(match![3]) };
-  return { place: current(view), target: undefined };
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-const KEYS: [string, string][] = [["j k", "next and previous codon"], ["f", "follow the newest codon"], ["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b", "roll back"], ["y", "copy this address"], ["?", "this help"]];
+const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2", "transcript, changes"], ["[ ]", "previous and next file"], ["f", "follow the newest codon"], ["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b", "roll back"], ["y", "copy this address"], ["?", "this help"]];
 
 export function App({ connection, transcript }: { connection: Connection; transcript: Transcript }) {
   const [hasHelp, help] = useState(false);
   const view = connection.link === "lost" && connection.view ? lost(connection.view, connection.lostAt) : connection.view;
   useKeys(connection, () => help((is) => !is));
-  const { place, target } = view ? chosen(view) : { place: undefined, target: undefined };
+  const { place, route } = view ? chosen(view) : { place: undefined, route: undefined };
   return (
     <>
       <Bar connection={connection} help={() => help((is) => !is)} />
@@ -46,7 +36,8 @@ export function App({ connection, transcript }: { connection: Connection; transc
         {hasHelp && <Help close={() => help(false)} />}
         {view && <Attention connection={connection} view={view} />}
         {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
-        {view && place && <Codon {...{ connection, view, place, transcript, target, address }} />}
+        {view && !isFile && location.hash === REPORT && <Report connection={connection} view={view} />}
+        {view && place && location.hash !== REPORT && <Codon {...{ connection, view, place, transcript, route, address }} />}
       </main>
       <p class="sr" role="status" aria-live="polite">{sentence(connection)}</p>
     </>
@@ -54,11 +45,17 @@ export function App({ connection, transcript }: { connection: Connection; transc
 }
 
 function NoToken() {
+  const [isWrong, setWrong] = useState(false);
+  const paste = (event: InputEvent & { currentTarget: HTMLInputElement }) => {
+    if (pasteToken(event.currentTarget.value)) location.reload();
+    else setWrong(true);
+  };
   return (
     <section class="hero">
       <div>
         <h1><Glyph of="lost" size={22} /><span id="status">The address lacks the token</span></h1>
-        <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run.</p>
+        <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run; <code>hankweave view DIR</code> serves runs that have ended.</p>
+        <p class="sub"><label>Paste it here to stay at this place: <input type="password" id="paste" autocomplete="off" onInput={paste} /></label>{isWrong && <span role="alert"> There is no token in this.</span>}</p>
       </div>
     </section>
   );
@@ -80,7 +77,8 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
         <span class="crumb">{folder && <><i class="hid" aria-hidden="true">/</i><bdi class="hid" id="place">{folder}</bdi></>}{view?.hank && <><i class="hid" aria-hidden="true">/</i><b>{view.hank.name}</b></>}</span>
         <span class="fill" />
         {view && !connection.mayCommand && link === "live" && <span class="ib tag">read-only</span>}
-        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : hasToken ? LINKS[link] : "no token"}</span>
+        {view && !isFile && hasToken && <a class="ib" id="to-report" href={REPORT} aria-current={location.hash === REPORT ? "page" : undefined}>Report</a>}
+        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : connection.isStranger && link !== "live" ? "another program" : LINKS[link]}</span>
         {!isFile && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}
         <button type="button" class="ib hid" aria-label="Keys" onClick={help}>?</button>
       </div>
@@ -115,6 +113,13 @@ function useKeys(connection: Connection, help: () => void): void {
       else if (event.key === "f") {
         history.replaceState(null, "", location.pathname);
         dispatchEvent(new HashChangeEvent("hashchange"));
+      } else if (event.key === "1" || event.key === "2") {
+        const { place } = chosen(view);
+        if (place) location.hash = writeRoute({ item: place.item, key: place.key, changes: event.key === "2" ? {} : undefined });
+      } else if (event.key === "[" || event.key === "]") {
+        const files = [...document.querySelectorAll<HTMLAnchorElement>(".changed .files a")];
+        const at = files.findIndex((each) => each.ariaCurrent === "true");
+        files[at + (event.key === "]" ? 1 : -1)]?.click();
       } else if (event.key === "j" || event.key === "k") {
         const all = places(view);
         const { place } = chosen(view);

@@ -1,9 +1,11 @@
 // One attempt of a codon: facts, commands and transcript.
 import { Actions, rollback, skip, stop } from "./actions";
 import { Files } from "./attention";
+import { Changes } from "./changes";
 import type { Connection } from "./connection";
 import { Log } from "./log";
 import { useSecond } from "./parts";
+import { type Route, writeRoute } from "./route";
 import { Glyph, word } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
@@ -14,11 +16,11 @@ interface Props {
   view: View;
   place: Place;
   transcript: Transcript;
-  target: number | undefined;
+  route: Route | undefined;
   address: (place: { item: string; key: string }, seq?: number) => string;
 }
 
-export function Codon({ connection, view, place, transcript, target, address }: Props) {
+export function Codon({ connection, view, place, transcript, route, address }: Props) {
   const { attempt } = place;
   const item = view.items![place.item]!;
   const isLive = attempt.state === "running" && !hasEnded(view.state) && connection.link === "live";
@@ -45,14 +47,30 @@ export function Codon({ connection, view, place, transcript, target, address }: 
             {others.slice(-12).map(([key, each]) => <a href={address({ item: place.item, key })} aria-current={key === place.key ? "true" : undefined} aria-label={`${key}, ${item.in ? `iteration ${key.split(".")[0]}, ` : ""}attempt ${key.split(".")[1]}: ${each.state}`}><Glyph of={each.state} size={12} />{key}</a>)}
           </nav>
         )}
+        <Tabs place={place} isChanges={route?.changes !== undefined} />
       </div>
       {attempt.why && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
-      <div class="cod">
+      <div class={route?.changes ? "cod changes" : "cod"}>
         <Commands {...{ connection, view, place }} isLive={isLive} />
-        <Facts {...{ connection, view, place }} isLive={isLive} />
-        <Log transcript={transcript} address={(seq) => address(place, seq)} target={target} isLive={isLive} key={`${place.item}.${place.key}`} />
+        {route?.changes ? (
+          <Changes {...{ connection, view, place }} route={route.changes} key={`${place.item}.${place.key}`} />
+        ) : (
+          <>
+            <Facts {...{ connection, view, place }} isLive={isLive} />
+            <Log transcript={transcript} address={(seq) => address(place, seq)} target={route?.seq} isLive={isLive} key={`${place.item}.${place.key}`} />
+          </>
+        )}
       </div>
     </section>
+  );
+}
+
+function Tabs({ place: { item, key }, isChanges }: { place: Place; isChanges: boolean }) {
+  return (
+    <nav class="tabs" aria-label="Parts of the attempt">
+      <a href={writeRoute({ item, key })} aria-current={isChanges ? undefined : "page"} id="tab-transcript">Transcript</a>
+      <a href={writeRoute({ item, key, changes: {} })} aria-current={isChanges ? "page" : undefined} id="tab-changes">Changes</a>
+    </nav>
   );
 }
 

@@ -1,4 +1,5 @@
 // The connection to the run: the newest view, the events, and commands. After a lost connection it continues after the last event that it got.
+import { prove } from "./proof";
 import { type View, merge } from "./view";
 import { visible } from "./words";
 
@@ -20,7 +21,11 @@ interface Message {
   commandId?: string;
 }
 
-type Answer = { ok: true; outcome: string } | { ok: false; message: string; hint?: string };
+/** `data` and `text` are of answers that hold what was asked for; `text` is the message as it came, which is never shown. */
+type Answer = { ok: true; outcome: string; data?: any; text?: string } | { ok: false; message: string; hint?: string };
+
+/** Messages that answer a request with what was asked for. */
+const ANSWERS = new Set(["diff.files", "diff.lines", "report"]);
 
 const SHORTEST_DELAY = 500;
 const LONGEST_DELAY = 10_000;
@@ -60,6 +65,13 @@ function takeToken(): string | null {
 
 export const hasToken = token !== null;
 
+/** Takes the token out of an address that a user pastes; returns whether it has one. */
+export function pasteToken(text: string): boolean {
+  const found = /#token=([\w.~-]+)/.exec(text)?.[1] ?? /^[\w.~-]{32,256}$/.exec(text.trim())?.[0];
+  if (found) sessionStorage.setItem("token", found);
+  return found !== undefined;
+}
+
 function open(): WebSocket {
   return new WebSocket(`ws://${location.host}/ws`, ["hankweave", `bearer.${token}`]);
 }
@@ -76,6 +88,8 @@ export class Connection {
   lostAt = 0;
   mayCommand = false;
   folder = "";
+  /** Something answers at our address that does not know our token, which it did not get. */
+  isStranger = false;
   /** When the file was exported. */
   readonly exportedAt = record && Date.parse(record.at);
   /** Clock of the server less our own. */
@@ -91,7 +105,7 @@ export class Connection {
     private readonly restarted: () => void,
   ) {
     if (record) [this.view, this.folder, this.link] = [record.view, record.folder, "file"];
-    else if (hasToken) this.connect();
+    else if (hasToken) void this.connect();
   }
 
   now(): number {
@@ -107,7 +121,10 @@ export class Connection {
     return new Promise((resolve) => this.answers.set(id, resolve));
   }
 
-  private connect(): void {
+  private async connect(): Promise<void> {
+    const proof = await prove(token!);
+    this.isStranger = proof === "wrong";
+    if (proof !== "good") return this.lose();
     const socket = open();
     this.socket = socket;
     socket.onopen = () => {
@@ -115,27 +132,32 @@ export class Connection {
       socket.send(JSON.stringify({ type: "handshake", data }));
     };
     socket.onmessage = (message) => {
-      this.take(parse(message.data));
+      this.take(parse(message.data), message.data);
       this.changed();
     };
     socket.onclose = (event) => {
       for (const answer of this.answers.values()) answer({ ok: false, message: "the connection was lost before the answer came" });
       this.answers.clear();
       // 1001: the run has ended. 4001: it has, and this client did not get everything.
-      if (event.code === 1001 || event.code === 4001) {
-        this.link = "ended";
-      } else if (this.link !== "ended") {
-        if (this.link === "live") this.lostAt = this.now();
-        this.link = "lost";
-      }
-      setTimeout(() => this.connect(), this.link === "ended" ? NEXT_RUN_DELAY : this.delay);
-      this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
-      this.changed();
+      if (event.code === 1001 || event.code === 4001) this.link = "ended";
+      this.lose();
     };
   }
 
-  private take(message: Message): void {
+  /** Asks again later. */
+  private lose(): void {
+    if (this.link !== "ended") {
+      if (this.link === "live") this.lostAt = this.now();
+      this.link = "lost";
+    }
+    setTimeout(() => void this.connect(), this.link === "ended" ? NEXT_RUN_DELAY : this.delay);
+    this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
+    this.changed();
+  }
+
+  private take(message: Message, text: string): void {
     const { data } = message;
+    if (ANSWERS.has(message.type)) return this.answer(message.commandId, { ok: true, outcome: "done", data, text });
     switch (message.type) {
       case "handshake.response":
         this.mayCommand = data.mode === "readandwrite";
@@ -187,28 +209,34 @@ export class Connection {
  */
 export function readHistory(afterSeq: number, take: (events: JournalEvent[]) => boolean, done: (isWhole: boolean) => void): () => void {
   if (record) return readRecord(record, afterSeq, take, done);
-  const socket = open();
+  let socket: WebSocket | undefined;
   let isDone = false;
   const end = (isWhole: boolean) => {
     if (isDone) return;
     isDone = true;
-    socket.close();
+    socket?.close();
     done(isWhole);
   };
-  socket.onopen = () => {
-    socket.send(JSON.stringify({ type: "handshake", data: { mode: "readonly", events: false } }));
-    socket.send(JSON.stringify({ id: "history", type: "history.sync", data: { afterSeq } }));
-  };
-  socket.onmessage = (text) => {
+  void prove(token!).then((proof) => {
     if (isDone) return;
-    const { type, data } = parse(text.data);
-    if (type === "error") end(false);
-    if (type === "history.batch" && (!take(data.events) || !data.hasMore)) end(true);
-  };
-  socket.onclose = () => end(false);
+    if (proof !== "good") return end(false);
+    const opened = open();
+    socket = opened;
+    opened.onopen = () => {
+      opened.send(JSON.stringify({ type: "handshake", data: { mode: "readonly", events: false } }));
+      opened.send(JSON.stringify({ id: "history", type: "history.sync", data: { afterSeq } }));
+    };
+    opened.onmessage = (text) => {
+      if (isDone) return;
+      const { type, data } = parse(text.data);
+      if (type === "error") end(false);
+      if (type === "history.batch" && (!take(data.events) || !data.hasMore)) end(true);
+    };
+    opened.onclose = () => end(false);
+  });
   return () => {
     isDone = true;
-    socket.close();
+    socket?.close();
   };
 }
 

@@ -45,6 +45,7 @@ function since(view: View): string | undefined {
 
 function subline(connection: Connection): string {
   const { view, link } = connection;
+  if (connection.isStranger && link !== "live") return "Another program answers at this address; it did not get the token. This page asks again every few seconds.";
   if (!view) return link === "lost" ? "It may have ended. This page asks again every few seconds." : "";
   if (link === "lost" && !hasEnded(view.state)) return `No answer since ${clock(connection.lostAt, true)}. Last known: ${local(view.headline)}. This page asks again every few seconds.`;
   if (view.next) return `${view.next}.`.replace(/([.?!…])\.$/, "$1");

@@ -1,17 +1,18 @@
 // Markdown without HTML: everything that is no mark is text.
 import type { ComponentChild } from "preact";
 
-const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)|(https?:\/\/[^\s<>()"'`]+)/g;
+const INLINE = /\\([!-/:-@[-`{-~])|(?<!`)(`+)(?!`)(.+?)(?<!`)\2(?!`)|\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)|(https?:\/\/[^\s<>()"'`]+)/g;
 
 function inline(text: string): ComponentChild[] {
   const parts: ComponentChild[] = [];
   let end = 0;
   for (const match of text.matchAll(INLINE)) {
-    const [all, code, strong, em, label, target, bare] = match;
+    const [all, mark, , code, strong, em, label, target, bare] = match;
     parts.push(text.slice(end, match.index));
     end = match.index + all.length;
     const url = target ?? bare;
-    if (code !== undefined) parts.push(<code>{code}</code>);
+    if (mark !== undefined) parts.push(mark);
+    else if (code !== undefined) parts.push(<code>{/^ .*[^ ].* $/.test(code) ? code.slice(1, -1) : code}</code>);
     else if (strong !== undefined) parts.push(<strong>{strong}</strong>);
     else if (em !== undefined) parts.push(<em>{em}</em>);
     // Both the words and the place are shown where they differ.
@@ -22,7 +23,7 @@ function inline(text: string): ComponentChild[] {
 }
 
 function table(lines: string[]) {
-  const rows = lines.filter((_, i) => i !== 1).map((line) => line.replace(/^\s*\||\|\s*$/g, "").split("|"));
+  const rows = lines.filter((_, i) => i !== 1).map((line) => line.replace(/^\s*\||(?<!\\)\|\s*$/g, "").split(/(?<!\\)\|/));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Table">
       <table><tbody>{rows.map((row, i) => <tr>{row.map((cell) => (i ? <td>{inline(cell.trim())}</td> : <th>{inline(cell.trim())}</th>))}</tr>)}</tbody></table>

@@ -185,11 +185,7 @@ impl GitHistory {
     /// Returns [`HistoryError`] when one of them does not exist or cannot be read.
     pub fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<PathChange>, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        let reader = open_reader(&repository)?;
-        let (old, new) = (find(&reader, from)?.tree, find(&reader, to)?.tree);
-        let (mut before, mut after) = (Loading::new(&reader, from), Loading::new(&reader, to));
-        take_differences((&mut before, old), (&mut after, new), &[])?;
-        let [before, after] = [before, after].map(|loading| loading.files.into_iter().collect());
+        let (before, after) = differing(&open_reader(&repository)?, from, to)?;
         Ok(changes(&before, &after))
     }
 
@@ -332,6 +328,19 @@ impl<'a> Loading<'a> {
 fn path_in(folder: &[u8], name: &[u8]) -> Vec<u8> {
     let separator: &[u8] = if folder.is_empty() { b"" } else { b"/" };
     [folder, separator, name].concat()
+}
+
+/// Returns the files of two checkpoints that are not the same in both.
+pub(super) fn differing(
+    reader: &ObjectReader<'_>,
+    from: &CheckpointSha,
+    to: &CheckpointSha,
+) -> Result<(Listing, Listing), HistoryError> {
+    let (old, new) = (find(reader, from)?.tree, find(reader, to)?.tree);
+    let (mut before, mut after) = (Loading::new(reader, from), Loading::new(reader, to));
+    take_differences((&mut before, old), (&mut after, new), &[])?;
+    let [before, after] = [before, after].map(|loading| loading.files.into_iter().collect());
+    Ok((before, after))
 }
 
 /// Takes those files beneath two trees at `path` that are not the same in both. What has the same id is not read.

@@ -21,6 +21,7 @@
 
 mod clean;
 mod counted;
+mod differences;
 mod extent;
 mod git;
 #[expect(
@@ -44,6 +45,7 @@ mod object;
 )]
 mod open;
 mod prune;
+mod renames;
 #[expect(
     clippy::disallowed_methods,
     reason = "libgit2 and its repository are real files"
@@ -104,6 +106,7 @@ mod real_git_tests;
 
 pub use counted::Counts;
 use counted::FileProgress;
+pub use differences::{Comparison, ShownLines};
 pub use extent::CheckpointExtent;
 pub use git::GitCheckpoints;
 pub use hankweave_core::hank::{PatternError, Patterns};

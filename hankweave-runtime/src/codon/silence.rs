@@ -97,7 +97,11 @@ impl Silence {
     pub(super) fn suspended(&mut self, suspended: Duration) -> bool {
         let new = suspended.saturating_sub(self.suspended);
         self.suspended = suspended;
-        let moments = [Some(&mut self.since), self.answered.as_mut(), self.looked.as_mut()];
+        let moments = [
+            Some(&mut self.since),
+            self.answered.as_mut(),
+            self.looked.as_mut(),
+        ];
         moments.into_iter().flatten().for_each(|moment| *moment += new);
         !new.is_zero()
     }

@@ -10,7 +10,7 @@ use hankweave_core::wire::JournalEntry;
 use super::lines;
 use super::retention::{keep_the_rest, oldest_beyond};
 use super::segment::Segment;
-use super::{Batch, EventJournal, JournalPage, PageLimit};
+use super::{Batch, EventHistory, EventJournal, JournalPage, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, IoError, SyncFile};
 
 /// A journal of append-only files with one line for each event.
@@ -305,6 +305,12 @@ impl EventJournal for FileJournal {
         Ok(page)
     }
 
+    fn last_seq(&self) -> u64 {
+        self.writer().last_seq
+    }
+}
+
+impl EventHistory for FileJournal {
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError> {
         self.visit(after, &mut |seq, line| {
             let shown = seq.zip(lines::for_readers(line));
@@ -333,10 +339,6 @@ impl EventJournal for FileJournal {
             true
         })?;
         Ok(*writer.count.insert(before + later))
-    }
-
-    fn last_seq(&self) -> u64 {
-        self.writer().last_seq
     }
 }
 

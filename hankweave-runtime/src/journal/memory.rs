@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 
 use super::lines::decode;
-use super::{Batch, EventJournal, JournalPage, PageLimit};
+use super::{Batch, EventHistory, EventJournal, JournalPage, PageLimit};
 use crate::world::disk::IoError;
 
 /// Keeps the lines in memory, for tests and for programs that embed hankweave.
@@ -64,6 +64,12 @@ impl EventJournal for MemoryJournal {
         Ok(page)
     }
 
+    fn last_seq(&self) -> u64 {
+        self.lines().last().map_or(0, |(seq, _)| *seq)
+    }
+}
+
+impl EventHistory for MemoryJournal {
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError> {
         let all = self.lines();
         let mut later = lines_after(&all, after).iter();
@@ -73,10 +79,6 @@ impl EventJournal for MemoryJournal {
 
     fn count(&self) -> Result<u64, IoError> {
         Ok(self.lines().len() as u64)
-    }
-
-    fn last_seq(&self) -> u64 {
-        self.lines().last().map_or(0, |(seq, _)| *seq)
     }
 }
 

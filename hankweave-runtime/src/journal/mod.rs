@@ -9,6 +9,7 @@ mod event_id;
 mod file;
 mod lines;
 mod memory;
+mod recorded;
 mod retention;
 mod segment;
 mod tail;
@@ -23,6 +24,7 @@ pub use batch::{Batch, BatchLine};
 pub(crate) use event_id::state_event_id;
 pub use file::{FileJournal, JournalLimits};
 pub use memory::MemoryJournal;
+pub use recorded::RecordedJournal;
 pub use tail::{JournalTail, SkippedInput, TailLine};
 
 use crate::world::disk::{Disk, IoError};
@@ -41,8 +43,26 @@ pub fn each_line(disk: &dyn Disk, file: &Path, mut each: impl FnMut(&[u8])) -> i
     Ok(())
 }
 
+/// Events that were kept, for any number of readers.
+pub trait EventHistory: Send + Sync + Debug {
+    /// Shows the entries with a `seq` greater than `after` as lines, each with its `seq`, oldest first, for readers that
+    /// pass them on: they are JSON and are not decoded for that. Ends when `show` returns `false`.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] when the disk refuses.
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError>;
+
+    /// How many entries there are. The first call may have to read everything.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] when the disk refuses.
+    fn count(&self) -> Result<u64, IoError>;
+}
+
 /// Keeps events. One task appends; any number of readers may read at the same time.
-pub trait EventJournal: Send + Sync + Debug {
+pub trait EventJournal: EventHistory {
     /// Adds entries, which continue the order of `seq`. They can be read at once and are durable after
     /// [`sync`](Self::sync).
     ///
@@ -81,14 +101,6 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`IoError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<JournalPage, IoError>;
 
-    /// Shows the same entries as lines, each with its `seq`, for readers that pass them on: they are JSON and
-    /// are not decoded for that. Ends when `show` returns `false`.
-    ///
-    /// # Errors
-    ///
-    /// [`IoError`], as [`read_after`](Self::read_after).
-    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError>;
-
     /// Whether [`tidy`](Self::tidy) has something to do.
     fn is_untidy(&self) -> bool {
         false
@@ -98,13 +110,6 @@ pub trait EventJournal: Send + Sync + Debug {
     /// append and read meanwhile. What it does not finish, because of the disk or the end of the process, is
     /// done another time.
     fn tidy(&self) {}
-
-    /// How many entries there are. The first call may have to read everything.
-    ///
-    /// # Errors
-    ///
-    /// [`IoError`] when the disk refuses.
-    fn count(&self) -> Result<u64, IoError>;
 
     /// The highest `seq` in the journal; 0 when it is empty.
     fn last_seq(&self) -> u64;

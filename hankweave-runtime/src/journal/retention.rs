@@ -78,7 +78,7 @@ mod tests {
     use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 
     use super::super::contract::seqs;
-    use super::super::{Batch, EventJournal, FileJournal, JournalLimits, PageLimit};
+    use super::super::{Batch, EventHistory, EventJournal, FileJournal, JournalLimits, PageLimit};
     use super::*;
     use crate::world::disk::{Fault, FaultyDisk, IoError, RealDisk};
 

@@ -71,7 +71,7 @@ impl ClientConnection {
     pub(super) fn new(shared: Arc<Shared>, role: Role, number: u64) -> Self {
         let limits = &shared.limits;
         Self {
-            role,
+            role: shared.source.role(role),
             id: format!("client-{}", shared.world.ids.nonce()),
             number,
             outbox: Arc::new(Outbox::new(limits.outbound_messages, limits.outbound_bytes)),
@@ -343,14 +343,14 @@ impl ClientConnection {
         self.known = self.shared.hub.position();
         let (shared, blocking) = (Arc::clone(&self.shared), self.shared.world.blocking);
         if let EventFeed::CatchingUp(after) = self.feed {
-            let read = move || history::events(&*shared.journal, after);
+            let read = move || history::events(&*shared.history, after);
             return blocking.run(read).boxed();
         }
         let Some(sync) = &self.sync else {
             return std::future::pending().boxed();
         };
         let (id, range) = (sync.command_id.clone(), (sync.position, sync.until));
-        let read = move || history::batches(&*shared.journal, range, (&shared.replies, &id));
+        let read = move || history::batches(&*shared.history, range, (&shared.replies, &id));
         blocking.run(read).boxed()
     }
 

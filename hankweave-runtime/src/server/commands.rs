@@ -136,7 +136,7 @@ impl Executor {
         match &job.request.command {
             Wanted::CheckpointList { run_id } => {
                 let state = self.manager.snapshot();
-                let list = CheckpointList::of(&state, &self.hank, run_id.as_ref());
+                let list = CheckpointList::of(&state, Some(&self.hank), run_id.as_ref());
                 let list = list.map_err(CommandFailure::Refused)?;
                 match self.manager.record(list.clone().into()).await.await {
                     Ok(_) => Ok(ack(CommandOutcome::Done)),

@@ -9,6 +9,7 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, Version, hea
 use super::head::Head;
 use super::origin::{Origin, is_our_host, is_welcome};
 use super::page::{self, Asset};
+use super::proof::{self, PROOF_PATH};
 use super::token::{AccessTokens, Role};
 
 /// The path of the socket.
@@ -36,6 +37,8 @@ pub(super) struct Gate {
 pub(super) enum Admission {
     /// It gets a file, under the name by which it called the server.
     Asset(&'static Asset, String),
+    /// It gets proofs that the server knows its tokens, as JSON.
+    Proof(String),
     /// It is refused.
     Refused(StatusCode, &'static str),
     /// It becomes a WebSocket, after this answer.
@@ -82,15 +85,29 @@ impl Gate {
         {
             return Err((StatusCode::BAD_REQUEST, "a request has no body here"));
         }
+        let host = String::from_utf8_lossy(host).into_owned();
+        if head.path() == PROOF_PATH {
+            return self.prove(head, &host);
+        }
         if !is_socket {
             let asset = page::find(head.path());
-            let host = String::from_utf8_lossy(host).into_owned();
             return asset.map(|asset| Admission::Asset(asset, host)).ok_or((
                 StatusCode::NOT_FOUND,
-                "there is /, /healthz and the socket at /ws",
+                "there is /, /healthz, /proof and the socket at /ws",
             ));
         }
         self.upgrade(head)
+    }
+
+    fn prove(&self, head: &Head, host: &str) -> Result<Admission, (StatusCode, &'static str)> {
+        let nonce = proof::nonce(head.query()).ok_or((
+            StatusCode::BAD_REQUEST,
+            "a proof is asked for with ?nonce= and 32 to 128 hex digits",
+        ))?;
+        let proofs = self.tokens.proofs(host, nonce);
+        Ok(Admission::Proof(
+            serde_json::json!({ "proofs": proofs }).to_string(),
+        ))
     }
 
     fn upgrade(&self, head: &Head) -> Result<Admission, (StatusCode, &'static str)> {
@@ -201,7 +218,7 @@ mod tests {
     async fn status(line: &str, headers: &str) -> StatusCode {
         match admit(line, headers).await {
             Admission::Refused(status, _) => status,
-            Admission::Asset(..) => StatusCode::OK,
+            Admission::Asset(..) | Admission::Proof(_) => StatusCode::OK,
             Admission::Upgrade(role, _) => panic!("admitted as {role:?}: {line} {headers}"),
         }
     }
@@ -285,6 +302,25 @@ mod tests {
         }
         let (own, _) = role(&format!("Origin: http://127.0.0.1:4000\r\n{TOKEN}")).await;
         assert_eq!(own, Role::Full);
+    }
+
+    // covers: WIRE-44
+    #[tokio::test]
+    async fn a_proof_needs_a_nonce_and_our_own_host() {
+        let line = "GET /proof?nonce=0123456789abcdef0123456789abcdef";
+        match admit(line, HOST).await {
+            // The tokens of these tests are too short for a proof.
+            Admission::Proof(text) => assert_eq!(text, r#"{"proofs":[]}"#),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(status("GET /proof", HOST).await, StatusCode::BAD_REQUEST);
+        assert_eq!(status("GET /proof?nonce=x", HOST).await, StatusCode::BAD_REQUEST);
+        assert_eq!(
+            status(line, "Host: 127.0.0.1:4001\r\n").await,
+            StatusCode::FORBIDDEN
+        );
+        let foreign = format!("{HOST}Origin: http://evil.example\r\n");
+        assert_eq!(status(line, &foreign).await, StatusCode::FORBIDDEN);
     }
 
     #[tokio::test]

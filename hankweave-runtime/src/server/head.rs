@@ -87,6 +87,11 @@ impl Head {
         self.target.split_once('?').map_or(&self.target, |(path, _)| path)
     }
 
+    /// The query of the target; empty where it has none.
+    pub(super) fn query(&self) -> &str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
+    }
+
     /// All values of a header.
     pub(super) fn all<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h [u8]> + use<'h> {
         self.headers.get_all(name).into_iter().map(HeaderValue::as_bytes)

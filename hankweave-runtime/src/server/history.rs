@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::replies::{BATCH_END, Replies};
-use crate::journal::EventJournal;
+use crate::journal::EventHistory;
 use crate::world::disk::IoError;
 
 /// How many events the answer to a handshake holds at most (WIRE-3).
@@ -43,7 +43,7 @@ impl HistoryChunk {
 }
 
 /// Events after number `after`, each a message of its own. Blocks.
-pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<HistoryChunk, IoError> {
+pub(super) fn events(journal: &dyn EventHistory, after: u64) -> Result<HistoryChunk, IoError> {
     let mut part = HistoryChunk::default();
     journal.lines_after(after, &mut |seq, line| {
         part.more = part.is_full();
@@ -59,7 +59,7 @@ pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<HistoryCh
 /// Events after number `after` and up to number `until`, in `history.batch` messages: at least one, which may
 /// be empty. Blocks.
 pub(super) fn batches(
-    journal: &dyn EventJournal,
+    journal: &dyn EventHistory,
     (after, until): (u64, u64),
     (replies, command_id): (&Replies, &str),
 ) -> Result<HistoryChunk, IoError> {
@@ -117,7 +117,7 @@ impl BatchMessage {
 }
 
 /// The newest events up to number `until`, oldest first. Blocks.
-pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<String>, IoError> {
+pub(super) fn newest(journal: &dyn EventHistory, until: u64) -> Result<Vec<String>, IoError> {
     // Numbers are left out after a crash, so a part of the history may hold fewer events than numbers.
     let mut span = NEWEST as u64;
     loop {
@@ -130,7 +130,7 @@ pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<Strin
     }
 }
 
-fn last_between(journal: &dyn EventJournal, after: u64, until: u64) -> Result<VecDeque<String>, IoError> {
+fn last_between(journal: &dyn EventHistory, after: u64, until: u64) -> Result<VecDeque<String>, IoError> {
     let mut newest = VecDeque::with_capacity(NEWEST);
     journal.lines_after(after, &mut |seq, line| {
         let wanted = seq <= until;
@@ -147,7 +147,7 @@ fn last_between(journal: &dyn EventJournal, after: u64, until: u64) -> Result<Ve
 
 /// The first part, and how many events there are.
 pub(super) fn beginning(
-    journal: &dyn EventJournal,
+    journal: &dyn EventHistory,
     until: u64,
     with_events: bool,
 ) -> Result<(Vec<String>, u64), IoError> {
@@ -165,7 +165,7 @@ mod tests {
     use hankweave_core::wire::{Event, JournalEntry};
 
     use super::*;
-    use crate::journal::{Batch, MemoryJournal};
+    use crate::journal::{Batch, EventJournal, MemoryJournal};
     use crate::world::World;
 
     fn journal(seqs: impl IntoIterator<Item = u64>) -> MemoryJournal {

@@ -165,6 +165,22 @@ impl Hub {
         }
     }
 
+    /// Passes on events that another process has recorded, with one patch of the view.
+    pub(super) fn pass_on(&self, events: &Events, replies: &Replies) {
+        self.send_events(events);
+        self.inner().shown.patch(replies);
+    }
+
+    /// Notes that nobody works on the run any more. Does nothing when it has ended.
+    pub(super) fn mark_crashed(&self, replies: &Replies) {
+        self.inner().shown.mark_crashed(replies);
+    }
+
+    /// Whether the run has begun and not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.inner().shown.is_open()
+    }
+
     /// Passes events on. Returns whether the state of the run has changed with them.
     fn send_events(&self, events: &Events) -> bool {
         let mut inner = self.inner();

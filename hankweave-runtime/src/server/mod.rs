@@ -25,6 +25,9 @@ mod outbox;
 mod page;
 mod plain;
 mod port;
+mod proof;
+mod reading;
+mod record;
 mod replies;
 mod session;
 mod shown_view;
@@ -50,10 +53,11 @@ use self::commands::{Executor, QueuedCommand};
 use self::gate::Gate;
 use self::hub::Hub;
 use self::port::OwnPort;
+use self::reading::DifferenceReader;
 use self::replies::Replies;
-use self::token::AccessTokens;
+use self::token::{AccessTokens, Role};
 use crate::error::chain;
-use crate::journal::EventJournal;
+use crate::journal::EventHistory;
 use crate::paths::ExecutionDir;
 use crate::presence::ClientCount;
 use crate::runner::{Commander, LiveFiles};
@@ -66,6 +70,7 @@ use crate::world::net::Listener;
 pub use limits::ServerLimits;
 pub use origin::Origin;
 pub use page::exported_page;
+pub use record::{OpenRecordError, RecordServer};
 
 /// How long the server stays for responsive clients when a run has ended by itself, so that they can ask
 /// about it.
@@ -85,6 +90,29 @@ pub struct ServerOptions {
     pub origins: Vec<Origin>,
     /// Limits of clients.
     pub limits: ServerLimits,
+    /// Makes reports of the run; without it none is sent.
+    pub report: Option<ReportSource>,
+}
+
+/// Makes the report of a run from its record; it may take seconds.
+#[derive(Clone)]
+pub struct ReportSource(Arc<dyn Fn() -> Result<String, String> + Send + Sync>);
+
+impl ReportSource {
+    /// `make` returns Markdown, or why there is none.
+    pub fn new(make: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    fn markdown(&self) -> Result<String, String> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for ReportSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReportSource")
+    }
 }
 
 impl Default for ServerOptions {
@@ -94,6 +122,7 @@ impl Default for ServerOptions {
             port: 0,
             origins: Vec::new(),
             limits: ServerLimits::default(),
+            report: None,
         }
     }
 }
@@ -165,10 +194,12 @@ struct Shared {
     gate: Gate,
     hub: Hub,
     replies: Replies,
-    manager: StateManager,
-    journal: Arc<dyn EventJournal>,
-    hank: Arc<Hank>,
+    source: ServedSource,
+    history: Arc<dyn EventHistory>,
+    /// Commands to the run.
     command_sender: mpsc::Sender<QueuedCommand>,
+    /// Requests that only read the files of the directory.
+    reading_sender: mpsc::Sender<QueuedCommand>,
     /// Clients that may send commands.
     presence: ClientCount,
     /// Clients that have sent something since their handshake, so they read as well.
@@ -188,6 +219,25 @@ struct Shared {
     closing: CancellationToken,
 }
 
+/// What the server shows.
+#[derive(Debug)]
+enum ServedSource {
+    /// A run at work.
+    Run { manager: StateManager, hank: Arc<Hank> },
+    /// What is recorded in the directory, which nobody can command here.
+    Record,
+}
+
+impl ServedSource {
+    /// Returns the rights of a client with a token for `role`.
+    const fn role(&self, role: Role) -> Role {
+        match self {
+            Self::Run { .. } => role,
+            Self::Record => Role::ReadOnly,
+        }
+    }
+}
+
 impl Bound {
     /// Takes the port and the tokens.
     ///
@@ -202,6 +252,15 @@ impl Bound {
         let (outside, state_dir) = (world.clone(), dir.state_dir());
         let load = move || AccessTokens::load(&outside, &state_dir);
         let tokens = world.blocking.run(load).await?;
+        Self::bind_with(tokens, world, dir, options).await
+    }
+
+    async fn bind_with(
+        tokens: AccessTokens,
+        world: &World,
+        dir: &ExecutionDir,
+        options: ServerOptions,
+    ) -> Result<Self, ServeError> {
         let address = SocketAddr::new(options.address, options.port);
         let listening = match options.port {
             0 => OwnPort::listen(world, dir, options.address).await,
@@ -273,34 +332,25 @@ impl Bound {
         let state = run.manager.snapshot();
         let view = RunView::of_state(&state, &thread::build(&state, None, None), position);
         let mut degraded = run.manager.degraded();
-        let address = self.listener.address();
-        let limits = self.options.limits;
-        let shared = Arc::new(Shared {
-            gate: Gate {
-                tokens: self.tokens,
-                port: address.port(),
-                origins: self.options.origins,
-            },
-            hub: Hub::new(position, view),
-            replies,
-            journal: run.manager.journal(),
-            manager: run.manager,
-            hank,
-            command_sender,
-            presence: run.presence,
-            responsive: ClientCount::new(),
-            unproven: ClientCount::new(),
-            shutdown: run.shutdown,
-            ready: ready(&run.dir, address.port()),
-            clients: Arc::new(Semaphore::new(limits.clients)),
-            slow_closes: Semaphore::new(limits.clients),
-            ended: CancellationToken::new(),
-            closing: CancellationToken::new(),
-            limits,
+        let (reading_sender, requests) = mpsc::channel(reading::QUEUE);
+        let reader = DifferenceReader::new(&run.world, &run.dir, replies, self.options.report.clone());
+        let parts = SharedParts {
             world: run.world,
-        });
+            dir: run.dir,
+            hub: Hub::new(position, view),
+            history: run.manager.journal(),
+            source: ServedSource::Run {
+                manager: run.manager,
+                hank,
+            },
+            command_sender,
+            reading_sender,
+            presence: run.presence,
+            shutdown: run.shutdown,
+        };
+        let (shared, listener) = self.share(parts);
         let (delivered_sender, delivered) = watch::channel(false);
-        let (work, listener) = (Arc::clone(&shared), self.listener);
+        let work = Arc::clone(&shared);
         let work = tokio::spawn(async move {
             let passing_on = async {
                 if let Err(error) = work.hub.run(events, &work.replies).await {
@@ -320,7 +370,12 @@ impl Bound {
             tokio::select! {
                 biased;
                 () = accept::accept(listener, Arc::clone(&work)) => {}
-                _ = futures_util::future::join3(commands::run(executor, commands), passing_on, reporting_failure) => {}
+                _ = futures_util::future::join4(
+                    commands::run(executor, commands),
+                    reading::run(reader, requests),
+                    passing_on,
+                    reporting_failure,
+                ) => {}
             }
         });
         Server {
@@ -329,6 +384,50 @@ impl Bound {
             work: AbortOnDropHandle::new(work),
         }
     }
+
+    /// Puts together what all clients have in common.
+    fn share(self, parts: SharedParts) -> (Arc<Shared>, Box<dyn Listener>) {
+        let port = self.listener.address().port();
+        let limits = self.options.limits;
+        let shared = Shared {
+            gate: Gate {
+                tokens: self.tokens,
+                port,
+                origins: self.options.origins,
+            },
+            hub: parts.hub,
+            replies: Replies::new(&parts.world),
+            source: parts.source,
+            history: parts.history,
+            command_sender: parts.command_sender,
+            reading_sender: parts.reading_sender,
+            presence: parts.presence,
+            responsive: ClientCount::new(),
+            unproven: ClientCount::new(),
+            shutdown: parts.shutdown,
+            ready: ready(&parts.dir, port),
+            clients: Arc::new(Semaphore::new(limits.clients)),
+            slow_closes: Semaphore::new(limits.clients),
+            ended: CancellationToken::new(),
+            closing: CancellationToken::new(),
+            limits,
+            world: parts.world,
+        };
+        (Arc::new(shared), self.listener)
+    }
+}
+
+/// Parts in which the server of a run and that of a record differ.
+struct SharedParts {
+    world: World,
+    dir: ExecutionDir,
+    hub: Hub,
+    source: ServedSource,
+    history: Arc<dyn EventHistory>,
+    command_sender: mpsc::Sender<QueuedCommand>,
+    reading_sender: mpsc::Sender<QueuedCommand>,
+    presence: ClientCount,
+    shutdown: Shutdown,
 }
 
 impl Server {

@@ -34,6 +34,11 @@ pub(super) async fn send(connection: Box<dyn Connection>, asset: &Asset, host: &
     write(connection, StatusCode::OK, asset.media_type, &policy, asset.body).await;
 }
 
+/// Sends JSON, for the page alone.
+pub(super) async fn send_json(connection: Box<dyn Connection>, body: &str) {
+    write(connection, StatusCode::OK, "application/json", "", body).await;
+}
+
 /// Refuses a request.
 pub(super) async fn refuse(connection: Box<dyn Connection>, status: StatusCode, why: &str) {
     let body = format!("{why}\n");

@@ -8,6 +8,9 @@ use hankweave_core::wire::{
     ClientRequest, Code, Command, CommandOutcome, DirectPayload, Handshake, Mode, Refused,
 };
 
+use tokio::sync::mpsc;
+
+use super::ServedSource;
 use super::client::{ClientConnection, EventFeed, Sync};
 use super::commands::{QueuedCommand, acknowledge};
 use super::history;
@@ -41,9 +44,9 @@ impl ClientConnection {
             }
             (false, _) => shared.hub.position(),
         };
-        let (journal, newest) = (Arc::clone(&shared.journal), handshake.send_previous_events);
+        let (events, newest) = (Arc::clone(&shared.history), handshake.send_previous_events);
         let newest = newest && handshake.after_seq.is_none();
-        let beginning = move || history::beginning(&*journal, position, newest);
+        let beginning = move || history::beginning(&*events, position, newest);
         let (history, total_events) = shared
             .world
             .blocking
@@ -81,7 +84,10 @@ impl ClientConnection {
             let message = "Invalid handshake: afterSeq belongs to the first handshake; history.sync asks for history later";
             return Err(Refused::new(Code::InvalidHandshake, message));
         }
-        let last = self.shared.manager.last_seq();
+        let last = match &self.shared.source {
+            ServedSource::Run { manager, .. } => manager.last_seq(),
+            ServedSource::Record => self.shared.hub.position(),
+        };
         if after > last {
             let message =
                 format!("Invalid handshake: afterSeq: there is no event {after}; the newest one is {last}");
@@ -102,11 +108,14 @@ impl ClientConnection {
                 message: idle.message,
             });
         }
-        let state = self.shared.manager.snapshot();
+        let ServedSource::Run { manager, hank } = &self.shared.source else {
+            return notices;
+        };
+        let state = manager.snapshot();
         let thread = thread::build(&state, None, None);
         if let Some(CodonExecution::Failed(failed)) = thread.codons.first().map(|entry| entry.codon.as_ref())
         {
-            let config = self.shared.hank.codon(failed.codon_id.configured());
+            let config = hank.codon(failed.codon_id.configured());
             let why = failed
                 .failure_reason
                 .message
@@ -145,13 +154,15 @@ impl ClientConnection {
                 let answer = acknowledge(&job, CommandOutcome::Done);
                 self.send(self.shared.replies.answer(Some(&job.request.id), answer));
             }
-            _ => {
-                let job = self.job(request);
-                let sent = self.shared.command_sender.try_send(job);
-                return sent.map_err(|_| Refused::new(Code::Busy, "too many commands are waiting"));
-            }
+            command if command.only_reads_files() => return self.queue(&self.shared.reading_sender, request),
+            _ => return self.queue(&self.shared.command_sender, request),
         }
         Ok(())
+    }
+
+    fn queue(&self, sender: &mpsc::Sender<QueuedCommand>, request: ClientRequest) -> Result<(), Refused> {
+        let sent = sender.try_send(self.job(request));
+        sent.map_err(|_| Refused::new(Code::Busy, "too many commands are waiting"))
     }
 
     fn check_permission(&self, command: &Command, mode: Mode) -> Result<(), Refused> {

@@ -32,6 +32,16 @@ impl ShownView {
         self.view.take(entry);
     }
 
+    /// Notes that nobody works on the run any more, and sends its followers what that changes.
+    pub(super) fn mark_crashed(&mut self, replies: &Replies) {
+        self.view.mark_crashed();
+        self.patch(replies);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.view.state.has_ended() && self.view.state != RunState::Planned
+    }
+
     pub(super) const fn state(&self) -> RunState {
         self.view.state
     }

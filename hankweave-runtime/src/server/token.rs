@@ -10,7 +10,7 @@ use hankweave_core::discovery::{
 };
 use sha2::{Digest, Sha256};
 
-use super::ServeError;
+use super::{ServeError, proof};
 use crate::world::World;
 use crate::world::disk::{self, Disk, FileKind, IoError};
 use crate::world::ids::hex;
@@ -67,6 +67,24 @@ impl AccessTokens {
             (true, _) => Some(Role::Full),
             (false, true) => Some(Role::ReadOnly),
             (false, false) => None,
+        }
+    }
+
+    /// Returns the proofs that the server at `host` knows its tokens (WIRE-44).
+    pub(super) fn proofs(&self, host: &str, nonce: &str) -> Vec<String> {
+        let tokens = [&self.full, &self.read_only];
+        let proofs = tokens
+            .into_iter()
+            .filter_map(|token| proof::of(&token.text, host, nonce));
+        proofs.map(|proof| hex(&proof)).collect()
+    }
+
+    /// Tokens of this process alone, for a directory in which none can be kept.
+    pub(super) fn passing(world: &World) -> Self {
+        let secret = || Secret::new(hex(&world.ids.secret()));
+        Self {
+            full: secret(),
+            read_only: secret(),
         }
     }
 

@@ -41,9 +41,18 @@ pub(crate) struct PageArgs {
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
-    /// File to write; one that is there is replaced
+    /// Show the history up to the end of this run [default: follow the newest]
+    #[arg(long, value_name = "RUN", conflicts_with = "export")]
+    pub(crate) run: Option<String>,
+    /// Open the page in a browser
+    #[arg(long, conflicts_with = "export")]
+    pub(crate) open: bool,
+    /// Port of the page [default: that of the directory]
+    #[arg(long, value_name = "N", conflicts_with = "export")]
+    pub(crate) port: Option<u16>,
+    /// Write one file instead of serving; a file of that name is replaced
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) export: PathBuf,
+    pub(crate) export: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -233,12 +233,15 @@ pub(crate) enum Command {
     /// The address holds a token: it gives its owner the rights of the token. Show it to nobody and keep it in no log.
     #[command(after_long_help = "Examples:\n  hankweave page my-hank\n  hankweave page my-hank --control")]
     Page(PageArgs),
-    /// Write the page of recorded runs into one file
+    /// Serve the page of recorded runs, or write it into one file
     ///
-    /// The file opens in a browser without a server, and shows the plan, the costs and the newest 32 MiB of the transcripts. It holds what agents said and
-    /// what tools answered, but no token. A run may be live meanwhile.
+    /// Prints the address of the page, which only watches, and serves it until Ctrl+C on the port of the directory. A run that starts meanwhile is shown as
+    /// well. The address holds a token: show it to nobody and keep it in no log.
+    ///
+    /// A file of --export opens in a browser without a server, and shows the plan, the costs and the newest 32 MiB of the transcripts. It holds what agents
+    /// said and what tools answered, but no token.
     #[command(
-        after_long_help = "Examples:\n  hankweave view --export night.html my-hank\n  hankweave view --export night.html"
+        after_long_help = "Examples:\n  hankweave view my-hank\n  hankweave view my-hank --open\n  hankweave view --export night.html my-hank"
     )]
     View(ViewArgs),
     /// Start the next codon of a live run

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hankweave_core::thread;
-use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, replace};
+use hankweave_runtime::{ExecutionDir, ReportSource};
 
 use gathered::Receipt;
 pub(crate) use heard::Heard;
@@ -93,6 +93,15 @@ pub(crate) fn has_record(execution: &Path) -> bool {
 pub(crate) fn in_short(execution: &Path) -> Option<String> {
     let known = has_record(execution).then(|| gather(execution, MOST_AT_END, None));
     known?.ok().map(|receipt| receipt.in_short())
+}
+
+/// Makes reports for the page of the runs in this directory (WIRE-47).
+pub(crate) fn source(execution: &Path) -> ReportSource {
+    let execution = execution.to_owned();
+    ReportSource::new(move || match gather(&execution, MOST_AT_END, None) {
+        Ok(receipt) => Ok(markdown::markdown(&receipt)),
+        Err(error) => Err(error.message().to_owned()),
+    })
 }
 
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.

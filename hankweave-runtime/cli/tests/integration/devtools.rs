@@ -96,6 +96,11 @@ impl Page {
         self.ask("Input.insertText", json!({"text": text}));
     }
 
+    /// Writes into the field that has the focus, which makes the page load again.
+    pub(crate) fn write_and_load(&mut self, text: &str) {
+        self.load("Input.insertText", json!({"text": text}));
+    }
+
     /// Presses a key.
     pub(crate) fn press(&mut self, key: &str) {
         for kind in ["keyDown", "keyUp"] {

@@ -29,6 +29,7 @@ mod cli_surface;
 mod config;
 mod damage;
 mod devtools;
+mod differences;
 mod doctor;
 mod effects;
 mod embedded;

@@ -1,12 +1,19 @@
 //! The page of a run in a real browser (WIRE-28): what it shows, what it commands, and what it does not let in.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hankweave_testing::{Running, TestProject, clients};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::devtools::Page;
+use crate::differences::reviewed;
 use crate::support::{port, project, shell_agent, writing_agent};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -175,7 +182,7 @@ fn an_open_page_goes_on_with_the_next_run() {
     // A port that is named wins, and the directory keeps its own.
     let noted = || std::fs::read_to_string(project.directory().join(".hankweave/port")).unwrap();
     let own = noted();
-    let named = std::net::TcpListener::bind("127.0.0.1:0")
+    let named = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap()
@@ -187,7 +194,7 @@ fn an_open_page_goes_on_with_the_next_run() {
     assert_eq!(noted(), own);
 
     // Another program has the port: the run says so and takes the next one.
-    let _stranger = std::net::TcpListener::bind(format!("127.0.0.1:{}", own.trim_end())).unwrap();
+    let _stranger = TcpListener::bind(format!("127.0.0.1:{}", own.trim_end())).unwrap();
     let running = project.start(["run", "--headless"]);
     let next = port(&project.directory());
     let address = project.run(["page"]).expect_code(0).stdout.clone();
@@ -200,6 +207,284 @@ fn an_open_page_goes_on_with_the_next_run() {
     let said = format!("another program has port {}", own.trim_end());
     assert!(finished.expect_code(3).stderr.contains(&said), "{finished}");
     assert_eq!(noted(), own);
+}
+
+/// A program of another user at the port of a run that has ended: it keeps what it is sent, and answers as our server would.
+struct Stranger {
+    port: u16,
+    is_over: Arc<AtomicBool>,
+    heard: JoinHandle<String>,
+}
+
+impl Stranger {
+    fn at(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_over);
+        let heard = std::thread::spawn(move || {
+            let mut heard = String::new();
+            while let Ok((stream, _)) = listener.accept() {
+                if flag.load(Ordering::SeqCst) {
+                    break;
+                }
+                answer(stream, &mut heard);
+            }
+            heard
+        });
+        Self { port, is_over, heard }
+    }
+
+    /// Frees the port, and returns everything that was sent to it.
+    fn leave(self) -> String {
+        self.is_over.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+        self.heard.join().unwrap()
+    }
+}
+
+fn answer(mut stream: TcpStream, heard: &mut String) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    // A browser that hangs up does without the answer.
+    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+        heard.push_str(&line);
+        line.clear();
+    }
+    let body = json!({"proofs": ["0".repeat(64), "1".repeat(64)]}).to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}",
+        body.len()
+    );
+    let _ = write!(stream, "{head}\r\nConnection: close\r\n\r\n{body}");
+}
+
+// covers: WIRE-44
+#[test]
+fn a_program_that_takes_the_port_of_an_ended_run_gets_no_token() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        ..
+    } = Watched::three(browser);
+    page.until_shows("Waits for a command");
+    let own = port(&project.directory());
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    let stranger = Stranger::at(own);
+    page.until("document.getElementById('link').textContent === 'another program'");
+    page.until_shows("it did not get the token");
+    let heard = stranger.leave();
+    assert!(heard.contains("GET /proof?nonce="), "{heard}");
+    let token = std::fs::read_to_string(project.directory().join(".hankweave/token")).unwrap();
+    for secret in [token.trim_end(), "bearer", "/ws"] {
+        assert!(!heard.to_lowercase().contains(secret), "{secret} in {heard}");
+    }
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    assert_eq!(port(&project.directory()), own);
+    page.until("document.getElementById('link').textContent === 'live'");
+    running.kill();
+}
+
+/// Starts `hankweave view` and returns the address of its page.
+fn viewing(project: &TestProject, arguments: &[&str]) -> (Running, String) {
+    let mut viewing = project.start(["view", "--json"].iter().chain(arguments));
+    let line = viewing.wait_for_line(|line| line.starts_with('{'));
+    let told: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(told["access"], "read-only");
+    (viewing, told["address"].as_str().unwrap().to_owned())
+}
+
+// covers: WIRE-46
+#[test]
+fn runs_that_have_ended_are_served_and_a_run_that_starts_is_followed() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        browser,
+    } = Watched::three(browser);
+    command(&mut page, "next");
+    page.until_shows("$0.2500");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    page.until("document.getElementById('link').textContent === 'ended'");
+    let state_dir = project.directory().join(".hankweave");
+    let record = || ["state.json", "state.log"].map(|file| std::fs::read(state_dir.join(file)).unwrap());
+    let before = record();
+
+    // The page that was open goes on with it, and may no longer command although its token could.
+    let (first, address) = viewing(&project, &[]);
+    page.until("document.getElementById('link').textContent === 'live'");
+    page.until_shows("read-only");
+    assert_eq!(page.evaluate("document.querySelectorAll('.btn').length"), 0);
+    let mut viewer = Page::open(&browser, &address);
+    viewer.until("document.title.startsWith('■ Stopped') && document.title.includes('$0.2500')");
+    viewer.evaluate("location.hash = '#/a.1.1'");
+    viewer.until("document.getElementById('transcript')?.innerText.includes('working')");
+    viewer.evaluate("location.hash = '#/a.1.1/changes'");
+    viewer.until("document.querySelector('.diff')?.innerText.includes('done.txt')");
+    viewer.until_shows("one");
+    assert!(record() == before, "the record is as it was");
+    let state = project.state(&project.directory());
+    let stopped = state["runs"][0]["runId"].as_str().unwrap().to_owned();
+
+    // A run that starts has another port, and the page follows it all the same.
+    viewer.press("f");
+    let running = project.start(["run", "--headless"]);
+    viewer.until("document.title.startsWith('▶ Runs Review it')");
+    viewer.until("document.getElementById('transcript')?.innerText.includes('working')");
+    let page_of_run = project.run(["page"]).expect_code(0).stdout.clone();
+    assert!(
+        !page_of_run.starts_with(address.split('#').next().unwrap()),
+        "{page_of_run}"
+    );
+    let killed = running.kill();
+    assert!(
+        killed.stderr.contains("only if it is that of `hankweave view`"),
+        "{killed}"
+    );
+    viewer.until("document.title.startsWith('✕ Crashed')");
+
+    // An earlier run is shown as it ended.
+    let (second, earlier) = viewing(&project, &["--run", &stopped[stopped.len() - 6..]]);
+    assert_ne!(earlier, address);
+    let mut earlier = Page::open(&browser, &earlier);
+    earlier.until("document.title.startsWith('■ Stopped')");
+    for viewing in [first, second] {
+        viewing.signal(Signal::INT);
+        viewing.finish_within(SOON).expect_code(130);
+    }
+    viewer.until("document.getElementById('link').textContent === 'ended'");
+
+    let unknown = project.run(["view", "--run", "no-such-run"]);
+    assert!(
+        unknown.expect_code(65).stderr.contains("history --all"),
+        "{unknown}"
+    );
+    let empty = project.home().join("empty");
+    std::fs::create_dir_all(empty.join(".hankweave")).unwrap();
+    project.run(["view", empty.to_str().unwrap()]).expect_code(65);
+}
+
+// covers: WIRE-45
+#[test]
+fn changes_are_shown_as_a_review_shows_them() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let running = reviewed(&project);
+    let address = address(&project, "token-readonly");
+    let mut page = Page::open(&browser, &address);
+    page.until_shows("Review it");
+    page.click("tab-changes");
+    page.until("document.querySelectorAll('.diff').length === 6");
+    let names = page.evaluate(
+        "[...document.querySelectorAll('.changed .files a')].map((each) => each.getAttribute('aria-label'))",
+    );
+    assert_eq!(
+        names,
+        json!([
+            "created: <img src=x onerror=\"document.title=1\">⟨U+202E⟩.txt",
+            "modified: big.txt",
+            "created: hostile.html",
+            "renamed: new/name.txt",
+            "modified: picture",
+            "modified: src/main.rs"
+        ])
+    );
+    // Lines of a file are found by its real name.
+    page.until("document.querySelector('.diff').innerText.includes('hello')");
+    page.until_shows("old/name.txt → new/name.txt");
+    page.until_shows("binary, 3 B → 3 B");
+    let last =
+        "document.querySelectorAll('.diff').length === 6 && (scrollTo(0, document.body.scrollHeight), true)";
+    page.until(last);
+    page.until_shows("</div><script>document.title=2</script>");
+    page.until_shows("three();");
+    let planted = "document.querySelectorAll('main img, main script, main bdi b').length";
+    assert_eq!(page.evaluate(planted), 0);
+
+    // A line has an address, which holds over a reload, and for others once they have pasted a token.
+    let line = page.evaluate("[...document.querySelectorAll('.ln')].find((each) => each.innerText.includes('three();')).querySelector('a').getAttribute('href')");
+    assert_eq!(line, "#/b.1.1/changes/src/main.rs:R3");
+    page.evaluate(&format!("location.hash = {line}"));
+    let here = "document.querySelector('.ln.here')?.innerText.includes('three();')";
+    page.until(here);
+    page.reload();
+    page.until(here);
+    let sent = page.evaluate("location.href");
+    let sent = sent.as_str().unwrap();
+    assert!(!sent.contains("token"), "{sent}");
+    let mut other = Page::open(&browser, sent);
+    other.until_shows("The address lacks the token");
+    other.evaluate("document.getElementById('paste').focus()");
+    other.write_and_load(&address);
+    other.until(here);
+
+    // Against another checkpoint everything is new; a long file is folded, and few of its rows are in the document.
+    page.evaluate("{ const base = document.getElementById('base'); base.value = base.options[1].value; base.dispatchEvent(new Event('change', { bubbles: true })); }");
+    page.until("location.hash.includes('?from=')");
+    page.until("document.querySelector('.changed .h3')?.innerText.includes('+30.0k')");
+    page.until("document.querySelectorAll('.diff').length === 6");
+    let from = page.evaluate("location.hash.split('?from=')[1]");
+    let from = from.as_str().unwrap();
+    let rows = "document.querySelectorAll('.ln').length";
+    page.evaluate(&format!(
+        "location.hash = '#/b.1.1/changes/big.txt:R30000?from={from}'"
+    ));
+    page.until("document.querySelector('.ln.here')?.innerText.includes('end')");
+    page.until("document.querySelector('.ln.here').getBoundingClientRect().top > 0 && document.querySelector('.ln.here').getBoundingClientRect().top < innerHeight");
+    assert!(
+        page.evaluate(rows).as_u64().unwrap() <= 300,
+        "{}",
+        page.evaluate(rows)
+    );
+    page.evaluate(&format!(
+        "location.hash = '#/b.1.1/changes/big.txt:R12345?from={from}'"
+    ));
+    page.until("document.querySelector('.ln.here')?.innerText.includes('12346')");
+    assert!(
+        page.evaluate(rows).as_u64().unwrap() <= 300,
+        "{}",
+        page.evaluate(rows)
+    );
+    page.press("1");
+    page.until("document.getElementById('transcript')?.innerText.includes('I work.')");
+    running.kill();
+}
+
+// covers: WIRE-47
+#[test]
+fn the_report_is_on_the_page_of_a_run_and_of_its_record() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        browser,
+    } = Watched::three(browser);
+    command(&mut page, "next");
+    page.until_shows("$0.2500");
+    page.click("to-report");
+    page.until("document.activeElement.id === 'report'");
+    page.until("document.querySelector('#report .h')?.innerText.length > 5");
+    page.until(
+        "[...document.querySelectorAll('#report td')].some((cell) => cell.innerText.includes('Build it'))",
+    );
+    page.until("document.getElementById('report').innerText.includes('done.txt')");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    let (viewing, address) = viewing(&project, &[]);
+    let mut viewer = Page::open(&browser, &address);
+    viewer.until("document.title.startsWith('■ Stopped')");
+    viewer.click("to-report");
+    viewer.until("document.querySelector('#report .h')?.innerText.includes('stopped')");
+    let printed = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(printed.contains("Build it"), "{printed}");
+    viewing.signal(Signal::INT);
+    viewing.finish_within(SOON).expect_code(130);
 }
 
 // covers: CLI-30, WIRE-28
@@ -541,6 +826,15 @@ fn nothing_on_the_page_keeps_people_out() {
     command(&mut page, "next");
     page.until_shows("Deploy to production?");
     page.until_shows("working");
+    axe_finds_nothing(&mut page);
+    page.evaluate("location.hash = '#/one.1.1/changes'");
+    page.until("document.querySelector('.ln')");
+    axe_finds_nothing(&mut page);
+    running.kill();
+}
+
+/// Looks at the page with axe in two sizes, light and dark.
+fn axe_finds_nothing(page: &mut Page) {
     for size in [(1_440, 900), (390, 844)] {
         for scheme in ["light", "dark"] {
             page.resize(size, scheme);
@@ -552,5 +846,4 @@ fn nothing_on_the_page_keeps_people_out() {
             assert_eq!(width, true, "{size:?}: the page is too wide");
         }
     }
-    running.kill();
 }

@@ -126,6 +126,12 @@ async function main() {
   const followed = viewer.view(undone);
   assert.strictEqual((await driver.command("codon.next")).data.outcome, "starting");
   await driver.idle("codon-completed");
+  const { view } = (await driver.command("view.get")).data;
+  const to = view.items.a.attempts["1.1"].checkpoint;
+  const { files } = (await watchers[0].command("diff.files", { to })).data;
+  assert.deepStrictEqual(files.map(({ path }) => path), ["done.txt"]);
+  const { lines, count } = (await watchers[0].command("diff.lines", { to, path: "done.txt", offset: 1, limit: 1 })).data;
+  assert.deepStrictEqual([lines, count], [[{ kind: "+", new: 1, text: "one" }], 2]);
   await driver.command("codon.next");
   await driver.until((message) => message.type === "codon.started");
   assert.strictEqual((await driver.command("codon.skip")).data.outcome, "stopping");

@@ -70,6 +70,9 @@ class Client:
                 view = merge(view, message["data"]["patch"])
         return view
 
+    async def view_once(self):
+        return (await self.command("view.get"))["data"]["view"]
+
     def numbers(self):
         return [message["seq"] for message in self.heard if "seq" in message]
 
@@ -125,6 +128,13 @@ async def main():
     followed = asyncio.create_task(viewer.view(undone))
     assert (await driver.command("codon.next"))["data"]["outcome"] == "starting"
     await driver.idle("codon-completed")
+    ended = await driver.view_once()
+    checkpoint = ended["items"]["a"]["attempts"]["1.1"]["checkpoint"]
+    files = await watchers[0].command("diff.files", {"to": checkpoint})
+    assert [file["path"] for file in files["data"]["files"]] == ["done.txt"], files
+    lines = await watchers[0].command("diff.lines", {"to": checkpoint, "path": "done.txt", "offset": 1, "limit": 1})
+    assert lines["data"]["lines"] == [{"kind": "+", "new": 1, "text": "one"}], lines
+    assert lines["data"]["count"] == 2, lines
     await driver.command("codon.next")
     await driver.type("codon.started")
     assert (await driver.command("codon.skip"))["data"]["outcome"] == "stopping"

@@ -1,4 +1,4 @@
-//! `hankweave view`
+//! `hankweave view --export`: the page as one file (WIRE-43).
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,8 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::{Disk, RealDisk, replace};
 use serde_json::json;
 
-use crate::args::{Global, ViewArgs};
+use super::no_run;
+use crate::args::Global;
 use crate::directory::{existing_state_dir, holder};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
@@ -41,9 +42,8 @@ const TRANSCRIPT: [&str; 13] = [
 ];
 
 /// Writes the page of the recorded runs as one file. It takes no lock, so a live run continues undisturbed.
-pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliError> {
-    let execution = &args.execution.execution;
-    refuse_record(&existing_state_dir(execution)?, &args.export)?;
+pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<ExitCode, CliError> {
+    refuse_record(&existing_state_dir(execution)?, file)?;
     let mut record = Record::default();
     let part = JournalRange {
         after: 0,
@@ -52,9 +52,7 @@ pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliErro
     };
     recorded::read(execution, part, &mut record)?;
     if record.view.run.is_none() {
-        let message = format!("`{}` has no recorded run", execution.display());
-        return Err(CliError::new(CliErrorKind::Input, message)
-            .hint("name another directory with -e DIR, or start a run in it"));
+        return Err(no_run(execution));
     }
     if holder(execution).is_none() {
         record.view.mark_crashed();
@@ -67,13 +65,13 @@ pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliErro
     }
     let page = exported_page(&record.to_json(execution));
     let failed = |error: io::Error| {
-        let message = format!("failed to write `{}`: {error}", args.export.display());
+        let message = format!("failed to write `{}`: {error}", file.display());
         CliError::new(CliErrorKind::Io, message)
     };
-    replace(&RealDisk, &args.export, page.as_bytes()).map_err(failed)?;
+    replace(&RealDisk, file, page.as_bytes()).map_err(failed)?;
     match global.json() {
         true => output::print_json(&json!({
-            "file": args.export,
+            "file": file,
             "bytes": page.len(),
             "events": record.events.len(),
             "isWhole": record.cut_at == 0,
@@ -81,7 +79,7 @@ pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliErro
         false => {
             output::print(format!(
                 "{} ({} KiB)\n",
-                args.export.display(),
+                file.display(),
                 page.len().div_ceil(1_024)
             ))?;
             Ok(ExitCode::SUCCESS)

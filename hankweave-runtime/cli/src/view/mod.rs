@@ -1,0 +1,181 @@
+//! `hankweave view`: the page of recorded runs, served or as a file.
+
+mod export;
+
+use std::path::Path;
+use std::pin::{Pin, pin};
+use std::process::ExitCode;
+
+use hankweave_core::id::RunId;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::blocking::lasting_runtime;
+use hankweave_runtime::world::disk::{Disk, RealDisk};
+use hankweave_runtime::world::environment::make_new_files_private;
+use hankweave_runtime::{ExecutionDir, OpenRecordError, RecordServer, ServeError, ServerOptions, Shutdown};
+use serde_json::json;
+
+use crate::args::{Document, Global, ViewArgs};
+use crate::browser::Browser;
+use crate::directory::{existing_state_dir, holder};
+use crate::exit::{CliError, CliErrorKind};
+use crate::failures::serve_failure;
+use crate::logging;
+use crate::output;
+use crate::receipt;
+use crate::screen::print_stderr;
+use crate::signals::{self, HangUp, stopped};
+use crate::state::{named_run, read_execution};
+use crate::typed::HintCommands;
+
+/// Serves the page of recorded runs, or writes it into a file. It takes no lock, so a live run continues undisturbed.
+pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliError> {
+    match &args.export {
+        Some(file) => export::export(global, &args.execution.execution, file),
+        None => serve(global, args),
+    }
+}
+
+/// Serves the page until a signal (WIRE-46).
+fn serve(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliError> {
+    logging::install(global);
+    make_new_files_private();
+    let execution = &args.execution.execution;
+    existing_state_dir(execution)?;
+    let failed = |error| CliError::from_error(CliErrorKind::Io, &error);
+    let dir = ExecutionDir::new(RealDisk.real_path(execution).map_err(failed)?);
+    let run = args
+        .run
+        .as_deref()
+        .map(|text| chosen_run(args, text))
+        .transpose()?;
+    let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
+    let ended = runtime.block_on(answer(global, args, dir, run));
+    // A thread that waits for a disk that hangs must not keep the process.
+    runtime.shutdown_background();
+    ended
+}
+
+fn chosen_run(args: &ViewArgs, text: &str) -> Result<RunId, CliError> {
+    let document = Document {
+        execution: args.execution.clone(),
+        state: None,
+    };
+    named_run(&read_execution(&args.execution.execution)?, text, &document)
+}
+
+async fn answer(
+    global: &Global,
+    args: &ViewArgs,
+    dir: ExecutionDir,
+    run: Option<RunId>,
+) -> Result<ExitCode, CliError> {
+    let (world, shutdown) = (World::real(), Shutdown::new());
+    let mut watch = pin!(signals::watch(shutdown.clone(), HangUp::Stops));
+    let options = ServerOptions {
+        port: args.port.unwrap_or(0),
+        // It tells of the newest run.
+        report: run.is_none().then(|| receipt::source(dir.root())),
+        ..ServerOptions::default()
+    };
+    let server = tokio::select! {
+        biased;
+        never = &mut watch => match never {},
+        () = shutdown.requested() => return Ok(stopped(&shutdown)),
+        opened = RecordServer::open(&world, dir.clone(), run, options) => opened,
+    };
+    let server = server.map_err(|error| failure(&error, args))?;
+    announce(global, args, &server)?;
+    let browser = args
+        .open
+        .then(|| Browser::open(&world, &dir.state_dir(), &server.read_only_address()));
+    let mut browser = match browser {
+        Some(Err(error)) => {
+            note(global, &format!("the page was not opened: {error}"));
+            None
+        }
+        browser => browser.and_then(Result::ok),
+    };
+    until_stopped(server, watch, &shutdown, browser.as_mut()).await;
+    Ok(stopped(&shutdown))
+}
+
+async fn until_stopped(
+    server: RecordServer,
+    watch: Pin<&mut impl Future<Output = std::convert::Infallible>>,
+    shutdown: &Shutdown,
+    browser: Option<&mut Browser>,
+) {
+    let opening = async {
+        if let Some(browser) = browser
+            && !browser.opened().await
+        {
+            tracing::warn!("the program that opens the page has failed");
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        never = watch => match never {},
+        () = opening => {}
+        () = server.serve(shutdown.requested()) => {}
+        () = shutdown.force_token().cancelled() => {}
+    }
+}
+
+/// Prints the address. Only its owner may see it, as with `hankweave page`.
+fn announce(global: &Global, args: &ViewArgs, server: &RecordServer) -> Result<(), CliError> {
+    let execution = &args.execution.execution;
+    if let Some(port) = server.taken_port() {
+        let live = match holder(execution).and_then(|record| record.port) == Some(port) {
+            true => format!(
+                "the live run has port {port}; `{}` prints the address of its page",
+                HintCommands::about(execution).command("page")
+            ),
+            false => format!("another program has port {port}, which this directory had before"),
+        };
+        note(global, &live);
+    }
+    let address = server.read_only_address();
+    match global.json() {
+        true => {
+            let document = json!({"address": address, "access": "read-only"});
+            output::print_json_text(&format!("{document}\n"))
+        }
+        false => {
+            output::print(format!("{address}\n"))?;
+            note(
+                global,
+                "the page is served until Ctrl+C, and follows the runs in this directory",
+            );
+            Ok(())
+        }
+    }
+}
+
+fn note(global: &Global, text: &str) {
+    if !global.quiet {
+        print_stderr(format!("{text}\n"));
+    }
+}
+
+fn no_run(execution: &Path) -> CliError {
+    let message = format!("`{}` has no recorded run", execution.display());
+    CliError::new(CliErrorKind::Input, message)
+        .hint("name another directory with -e DIR, or start a run in it")
+}
+
+fn failure(error: &OpenRecordError, args: &ViewArgs) -> CliError {
+    let execution = &args.execution.execution;
+    match error {
+        OpenRecordError::Empty => no_run(execution),
+        OpenRecordError::UnknownRun { .. } => CliError::from_error(CliErrorKind::Input, error).hint(format!(
+            "`{}` lists the runs",
+            HintCommands::about(execution).command("history --all")
+        )),
+        OpenRecordError::Serve(error @ ServeError::Listen { .. }) => {
+            CliError::from_error(CliErrorKind::Io, error)
+                .hint("without --port it is the port of the directory, or the next free one")
+        }
+        OpenRecordError::Serve(error) => serve_failure(error, &HintCommands::about(execution)),
+        _ => CliError::from_error(CliErrorKind::Io, error),
+    }
+}

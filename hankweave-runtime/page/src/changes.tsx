@@ -1,0 +1,220 @@
+// Changes of an attempt as a code review shows them: the files, and their lines as one virtual list each, which scroll with the page.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Connection, isFile } from "./connection";
+import { type Differences, type FileDifference, Lines, type Line, askFiles } from "./differences";
+import { CommandLine, Path } from "./parts";
+import { type ChangesRoute, writeRoute } from "./route";
+import { type Place, type View, places } from "./view";
+import { bytes, count, plural, quoted } from "./words";
+
+const ROW = 20;
+/** Files with more changed lines are folded. */
+const FOLDED = 5_000;
+/** Files that are shown at once; more come by a button. */
+const FILES = 200;
+const MARKS = { created: "+", modified: "~", deleted: "−", renamed: "→" };
+
+interface Props {
+  connection: Connection;
+  view: View;
+  place: Place;
+  route: ChangesRoute;
+}
+
+export function Changes({ connection, view, place, route }: Props) {
+  const to = place.attempt.checkpoint;
+  const { from } = route;
+  const [found, set] = useState<Differences | string | undefined>();
+  const isLive = connection.link === "live";
+  const known = useRef("");
+  useEffect(() => {
+    if (!to || !isLive) return;
+    const pair = `${from}..${to}`;
+    if (known.current !== pair) set(undefined);
+    known.current = pair;
+    void askFiles(connection, to, from).then((answer) => known.current === pair && set(answer));
+  }, [to, from, isLive]);
+  const codon = place.attempt.id;
+  if (isFile || !to) {
+    return (
+      <div class="logbox nothing">
+        <p class="dim">{isFile ? "This file has no differences. This command shows them, in the directory of the run." : place.attempt.state === "running" ? "The changes can be read once the attempt has a checkpoint." : "This attempt has no checkpoint."}</p>
+        {isFile && <CommandLine line={`hankweave diff ${codon ? quoted(codon) : ""}`.trim()} />}
+      </div>
+    );
+  }
+  const address = (changes: ChangesRoute): string => writeRoute({ item: place.item, key: place.key, changes: { from, ...changes } });
+  return (
+    <>
+      <nav class="rail changed" aria-label="Changed files">{typeof found === "object" && <FileList of={found} route={route} address={address} />}</nav>
+      <div class="logbox review">
+        <Bases {...{ view, place, from }} choose={(base) => (location.hash = writeRoute({ item: place.item, key: place.key, changes: { from: base } }))} />
+        {found === undefined ? <p class="dim">{isLive ? "Comparing…" : "There is no connection to the run."}</p> : typeof found === "string" ? <p class="cause" role="alert">{found}</p> : <Review key={`${found.from}..${found.to}`} connection={connection} of={found} route={route} address={address} />}
+      </div>
+    </>
+  );
+}
+
+/** The checkpoint that is compared with. */
+function Bases({ view, place, from, choose }: { view: View; place: Place; from: string | undefined; choose: (base: string | undefined) => void }) {
+  const others = places(view).filter(({ item, key, attempt }) => attempt.checkpoint && attempt.checkpoint !== place.attempt.checkpoint && (item !== place.item || key !== place.key));
+  const options = others.slice(-200).map(({ item, key, attempt }) => [attempt.checkpoint!, `${view.items?.[item]?.name ?? item}, ${key} (${attempt.checkpoint!.slice(0, 12)})`] as const);
+  const base = view.files.base;
+  const isOther = from !== undefined && from !== base && !options.some(([sha]) => sha === from);
+  return (
+    <p class="dhead">
+      <label>From{" "}
+        <select name="from" id="base" value={from ?? ""} onChange={(event) => choose(event.currentTarget.value || undefined)}>
+          <option value="">before it began</option>
+          {base && base !== place.attempt.checkpoint && <option value={base}>the beginning of the run</option>}
+          {options.map(([sha, name]) => <option value={sha}>after {name}</option>)}
+          {isOther && <option value={from}>{from.slice(0, 12)}</option>}
+        </select>
+      </label>{" "}
+      to <b>its checkpoint</b> <span class="mono dim">{place.attempt.checkpoint!.slice(0, 12)}</span>
+    </p>
+  );
+}
+
+function Counts({ of }: { of: { added?: number; removed?: number } }) {
+  return <span class="num">{of.added ? <span class="p">+{count(of.added)}</span> : null} {of.removed ? <span class="m_">−{count(of.removed)}</span> : null}</span>;
+}
+
+function FileList({ of, route, address }: { of: Differences; route: ChangesRoute; address: (to: ChangesRoute) => string }) {
+  return (
+    <section>
+      <h3 class="h3">{of.count ? plural(of.count, "file") : "Changed nothing"} <Counts of={of} /></h3>
+      <ul class="files">
+        {of.files.map((file) => (
+          <li key={file.path}>
+            <span class="mk" aria-hidden="true">{MARKS[file.change]}</span>
+            <a href={address({ path: file.path })} aria-current={file.path === route.path ? "true" : undefined} aria-label={`${file.change}: ${file.path}`}><Path of={file.path} /></a>
+            <Counts of={file} />
+          </li>
+        ))}
+        {of.count > of.files.length && <li class="dim">and {count(of.count - of.files.length)} more</li>}
+      </ul>
+    </section>
+  );
+}
+
+interface ReviewProps {
+  connection: Connection;
+  of: Differences;
+  route: ChangesRoute;
+  address: (to: ChangesRoute) => string;
+}
+
+function Review({ connection, of, route, address }: ReviewProps) {
+  const [most, show] = useState(FILES);
+  const wanted = of.files.findIndex((file) => file.path === route.path);
+  const shown = of.files.slice(0, Math.max(most, wanted + 1));
+  if (!of.files.length) return <p class="dim">The files are the same in both checkpoints.</p>;
+  return (
+    <>
+      {shown.map((file) => <FileSection key={file.path} {...{ connection, of, file, address }} route={file.path === route.path ? route : undefined} />)}
+      {of.files.length > shown.length && <button type="button" class="more" onClick={() => show(most + FILES)}>{plural(of.files.length - shown.length, "more file")}</button>}
+    </>
+  );
+}
+
+function whyFolded(file: FileDifference): string {
+  const size = [file.oldSize, file.size].filter((each) => each !== undefined).map(bytes).join(" → ");
+  if (file.withoutLines === "binary") return `binary, ${size}`;
+  if (file.withoutLines === "too-large") return `too large to show, ${size}`;
+  return "";
+}
+
+function FileSection({ connection, of, file, route, address }: Omit<ReviewProps, "route"> & { file: FileDifference; route: ChangesRoute | undefined }) {
+  const hasLines = file.withoutLines === undefined || file.withoutLines === "not-counted";
+  const changes = (file.added ?? 0) + (file.removed ?? 0);
+  const isEmpty = hasLines && file.withoutLines === undefined && changes === 0;
+  const [isOpen, open] = useState(hasLines && !isEmpty && file.withoutLines === undefined && changes <= FOLDED);
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (!route) return;
+    if (hasLines && !isEmpty) open(true);
+    if (route.line === undefined) section.current?.scrollIntoView({ block: "start" });
+  }, [route?.path, route?.line === undefined]);
+  const note = whyFolded(file) || (isEmpty ? (file.change === "renamed" ? "the same content" : "no lines") : "");
+  return (
+    <section class="panel diff" ref={section} aria-label={file.path} data-file>
+      <div class="fh">
+        <button type="button" class="ib" aria-expanded={isOpen} aria-label={`${isOpen ? "Fold" : "Show"} ${file.path}`} disabled={!hasLines || isEmpty} onClick={() => open(!isOpen)}>{isOpen ? "−" : "+"}</button>
+        <span class="sr">{file.change}: </span>
+        <h3>{file.oldPath !== undefined && <><bdi class="dim">{file.oldPath}</bdi> → </>}<a href={address({ path: file.path })}><bdi>{file.path}</bdi></a></h3>
+        <span class="dim">{note || (file.change === "modified" ? "" : file.change)}</span>
+        <Counts of={file} />
+      </div>
+      {isOpen && <Body {...{ connection, of, file, route, address }} />}
+    </section>
+  );
+}
+
+function Body({ connection, of, file, route, address }: Omit<ReviewProps, "route"> & { file: FileDifference; route: ChangesRoute | undefined }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [, redraw] = useState(0);
+  const [range, setRange] = useState<[number, number]>([0, 0]);
+  const lines = useMemo(() => new Lines(connection, of, file.path, () => redraw((n) => n + 1)), []);
+  const total = lines.count ?? Math.min(FOLDED, (file.added ?? 20) + (file.removed ?? 0) + 4);
+
+  const look = () => {
+    const place = box.current?.getBoundingClientRect();
+    if (!place) return;
+    const row = (y: number) => Math.min(total, Math.max(0, Math.floor((y - place.top) / ROW)));
+    const [first, last] = [row(-innerHeight / 2), row(innerHeight * 1.5)];
+    setRange((known) => (known[0] === first && known[1] === last ? known : [first, last]));
+    if (last > first) lines.want(first, last);
+  };
+  useLayoutEffect(look);
+  useEffect(() => {
+    let frame = 0;
+    const scrolled = () => {
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(look);
+    };
+    addEventListener("scroll", scrolled, { passive: true });
+    addEventListener("resize", scrolled);
+    return () => {
+      cancelAnimationFrame(frame);
+      removeEventListener("scroll", scrolled);
+      removeEventListener("resize", scrolled);
+    };
+  });
+  useEffect(() => {
+    if (route?.line === undefined || !route.side) return;
+    void lines.find(route.side, route.line).then((at) => {
+      const top = box.current?.getBoundingClientRect().top;
+      // The list has its true height with the next drawing.
+      if (top !== undefined) setTimeout(() => scrollTo(0, scrollY + (box.current?.getBoundingClientRect().top ?? top) + at * ROW - innerHeight / 3), 80);
+    });
+  }, [route?.side, route?.line]);
+
+  const rows = [];
+  for (let at = range[0]; at < range[1]; at++) rows.push(<Row key={at} line={lines.line(at)} path={file.path} {...{ route, address }} />);
+  return (
+    <div class="lines" tabIndex={0} role="region" aria-label={`Lines of ${file.path}`}>
+      {lines.isFailed && <p class="cause">The lines could not be read. Fold the file and show it again.</p>}
+      <div ref={box} class="all" style={{ height: `${total * ROW}px` }}>
+        <div class="part" style={{ transform: `translateY(${range[0] * ROW}px)` }}>{rows}</div>
+      </div>
+    </div>
+  );
+}
+
+const KINDS = { " ": "", "+": "a", "-": "d", "@": "h", "\\": "h" };
+
+function Row({ line, path, route, address }: { line: Line | undefined; path: string; route: ChangesRoute | undefined; address: (to: ChangesRoute) => string }) {
+  if (!line) return <div class="ln" />;
+  const isHere = route?.line !== undefined && route.line === (route.side === "L" ? line.old : line.new);
+  const number = (side: "L" | "R", of: number | undefined) => (of === undefined ? <span class="l" /> : <a class="l" href={address({ path, side, line: of })} aria-label={`Line ${of} ${side === "L" ? "before" : "after"}`}>{of}</a>);
+  if (line.kind === "@" || line.kind === "\\") return <div class="ln h"><span class="c">{line.text}</span></div>;
+  return (
+    <div class={`ln ${KINDS[line.kind]}${isHere ? " here" : ""}`}>
+      {number("L", line.old)}
+      {number("R", line.new)}
+      <span class="s" aria-hidden="true">{line.kind === "-" ? "−" : line.kind}</span>
+      <span class="c">{line.text.replace(/⟨U\+000D⟩$/, "␍")}</span>
+    </div>
+  );
+}

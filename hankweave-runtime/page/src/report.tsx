@@ -1,0 +1,40 @@
+// The report of the run, as `hankweave report` prints it.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Connection } from "./connection";
+import { Markdown } from "./markdown";
+import type { View } from "./view";
+
+export const REPORT = "#/report";
+
+export function Report({ connection, view }: { connection: Connection; view: View }) {
+  const [text, set] = useState<string | undefined>();
+  const [problem, fail] = useState("");
+  const section = useRef<HTMLElement>(null);
+  const isLive = connection.link === "live";
+  // It stands below the timeline.
+  useEffect(() => {
+    section.current?.scrollIntoView();
+    section.current?.focus({ preventScroll: true });
+  }, []);
+  // It is made again when the state of the run changes, or that of its codons.
+  const newest = `${view.run?.id} ${view.state} ${view.now?.item} ${view.now?.iteration} ${view.now?.attempt}`;
+  useEffect(() => {
+    if (!isLive) return;
+    let isOld = false;
+    void connection.command("report.get").then((answer) => {
+      if (isOld) return;
+      if (answer.ok) set(answer.data.markdown);
+      fail(answer.ok ? "" : answer.message);
+    });
+    return () => {
+      isOld = true;
+    };
+  }, [newest, isLive]);
+  return (
+    <section class="panel report" id="report" ref={section} aria-label="Report" tabIndex={-1}>
+      <p class="dim">What the run did until now, as <code>hankweave report</code> prints it. <a href="#/">Back to the codon</a></p>
+      {problem && <p class="cause" role="alert">{problem}</p>}
+      {text === undefined ? !problem && <p class="dim">{isLive ? "Making the report…" : "There is no connection to the run."}</p> : <Markdown text={text} />}
+    </section>
+  );
+}

@@ -1,0 +1,143 @@
+//! Renames between two checkpoints: files that are gone and came back under another path, as they were or nearly so.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use git2::Oid;
+
+use super::git_format::ObjectReader;
+use super::object::ObjectError;
+use super::tree::{FileEntry, FileMode, Listing};
+use super::{HistoryError, TreePath};
+
+/// Most files on either side whose contents are compared; beyond, only the same content counts.
+const MAX_COMPARED: usize = 100;
+
+/// Longest such file, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Part of the content that has to be the same, in percent.
+const MIN_SIMILAR: u64 = 50;
+
+/// A file that only one of the checkpoints has.
+type Lone<'l> = (&'l TreePath, &'l FileEntry);
+
+/// Bytes of each distinct line, by the hash of the line.
+type Lines = HashMap<u64, u64>;
+
+/// Returns pairs of the old and the new path.
+pub(super) fn find(
+    reader: &ObjectReader<'_>,
+    before: &Listing,
+    after: &Listing,
+) -> Result<Vec<(TreePath, TreePath)>, HistoryError> {
+    let gone = lone(before, after);
+    let came = lone(after, before);
+    let mut pairs = of_same_content(&gone, &came);
+    let taken: HashSet<&TreePath> = pairs.iter().flat_map(|(old, new)| [*old, *new]).collect();
+    let rest = |files: &[Lone<'_>]| files.iter().filter(|(path, _)| !taken.contains(path)).count();
+    if (1..=MAX_COMPARED).contains(&rest(&gone)) && (1..=MAX_COMPARED).contains(&rest(&came)) {
+        let read = |files: &[Lone<'_>]| -> Result<Vec<Lines>, HistoryError> {
+            files.iter().map(|(_, entry)| lines(reader, entry)).collect()
+        };
+        let free = |files: Vec<_>| -> Vec<Lone<'_>> {
+            files
+                .into_iter()
+                .filter(|(path, _): &Lone<'_>| !taken.contains(path))
+                .collect()
+        };
+        let (gone, came) = (free(gone), free(came));
+        pairs.extend(of_similar_content((&gone, &read(&gone)?), (&came, &read(&came)?)));
+    }
+    let owned = |(old, new): (&TreePath, &TreePath)| (old.clone(), new.clone());
+    Ok(pairs.into_iter().map(owned).collect())
+}
+
+fn lone<'l>(files: &'l Listing, others: &Listing) -> Vec<Lone<'l>> {
+    let is_lone = |path: &TreePath, entry: &FileEntry| {
+        entry.mode != FileMode::Link && !others.contains(path.as_bytes())
+    };
+    let files = files.as_slice().iter();
+    let lone = files.filter(|(path, entry)| is_lone(path, entry));
+    lone.map(|(path, entry)| (path, entry)).collect()
+}
+
+/// Pairs files of the same content; one of the same name comes first.
+fn of_same_content<'l>(gone: &[Lone<'l>], came: &[Lone<'l>]) -> Vec<(&'l TreePath, &'l TreePath)> {
+    let mut by_blob: HashMap<Oid, Vec<&'l TreePath>> = HashMap::new();
+    for (path, entry) in gone {
+        by_blob.entry(entry.blob).or_default().push(path);
+    }
+    let mut pairs = Vec::new();
+    for (new, entry) in came {
+        let Some(olds) = by_blob.get_mut(&entry.blob).filter(|olds| !olds.is_empty()) else {
+            continue;
+        };
+        let same_name = olds.iter().position(|old| old.split().1 == new.split().1);
+        pairs.push((olds.remove(same_name.unwrap_or(0)), *new));
+    }
+    pairs
+}
+
+/// Pairs files of which at least half is the same, the most similar first.
+fn of_similar_content<'l>(
+    (gone, old_lines): (&[Lone<'l>], &[Lines]),
+    (came, new_lines): (&[Lone<'l>], &[Lines]),
+) -> Vec<(&'l TreePath, &'l TreePath)> {
+    let mut scored = Vec::new();
+    for (old, (old_path, _)) in gone.iter().enumerate() {
+        for (new, (new_path, _)) in came.iter().enumerate() {
+            let similar = similarity(&old_lines[old], &new_lines[new]);
+            if similar >= MIN_SIMILAR {
+                let same_name = old_path.split().1 == new_path.split().1;
+                scored.push(((similar, same_name), old, new));
+            }
+        }
+    }
+    scored.sort_by(|left, right| {
+        right
+            .0
+            .cmp(&left.0)
+            .then((left.1, left.2).cmp(&(right.1, right.2)))
+    });
+    let (mut olds, mut news) = (HashSet::new(), HashSet::new());
+    let mut pairs = Vec::new();
+    for (_, old, new) in scored {
+        if !olds.contains(&old) && !news.contains(&new) {
+            olds.insert(old);
+            news.insert(new);
+            pairs.push((gone[old].0, came[new].0));
+        }
+    }
+    pairs
+}
+
+/// Part of the larger file that both have, in percent.
+fn similarity(old: &Lines, new: &Lines) -> u64 {
+    let larger = old.values().sum::<u64>().max(new.values().sum());
+    let both = old
+        .iter()
+        .filter_map(|(line, bytes)| Some((*bytes).min(*new.get(line)?)));
+    both.sum::<u64>() * 100 / larger.max(1)
+}
+
+/// Reads the lines of a file; none where it is long or no text.
+fn lines(reader: &ObjectReader<'_>, entry: &FileEntry) -> Result<Lines, HistoryError> {
+    let failed = |error| HistoryError::Read(ObjectError::at("read the files of a checkpoint")(error));
+    let mut lines = Lines::new();
+    if reader.length(entry.blob).map_err(failed)?.unwrap_or(0) > MAX_BYTES {
+        return Ok(lines);
+    }
+    let mut bytes = Vec::new();
+    let read = reader.copy_content(entry.blob, &mut bytes);
+    read.map_err(|error| failed(error.into_git()))?;
+    if memchr::memchr(0, &bytes).is_some() {
+        return Ok(lines);
+    }
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let mut hasher = DefaultHasher::new();
+        line.hash(&mut hasher);
+        *lines.entry(hasher.finish()).or_default() += line.len() as u64;
+    }
+    Ok(lines)
+}

@@ -1,0 +1,255 @@
+//! Requests that the files of the directory answer: differences between checkpoints (WIRE-45), the report (WIRE-47), and what is recorded, where no run is
+//! at work. One is answered after the other.
+
+use std::sync::Arc;
+
+use hankweave_core::document::HankweaveState;
+use hankweave_core::thread;
+use hankweave_core::wire::{
+    CheckpointList, Code, Command, DirectPayload, FileDifferences, LineDifferences, MAX_DIFF_FILES,
+    MAX_DIFF_LINES, Refused, RunSnapshot, ShaPrefix, file_tree,
+};
+use tokio::sync::mpsc;
+
+use super::ReportSource;
+use super::commands::QueuedCommand;
+use super::replies::{ParsedRequest, Replies};
+use crate::checkpoint::{Comparison, GitHistory, HistoryError, ShownLines};
+use crate::error::chain;
+use crate::paths::ExecutionDir;
+use crate::recovery::last_hank;
+use crate::state_manager::peek;
+use crate::store::{StateFileError, StateFiles};
+use crate::world::World;
+
+/// Requests that may wait; further ones are refused as busy.
+pub(super) const QUEUE: usize = 64;
+
+/// Lines of an answer, where the client does not say how many it wants.
+const LINES: u64 = 500;
+
+/// Longest text of the lines in one answer, in bytes.
+const LINES_BYTES: usize = 512 << 10;
+
+/// Longest report, in bytes.
+const REPORT_BYTES: usize = 512 << 10;
+
+/// Longest answer with files, in bytes, and about how much a file takes beside its paths.
+const FILES_BYTES: usize = 768 << 10;
+const FILE_BYTES: usize = 240;
+
+/// Reads differences between the checkpoints of a directory, and keeps the last ones: a client asks for a long one in parts.
+#[derive(Debug)]
+pub(super) struct DifferenceReader {
+    world: World,
+    dir: ExecutionDir,
+    replies: Replies,
+    report: Option<ReportSource>,
+    comparison: Option<Arc<Comparison>>,
+    /// Lines of one file of the comparison.
+    lines: Option<(String, Arc<ShownLines>)>,
+}
+
+/// Answers requests until every sender is dropped.
+pub(super) async fn run(mut reader: DifferenceReader, mut requests: mpsc::Receiver<QueuedCommand>) {
+    let (blocking, replies) = (reader.world.blocking, reader.replies.clone());
+    while let Some(job) = requests.recv().await {
+        let command = job.request.command.clone();
+        let seq = job.seq;
+        let answering = move || {
+            let answer = reader.answer(&command, seq);
+            (reader, answer)
+        };
+        let answer;
+        (reader, answer) = blocking.run(answering).await;
+        let id = job.request.id.as_str();
+        let attempted = ParsedRequest {
+            id: Some(id),
+            command: Some(job.request.command.name()),
+        };
+        job.from.push(match answer {
+            Ok(answer) => replies.answer(Some(id), answer),
+            Err(refused) => replies.refusal(&attempted, refused),
+        });
+    }
+}
+
+impl DifferenceReader {
+    pub(super) fn new(
+        world: &World,
+        dir: &ExecutionDir,
+        replies: Replies,
+        report: Option<ReportSource>,
+    ) -> Self {
+        Self {
+            report,
+            world: world.clone(),
+            dir: dir.clone(),
+            replies,
+            comparison: None,
+            lines: None,
+        }
+    }
+
+    fn answer(&mut self, command: &Command, seq: u64) -> Result<DirectPayload, Refused> {
+        match command {
+            Command::DiffFiles { to, from } => {
+                let comparison = self.compare(to, from.as_ref())?;
+                Ok(shortened(&comparison.differences).into())
+            }
+            Command::DiffLines {
+                to,
+                from,
+                path,
+                offset,
+                limit,
+            } => {
+                let comparison = self.compare(to, from.as_ref())?;
+                let lines = self.lines(&comparison, path)?;
+                let part = (offset.unwrap_or(0), limit.unwrap_or(LINES));
+                Ok(part_of(&comparison, path, &lines, part).into())
+            }
+            Command::ReportGet => self.report(),
+            Command::CheckpointList { run_id } => {
+                let state = self.state()?;
+                let hank = last_hank(&*self.world.disk, &self.dir).ok().flatten();
+                let hank = hank.as_ref().and_then(|loaded| loaded.hank.as_ref());
+                Ok(CheckpointList::of(&state, hank, run_id.as_ref())?.into())
+            }
+            Command::StateSnapshot => {
+                let state = self.state()?;
+                let thread = thread::build(&state, None, None);
+                let tree = self.tree(&state);
+                Ok(RunSnapshot::of(&state, &thread, tree, seq).into())
+            }
+            other => Err(Refused::new(
+                Code::InsufficientPermissions,
+                format!("{} is for a live run", other.name()),
+            )),
+        }
+    }
+
+    /// Compares two checkpoints, unless these were compared last.
+    fn compare(&mut self, to: &ShaPrefix, from: Option<&ShaPrefix>) -> Result<Arc<Comparison>, Refused> {
+        let history = self.history()?;
+        let named = |prefix: &ShaPrefix| match history.named(prefix.as_str()) {
+            Ok(Some(sha)) => Ok(sha),
+            Ok(None) => Err(unknown(format!("there is no checkpoint `{prefix}`"))),
+            Err(error) => Err(refused(&error)),
+        };
+        let to = named(to)?;
+        let from = match from {
+            Some(from) => named(from)?,
+            None => history.before_codon(&to).map_err(|error| refused(&error))?,
+        };
+        let known = self
+            .comparison
+            .as_ref()
+            .filter(|known| known.differences.from == from && known.differences.to == to);
+        if let Some(known) = known {
+            return Ok(Arc::clone(known));
+        }
+        let comparison = history.compare(&from, &to).map_err(|error| refused(&error))?;
+        self.lines = None;
+        Ok(Arc::clone(self.comparison.insert(Arc::new(comparison))))
+    }
+
+    /// Returns the lines of a file, which are those of the last request in most cases.
+    fn lines(&mut self, comparison: &Comparison, path: &str) -> Result<Arc<ShownLines>, Refused> {
+        if let Some((known, lines)) = &self.lines
+            && known == path
+        {
+            return Ok(Arc::clone(lines));
+        }
+        let lines = self.history()?.lines(comparison, path);
+        let lines = Arc::new(lines.map_err(|error| refused(&error))?);
+        self.lines = Some((path.to_owned(), Arc::clone(&lines)));
+        Ok(lines)
+    }
+
+    fn history(&self) -> Result<GitHistory, Refused> {
+        match GitHistory::open(&self.dir.checkpoints()) {
+            Ok(Some(history)) => Ok(history),
+            Ok(None) => Err(unknown("there are no checkpoints in this directory".to_owned())),
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    fn report(&self) -> Result<DirectPayload, Refused> {
+        let none = || Refused::new(Code::UnknownCommand, "this server makes no reports");
+        let made = self.report.as_ref().ok_or_else(none)?.markdown();
+        let mut markdown = made.map_err(|why| Refused::new(Code::InternalError, why))?;
+        if markdown.len() > REPORT_BYTES {
+            let is_boundary = |end: &usize| markdown.is_char_boundary(*end);
+            let end = (0..=REPORT_BYTES).rev().find(is_boundary).unwrap_or(0);
+            markdown.truncate(end);
+            markdown.push_str("…\n");
+        }
+        Ok(DirectPayload::Report { markdown })
+    }
+
+    /// Reads the document of the directory as a start would find it.
+    fn state(&self) -> Result<HankweaveState, Refused> {
+        let files = StateFiles::new(Arc::clone(&self.world.disk), None, self.dir.state_dir());
+        let failed = |error: StateFileError| Refused::new(Code::InternalError, chain(&error));
+        Ok(peek(&files.find().map_err(failed)?, true, Vec::new).state)
+    }
+
+    /// Returns the files of the newest checkpoint; none where that cannot be read.
+    fn tree(&self, state: &HankweaveState) -> Vec<hankweave_core::wire::FileNode> {
+        let Some(head) = thread::head(state) else {
+            return Vec::new();
+        };
+        let read = || {
+            let history = self.history().ok()?;
+            let at = history
+                .existing(std::slice::from_ref(&head.checkpoint_sha))
+                .ok()?;
+            let at = at.get(&head.checkpoint_sha)?.timestamp;
+            let files = history.files(&head.checkpoint_sha).ok()?;
+            let files: Vec<String> = files.iter().map(ToString::to_string).collect();
+            Some(file_tree(files.iter().map(|path| (path.as_str(), at))))
+        };
+        read().unwrap_or_default()
+    }
+}
+
+/// Returns as many files as fit into one answer.
+fn shortened(differences: &FileDifferences) -> FileDifferences {
+    let mut bytes = 0;
+    let files = differences.files.iter().take(MAX_DIFF_FILES).take_while(|file| {
+        bytes += FILE_BYTES + 2 * (file.path.len() + file.old_path.as_ref().map_or(0, String::len));
+        bytes <= FILES_BYTES
+    });
+    FileDifferences {
+        files: files.cloned().collect(),
+        from: differences.from.clone(),
+        to: differences.to.clone(),
+        ..*differences
+    }
+}
+
+fn part_of(
+    comparison: &Comparison,
+    path: &str,
+    lines: &ShownLines,
+    (offset, limit): (u64, u64),
+) -> LineDifferences {
+    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    LineDifferences {
+        from: comparison.differences.from.clone(),
+        to: comparison.differences.to.clone(),
+        path: path.to_owned(),
+        offset,
+        lines: lines.part(index(offset), index(limit).min(MAX_DIFF_LINES), LINES_BYTES),
+        count: lines.count() as u64,
+    }
+}
+
+fn unknown(message: String) -> Refused {
+    Refused::new(Code::UnknownCheckpoint, message)
+}
+
+fn refused(error: &HistoryError) -> Refused {
+    unknown(chain(error))
+}

@@ -1,0 +1,283 @@
+//! Server of what is recorded in a directory, for looking at runs that have ended (WIRE-46).
+//!
+//! It takes no lock and starts nothing. While it serves, it follows the journal, so a run that begins meanwhile is shown as well.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::RunId;
+use hankweave_core::view::RunView;
+use hankweave_core::wire::{Event, JournalEntry};
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+use super::hub::Hub;
+use super::reading::{self, DifferenceReader};
+use super::replies::Replies;
+use super::token::AccessTokens;
+use super::{Bound, ServeError, ServedSource, ServerOptions, Shared, SharedParts, accept};
+use crate::error::chain;
+use crate::instance_lock::live_record;
+use crate::journal::{Batch, JournalTail, RecordedJournal};
+use crate::paths::ExecutionDir;
+use crate::presence::ClientCount;
+use crate::shutdown::Shutdown;
+use crate::state_manager::Events;
+use crate::world::World;
+use crate::world::disk::IoError;
+
+/// How often the journal is looked at: as often as it is synced (D5).
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Looks at the journal between two looks at the process of a run that has not ended.
+const LOOKS_PER_CHECK: u32 = 5;
+
+/// Bytes of events that are passed on at once.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Why the record of a directory is not served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenRecordError {
+    /// No run is recorded.
+    #[error("there is no recorded run")]
+    Empty,
+    /// The journal has nothing about this run.
+    #[error("the journal has no run `{run}`")]
+    UnknownRun {
+        /// The run.
+        run: RunId,
+    },
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] IoError),
+    /// The port or the token cannot be had.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// A record with its port; no client is answered yet.
+#[derive(Debug)]
+pub struct RecordServer {
+    bound: Bound,
+    world: World,
+    dir: ExecutionDir,
+    record: FoldedRecord,
+}
+
+/// The journal, folded up to where it was read.
+#[derive(Debug)]
+struct FoldedRecord {
+    view: RunView,
+    tail: JournalTail,
+    /// The last event that was read.
+    position: u64,
+    /// Whether later events belong to another run, which is not shown.
+    is_closed: bool,
+}
+
+impl RecordServer {
+    /// Reads the record of `dir` and takes its port. `run`: only what happened up to the end of this run.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenRecordError`]; no port is taken then.
+    pub async fn open(
+        world: &World,
+        dir: ExecutionDir,
+        run: Option<RunId>,
+        options: ServerOptions,
+    ) -> Result<Self, OpenRecordError> {
+        let (outside, place) = (world.clone(), dir.clone());
+        let reading = move || {
+            let record = FoldedRecord::read(&outside, &place, run.as_ref())?;
+            let tokens = match AccessTokens::load(&outside, &place.state_dir()) {
+                // The directory of another user, or a disk that is only read.
+                Err(ServeError::Token(_)) => AccessTokens::passing(&outside),
+                loaded => loaded?,
+            };
+            Ok::<_, OpenRecordError>((record, tokens))
+        };
+        let (record, tokens) = world.blocking.run(reading).await?;
+        let bound = Bound::bind_with(tokens, world, &dir, options).await?;
+        Ok(Self {
+            bound,
+            world: world.clone(),
+            dir,
+            record,
+        })
+    }
+
+    /// Returns the port of the directory, if another program has it.
+    #[must_use]
+    pub fn taken_port(&self) -> Option<u16> {
+        self.bound.taken_port()
+    }
+
+    /// Returns the address of the page with the token for reading. For the user only.
+    #[must_use]
+    pub fn read_only_address(&self) -> String {
+        self.bound.read_only_address()
+    }
+
+    /// Answers clients until `stop` is done. Nobody can command anything here, whatever the token.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let (sender, requests) = mpsc::channel(reading::QUEUE);
+        let FoldedRecord {
+            view,
+            tail,
+            position,
+            is_closed,
+        } = self.record;
+        let until = if is_closed { position } else { u64::MAX };
+        let parts = SharedParts {
+            hub: Hub::new(position, view),
+            source: ServedSource::Record,
+            history: Arc::new(RecordedJournal::new(
+                Arc::clone(&self.world.disk),
+                self.dir.events(),
+                until,
+            )),
+            command_sender: sender.clone(),
+            reading_sender: sender,
+            presence: ClientCount::new(),
+            shutdown: Shutdown::new(),
+            world: self.world.clone(),
+            dir: self.dir.clone(),
+        };
+        let reader = DifferenceReader::new(
+            &self.world,
+            &self.dir,
+            Replies::new(&self.world),
+            self.bound.options.report.clone(),
+        );
+        let (shared, listener) = self.bound.share(parts);
+        let following = async {
+            match is_closed {
+                true => std::future::pending().await,
+                false => follow(&shared, &self.dir, tail).await,
+            }
+        };
+        let stopping = async {
+            stop.await;
+            shared.closing.cancel();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = accept::accept(listener, Arc::clone(&shared)) => {}
+            _ = futures_util::future::join3(reading::run(reader, requests), following, stopping) => {}
+        }
+    }
+}
+
+impl FoldedRecord {
+    fn read(world: &World, dir: &ExecutionDir, run: Option<&RunId>) -> Result<Self, OpenRecordError> {
+        let mut tail = JournalTail::new(Arc::clone(&world.disk), dir.events(), 0);
+        let (mut view, mut position, mut is_closed) = (RunView::default(), 0, false);
+        let mut is_found = run.is_none();
+        tail.read(|line| {
+            // Events of newer versions say nothing to this one.
+            if let Ok(entry) = JournalEntry::from_json(line.bytes) {
+                let started = started_run(&entry);
+                if is_found && run.is_some() && started.is_some_and(|started| Some(started) != run) {
+                    is_closed = true;
+                    return ControlFlow::Break(());
+                }
+                is_found |= started.is_some() && started == run;
+                view.take(&entry);
+            }
+            position = line.seq;
+            ControlFlow::Continue(())
+        })?;
+        match run {
+            Some(run) if !is_found => return Err(OpenRecordError::UnknownRun { run: run.clone() }),
+            _ if view.run.is_none() => return Err(OpenRecordError::Empty),
+            _ => {}
+        }
+        if is_closed || !is_held(world, dir) {
+            view.mark_crashed();
+        }
+        Ok(Self {
+            view,
+            tail,
+            position,
+            is_closed,
+        })
+    }
+}
+
+fn started_run(entry: &JournalEntry) -> Option<&RunId> {
+    match &entry.event {
+        Event::StateTransition { transition, .. } => match &**transition {
+            StateEvent::RunStarted { run_id, .. } => Some(run_id),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a process works in the directory.
+fn is_held(world: &World, dir: &ExecutionDir) -> bool {
+    live_record(&*world.disk, &*world.identity, &dir.state_dir()).is_some()
+}
+
+/// Passes on what comes into the journal until the server closes.
+async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut until_check = LOOKS_PER_CHECK;
+    loop {
+        tokio::select! {
+            () = shared.closing.cancelled() => return,
+            _ = looks.tick() => {}
+        }
+        until_check -= 1;
+        let is_check = until_check == 0 && shared.hub.is_open();
+        until_check = if until_check == 0 {
+            LOOKS_PER_CHECK
+        } else {
+            until_check
+        };
+        let (world, dir) = (shared.world.clone(), dir.clone());
+        // The process is looked at before the journal: it writes its last events before it goes.
+        let looking = move || {
+            let is_gone = is_check && !is_held(&world, &dir);
+            let batch = next_batch(&mut tail);
+            (tail, batch, is_gone)
+        };
+        let (batch, is_gone);
+        (tail, batch, is_gone) = shared.world.blocking.run(looking).await;
+        match batch {
+            Ok(batch) if batch.last_seq() > 0 => {
+                shared
+                    .hub
+                    .pass_on(&Events::after(Arc::new(batch), 0), &shared.replies);
+                // There may be more of them.
+                looks.reset_immediately();
+            }
+            Ok(_) if is_gone => shared.hub.mark_crashed(&shared.replies),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(error = %chain(&error), "the journal cannot be read, so clients are disconnected");
+                return shared.closing.cancel();
+            }
+        }
+    }
+}
+
+/// Reads the next events; events of newer versions are passed over.
+fn next_batch(tail: &mut JournalTail) -> Result<Batch, IoError> {
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    tail.read(|line| {
+        bytes += line.bytes.len();
+        entries.extend(JournalEntry::from_json(line.bytes).ok());
+        match bytes < BATCH_BYTES {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })?;
+    Ok(Batch::new(&entries))
+}
