@@ -260,7 +260,7 @@ async fn drive(
     let commander = start.waits.then(|| hankweave.commander());
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
-    receipt::forget(&execution);
+    receipt::forget(&*start.world.disk, &execution);
     let listening = Listening::start(&execution, hankweave.subscribe());
     let notifier = start.notifier(&execution, &report);
     let replan = hankweave.can_be_replanned();

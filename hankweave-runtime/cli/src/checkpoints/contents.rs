@@ -116,7 +116,11 @@ pub(crate) fn changed_lines(
     Some(files.filter_map(numbers).collect())
 }
 
-/// Returns the lines gained and lost between each pair of checkpoints, by the second one; `None` without git, or where it fails.
+/// Most pairs of checkpoints that are compared at once: their names take half of a pipe.
+pub(crate) const MOST_PAIRS: usize = 400;
+
+/// Returns the lines gained and lost between each pair of checkpoints, by the second one; `None` without git, or where it fails. Pairs beyond
+/// [`MOST_PAIRS`] are left out.
 pub(crate) fn changed_lines_of(
     execution: &Path,
     pairs: &[(&CheckpointSha, &CheckpointSha)],
@@ -131,18 +135,14 @@ pub(crate) fn changed_lines_of(
         .stdin(Stdio::piped())
         .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
+    let pairs = &pairs[..pairs.len().min(MOST_PAIRS)];
     let wanted: String = pairs.iter().map(|(from, to)| format!("{to} {from}\n")).collect();
-    // What git prints is read meanwhile, so neither waits for the other.
-    let input = child.stdin.take();
-    let fed = std::thread::Builder::new().spawn(move || {
-        let mut input = input?;
-        input.write_all(wanted.as_bytes()).ok()
-    });
+    // So few fit into a pipe, whether git reads them or not.
+    child.stdin.take()?.write_all(wanted.as_bytes()).ok()?;
     let output = child
         .wait_with_output()
         .ok()
         .filter(|output| output.status.success())?;
-    fed.ok()?.join().ok()??;
     let mut lines: BTreeMap<CheckpointSha, LineCounts> = pairs
         .iter()
         .map(|(_, to)| ((*to).clone(), LineCounts::default()))
@@ -154,7 +154,10 @@ pub(crate) fn changed_lines_of(
                 sum.added = sum.added.saturating_add(counts.added);
                 sum.removed = sum.removed.saturating_add(counts.removed);
             }
-        } else if let Ok(to) = std::str::from_utf8(line) {
+        } else if let Ok(to) = std::str::from_utf8(line)
+            && !to.contains('\t')
+        {
+            // A line with tabs is one of a binary file.
             current = Some(CheckpointSha::new(to));
         }
     }

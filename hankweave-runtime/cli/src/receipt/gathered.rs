@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::heard::{CheckReport, Heard, Occasion};
-use crate::checkpoints::{LineCounts, changed_lines, changed_lines_of};
+use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of};
 use crate::owning_task::OwningTask;
 use crate::report::codon_standing;
 use crate::screen::local_time;
@@ -272,10 +272,12 @@ fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonI
     // A history that began anew begins with files of which no checkpoint is known.
     let oldest = status.thread.codons.last().map(|entry| &entry.run_id);
     let is_first = oldest == status.state.runs.iter().last().map(|run| &run.run_id);
-    let mut before = status.state.initial_checkpoint.as_ref().filter(|_| is_first);
+    let is_whole = status.thread.codons.len() <= MOST_PAIRS;
+    let mut before = status.state.initial_checkpoint.as_ref();
+    before = before.filter(|_| is_first && is_whole);
     let (mut starts, mut ends) = (BTreeMap::new(), BTreeMap::new());
     let mut newest = None;
-    for entry in status.thread.codons.iter().rev() {
+    for entry in status.thread.codons.iter().take(MOST_PAIRS).rev() {
         let id = entry.codon.codon_id();
         if newest != Some(id)
             && let Some(start) = before

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use hankweave_core::thread;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
-use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, replace};
+use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, ReportSource};
 
 use gathered::Receipt;
@@ -121,11 +121,12 @@ pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     }
 }
 
-/// Removes the report of an earlier run, which says nothing of the one that starts.
-pub(crate) fn forget(execution: &Path) {
+/// Removes the report of an earlier run, which says nothing of the one that starts. `disk` is that of the run: what another one removes of the record is put
+/// back.
+pub(crate) fn forget(disk: &dyn Disk, execution: &Path) {
     let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
     // One that is not there says nothing either.
-    let _ = RealDisk.remove_file(&path);
+    let _ = disk.remove_file(&path);
 }
 
 /// Gathers a report from the journal, unless that was `heard`; of one beyond `most` bytes it says so instead of what only that knows.

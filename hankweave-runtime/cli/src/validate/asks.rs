@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::hank::{
     Check, CodonConfig, Hank, LoopConfig, OnFailure, PromptSource, Requires, TerminateOn,
+    redirecting_variables,
 };
 use hankweave_core::time::short_duration;
 
@@ -19,7 +20,13 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
         .iter()
         .flat_map(|item| item.copy.clone())
         .collect();
-    let variables: Vec<String> = codon.env.keys().cloned().collect();
+    // Those that redirect programs have a line of their own.
+    let redirects = redirecting_variables(codon);
+    let variables = codon
+        .env
+        .keys()
+        .filter(|name| !redirects.contains(&name.as_str()));
+    let variables: Vec<String> = variables.cloned().collect();
     let requires = hank.required_of(codon).map(|required| match required {
         Requires::Nothing => "may do nothing at all (requires)".to_owned(),
         other => format!("has to leave {} (requires)", other.words()),

@@ -51,6 +51,24 @@ fn a_limit_in_any_words_pauses_a_run_that_may_not_wait_so_long() {
     }
 }
 
+/// What a person reads has the time of their clock with its zone, because they may be elsewhere; the JSON has that of UTC.
+// covers: CLI-27
+#[test]
+fn the_end_of_a_limit_is_notified_in_local_time_with_its_zone() {
+    let project = limited("Claude usage limit reached. Your limit will reset at 7pm (Asia/Tokyo).");
+    let notify = r#"cat > news; printf '%s' "$HANKWEAVE_REASON" > reason"#;
+    project
+        .run(["run", "--headless", "--max-wait", "1", "--notify", notify])
+        .expect_code(3);
+    let read = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
+    let news: Value = serde_json::from_str(&read("news")).unwrap();
+    let (reason, told) = (news["reason"].as_str().unwrap().to_owned(), read("reason"));
+    let ends = project.run(["status", "--json"]).expect_code(0).json_document()["limitEndsAt"].clone();
+    let ends = ends.as_str().unwrap();
+    assert!(reason.contains(ends) && !told.contains(ends), "{reason}\n{told}");
+    assert!(told.contains(" UTC"), "the tests live in UTC: {told}");
+}
+
 // covers: F10
 #[test]
 fn a_run_waits_for_a_limit_in_other_words() {
