@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(hanging("short", 24, "  "), ["short"]);
         assert_eq!(
             hanging("an odd ` is here", 8, "  "),
-            ["an odd", "  ` is", "  here"]
+            ["an odd `", "  is", "  here"]
         );
         assert_eq!(hanging("", 8, "  "), [""]);
     }

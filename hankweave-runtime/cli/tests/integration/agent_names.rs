@@ -8,9 +8,10 @@ use crate::support::project;
 const AGENTS: [&str; 5] = ["claude", "codex", "gemini", "opencode", "pi"];
 
 /// Lists of some agents, each of which says something that is not so for the others.
-const SOME: [(&str, &str); 11] = [
+const SOME: [(&str, &str); 13] = [
     ("docs/agents.md", "claude codex pi"),
     ("docs/agents.md", "codex gemini opencode pi"),
+    ("docs/agents.md", "gemini opencode pi"),
     ("docs/hank.md", "codex gemini opencode pi"),
     ("docs/recipes/container.md", "codex gemini opencode pi"),
     ("docs/rules/README.md", "claude codex pi"),
@@ -20,15 +21,17 @@ const SOME: [(&str, &str); 11] = [
     ("docs/steering.md", "codex gemini claude"),
     ("docs/testing.md", "codex pi opencode"),
     ("docs/testing.md", "pi opencode claude"),
+    ("docs/what-agents-see.md", "codex gemini opencode"),
 ];
 
 /// Pages that introduce agents.
-const ALL: [&str; 5] = [
+const ALL: [&str; 6] = [
     "README.md",
     "docs/agents.md",
     "docs/concepts.md",
     "docs/first-ten-minutes.md",
     "docs/hank.md",
+    "docs/what-agents-see.md",
 ];
 
 fn repository() -> PathBuf {

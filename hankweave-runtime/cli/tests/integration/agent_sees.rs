@@ -188,7 +188,6 @@ fn scenario() -> Scenario {
     Scenario::try_from(json!({"turns": [{"text": "I look.", "tools": [call]}, {"text": "Done."}]})).unwrap()
 }
 
-// covers: AGENT-51
 #[test]
 fn codex_and_pi_see_what_the_page_says() {
     let found = [
@@ -210,7 +209,6 @@ fn codex_and_pi_see_what_the_page_says() {
     }
 }
 
-// covers: AGENT-51
 #[test]
 fn gemini_and_opencode_see_what_the_page_says() {
     let server = ModelServer::start(scenario()).unwrap();
@@ -228,7 +226,6 @@ fn gemini_and_opencode_see_what_the_page_says() {
     }
 }
 
-// covers: AGENT-51
 #[test]
 fn claude_sees_what_the_page_says_and_with_a_folder_of_its_own_nothing_of_the_user() {
     let claude = match agents::claude() {

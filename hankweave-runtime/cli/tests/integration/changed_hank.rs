@@ -135,7 +135,7 @@ fn a_codon_that_is_new_is_told_and_run_without_paying_for_the_others_again() {
     let dry = run(&project, &["--dry-run", "--replan"], 0);
     assert_told(&dry, &["the plan was made again; next: later", "next: later\n"]);
     let more = run(&project, &["--replan"], 0);
-    assert_told(&more, &["the plan was made again; next: later", "1 of 1 codon"]);
+    assert_told(&more, &["the plan was made again; next: later", "2 of 2 codons"]);
     assert_eq!(done(&project), "a later");
     let again = run(&project, &["--replan"], 0);
     assert_told(&again, &["nothing is left to run"]);
@@ -325,7 +325,7 @@ fn what_was_undone_or_is_not_ignored_any_more_is_run_again() {
     run(&project, &["--new"], 0);
     assert_told(&run(&project, &["--replan"], 0), &["nothing is left to run"]);
     with("abort");
-    assert_told(&run(&project, &["--replan"], 0), &["next: y\n", "1 of 1 codon"]);
+    assert_told(&run(&project, &["--replan"], 0), &["next: y\n", "3 of 3 codons"]);
 }
 
 /// Before its first codon a run has nothing to keep.

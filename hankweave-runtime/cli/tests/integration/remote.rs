@@ -102,12 +102,10 @@ fn the_reason_of_a_stop_is_recorded_and_shown() {
         noted,
         "stopped: Stopped (stopped on request: the fan is loud); 0 of 1 codon completed."
     );
-    // The tests live in UTC.
-    let end = &recorded["endTime"].as_str().unwrap()["2026-11-26T".len()..][..5];
     std::fs::create_dir(project.directory().join(".hankweave/runs/1700000000000-zzzzzz")).unwrap();
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains(&format!(" until {end}\n  the fan is loud\n"))
+        status.contains(": stopped, since ") && status.contains("s\n  the fan is loud\n")
             && status.contains("odd record: runs/1700000000000-zzzzzz: no run in the document has this folder (orphaned_folder)"),
         "{status}"
     );

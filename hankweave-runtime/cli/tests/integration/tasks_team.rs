@@ -154,7 +154,7 @@ fn many_tasks_come_from_a_file_and_run_in_their_order() {
     let refused = project.run(["task", "create", "--from", "bad.jsonl"]);
     refused.expect_code(65);
     assert!(
-        refused.stderr.contains("bad.jsonl:3: missing field `hank`"),
+        refused.stderr.contains("bad.jsonl:3: `hank` is missing"),
         "{}",
         refused.stderr
     );

@@ -132,7 +132,7 @@ fn a_question_is_in_status_with_its_time_and_the_commands_that_answer_it() {
         ],
     );
     let report = printed(&project, "report");
-    assert_has(&report, &["deploy was denied by client ", ": not on a Friday"]);
+    assert_has(&report, &["deploy: denied by client ", ": not on a Friday"]);
     assert!(
         !report.contains("client-") && !report.contains("codon.deny"),
         "{report}"
@@ -161,7 +161,7 @@ fn an_answer_has_the_name_of_the_user_who_gave_it() {
     assert_eq!(project.state(&project.directory())["approval"]["by"], "ada");
     project.run(["run", "--headless"]).expect_code(0);
     let report = printed(&project, "report");
-    assert_has(&report, &["deploy was approved by ada: looks good"]);
+    assert_has(&report, &["deploy: approved by ada: looks good"]);
     let mut project = asking("two");
     project.set("LOGNAME", "ada");
     let Some(mut terminal) = Terminal::sized(&project, 30, 100, "run") else {
@@ -285,7 +285,7 @@ fn a_run_of_a_minute_has_a_length_and_a_crash_marks_the_time_that_it_took() {
         .lines()
         .find(crashed)
         .unwrap_or_else(|| panic!("{history}"));
-    assert!(crashed.contains(" - "), "{history}");
+    assert!(crashed.contains(" unknown "), "{history}");
     assert_has(&printed(&project, "report"), &["the run crashed", "at least "]);
 }
 
