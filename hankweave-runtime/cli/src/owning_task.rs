@@ -105,14 +105,19 @@ impl OwningTask {
     /// Returns the note of a run that a user starts in the workspace.
     pub(crate) fn note(&self) -> String {
         let title = self.title();
-        match self.is_of_restate {
-            true => format!("this is the workspace of task {title}; Restate continues it\n"),
-            false => format!(
-                "this is the workspace of task {title}; `{}` lets a worker continue it, `{}` shows it\n",
-                self.command("resume"),
-                self.command("show")
-            ),
+        if self.is_of_restate {
+            return format!("this is the workspace of task {title}; Restate continues it\n");
         }
+        let continues = match self.status {
+            TaskStatus::Waiting => format!(
+                "`{}` or `{}` answers its question",
+                self.command("approve"),
+                self.command("deny")
+            ),
+            _ => format!("`{}` lets a worker continue it", self.command("resume")),
+        };
+        let show = self.command("show");
+        format!("this is the workspace of task {title}; {continues}, `{show}` shows it\n")
     }
 
     /// Refuses an answer that the next worker would not find: the one that counts is in the registry (TASK-123).
@@ -123,10 +128,14 @@ impl OwningTask {
             "`approve` does not answer for a task, and this is the workspace of task {}",
             self.title()
         );
-        CliError::new(CliErrorKind::Failed, message).hint(match self.is_of_restate {
-            true => format!("call `answer` of `HankweaveTask/{}` in Restate", self.id),
-            false => format!("`{answer}{reason}` does"),
-        })
+        let hint = match self.status {
+            _ if self.is_of_restate => format!("call `answer` of `HankweaveTask/{}` in Restate", self.id),
+            TaskStatus::Failed | TaskStatus::Cancelled => {
+                format!("`{}` lets a worker ask again", self.command("resume"))
+            }
+            _ => format!("`{answer}{reason}` does"),
+        };
+        CliError::new(CliErrorKind::Failed, message).hint(hint)
     }
 
     /// Names the task in an error about its workspace.

@@ -103,6 +103,11 @@ fn a_workspace_takes_no_answer_and_names_the_command_that_does() {
         (status(&project, "page-3"), published(&project)),
         (json!("waiting"), 0)
     );
+    // A task that was denied has no question until it is resumed.
+    step(&project, "deny", "page-3");
+    let refused = project.run(["approve", "-e", &place]);
+    let hint = "`hankweave task resume page-3` lets a worker ask again";
+    assert!(refused.expect_code(1).stderr.contains(hint), "{}", refused.stderr);
     // Where the registry is another one than usual, the command names it.
     let url = format!("sqlite:{}", project.home().join("other.db").display());
     let create = [
