@@ -11,10 +11,10 @@ use crate::real_money::assert_true;
 use crate::real_stories::{real, stage};
 use crate::support::{codon, project};
 
-const DEADLINE: Duration = Duration::from_secs(100);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(100);
 
 /// Starts a command in the background, waits for it, and goes on.
-fn script(command: &str) -> Value {
+pub(crate) fn script(command: &str) -> Value {
     json!({"turns": [
         {"text": "I run the tests.", "tools": [{"background": {"command": command}}], "usage": {"input": 100, "output": 10}},
         {"text": "I wait for them.", "usage": {"input": 110, "output": 10}},
@@ -45,11 +45,11 @@ fn record(project: &TestProject) -> Value {
     codon(newest.unwrap(), "only").clone()
 }
 
-fn read(project: &TestProject, name: &str) -> String {
+pub(crate) fn read(project: &TestProject, name: &str) -> String {
     std::fs::read_to_string(project.directory().join(name)).unwrap_or_default()
 }
 
-fn is_wait(line: &str) -> bool {
+pub(crate) fn is_wait(line: &str) -> bool {
     line.contains("\"progress\"") && line.contains("\"kind\":\"background\"")
 }
 

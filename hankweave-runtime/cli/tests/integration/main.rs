@@ -16,6 +16,7 @@ mod agent_sees;
 mod approval;
 mod approval_screens;
 mod background;
+mod background_pairs;
 mod bad_input;
 mod book;
 mod browser;

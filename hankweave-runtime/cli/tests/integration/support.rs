@@ -98,8 +98,33 @@ pub(crate) fn until_stopped(pid: Pid) {
     let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let deadline = Instant::now() + Duration::from_secs(60);
     while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")) {
-        assert!(Instant::now() < deadline, "it is not stopped");
+        assert!(Instant::now() < deadline, "it is not stopped:\n{}", threads(pid));
         std::thread::yield_now();
+    }
+}
+
+/// What the system says of each thread of a process, for the message of a test that has waited in vain.
+fn threads(pid: Pid) -> String {
+    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let read =
+        |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
+    let of = |task: std::fs::DirEntry| {
+        let [status, call] = ["status", "syscall"].map(|file| read(task.path().join(file)));
+        let wanted = [
+            "State:", "PPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:",
+        ];
+        let lines = status
+            .lines()
+            .filter(|line| wanted.iter().any(|key| line.starts_with(key)));
+        format!(
+            "{:?} {call}{}\n",
+            task.file_name(),
+            lines.collect::<Vec<_>>().join(", ")
+        )
+    };
+    match std::fs::read_dir(&tasks) {
+        Ok(entries) => entries.flatten().map(of).collect(),
+        Err(error) => format!("{tasks}: {error}"),
     }
 }
 
