@@ -1,4 +1,5 @@
 // Commands of the page: each asks once in its place and shows the command line that does the same.
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Connection } from "./connection";
 import { CommandLine } from "./parts";
@@ -17,6 +18,8 @@ export interface Action {
   line?: (folder: string, reason: string) => string;
   takesReason?: boolean;
   isPrimary?: boolean;
+  /** What it would change, read when the question is opened. */
+  preview?: ComponentChildren;
 }
 
 const withReason = (reason: string) => (reason ? { reason } : {});
@@ -39,8 +42,8 @@ export const start: Action = { id: "next", key: "c", label: "Start the next codo
 export const stop: Action = { id: "stop", key: "x", label: "Stop", effect: "The run stops in order; the next hankweave run continues it.", command: "server.shutdown", takesReason: true, data: withReason,
   line: (folder, reason) => `hankweave stop ${folder}${option(reason)}` };
 
-export function rollback(sha: string, effect: string): Action {
-  return { id: "rollback", key: "b", label: "Roll back to here", effect, command: "rollback.toCheckpoint", data: () => ({ checkpointSha: sha, autoRestart: false }),
+export function rollback(sha: string, effect: string, preview: ComponentChildren): Action {
+  return { id: "rollback", key: "b", label: "Roll back to here", effect, preview, command: "rollback.toCheckpoint", data: () => ({ checkpointSha: sha, autoRestart: false }),
     line: (folder) => `hankweave rollback --to ${sha.slice(0, 12)} ${folder}` };
 }
 
@@ -100,6 +103,7 @@ export function Actions({ connection, of, isSmall, withField }: { connection: Co
     <div class="do question" role="group" aria-label={`${action.label}?`} onKeyDown={(event) => event.key === "Escape" && back()}>
       {action.takesReason && field(action)}
       <p class="note">{action.effect}</p>
+      {action.preview}
       {line && <CommandLine line={line} />}
       {status.is === "refused" && <p class="cause" role="alert">{status.message}{status.hint && `; ${status.hint}`}</p>}
       <div class="btns">

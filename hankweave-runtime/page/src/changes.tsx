@@ -12,7 +12,7 @@ const ROW = 20;
 const FOLDED = 5_000;
 /** Files that are shown at once; more come by a button. */
 const FILES = 200;
-const MARKS = { created: "+", modified: "~", deleted: "−", renamed: "→" };
+export const MARKS = { created: "+", modified: "~", deleted: "−", renamed: "→" };
 
 interface Props {
   connection: Connection;
@@ -76,7 +76,7 @@ function Bases({ view, place, from, choose }: { view: View; place: Place; from: 
   );
 }
 
-function Counts({ of }: { of: { added?: number; removed?: number } }) {
+export function Counts({ of }: { of: { added?: number; removed?: number } }) {
   return <span class="num">{of.added ? <span class="p">+{count(of.added)}</span> : null} {of.removed ? <span class="m_">−{count(of.removed)}</span> : null}</span>;
 }
 

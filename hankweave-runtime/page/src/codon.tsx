@@ -4,12 +4,13 @@ import { Files } from "./attention";
 import { Changes } from "./changes";
 import type { Connection } from "./connection";
 import { Log } from "./log";
+import { RollbackPreview } from "./preview";
 import { useSecond } from "./parts";
 import { type Route, writeRoute } from "./route";
 import { Glyph, word } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
-import { changed, cost, count, local, seconds, took, usd } from "./words";
+import { changed, cost, count, local, plural, seconds, took, usd } from "./words";
 
 interface Props {
   connection: Connection;
@@ -89,9 +90,9 @@ function Commands({ connection, view, place: { attempt }, isLive }: PartProps) {
   if (view.now) return <div class="acts"><Actions connection={connection} of={[stop]} isSmall /></div>;
   if (!attempt.checkpoint || hasEnded(view.state) || attempt.state !== "completed") return null;
   const later = places(view).filter(({ attempt: each }) => (each.began ?? "") > (attempt.ended ?? attempt.began ?? ""));
-  const undone = [...new Set(later.map((each) => view.items?.[each.item]?.name ?? each.item))];
-  const effect = `${undone.length ? `Undoes ${undone.slice(0, 6).join(", ")}${undone.length > 6 ? " and more" : ""}. ` : ""}The files become those after this codon; those in the way are kept in a checkpoint first. What was spent stays counted.`;
-  return <div class="acts"><Actions connection={connection} of={[rollback(attempt.checkpoint, effect)]} isSmall /></div>;
+  const effect = `${later.length ? `Undoes ${plural(later.length, "later attempt")}. ` : ""}The files become those after this codon; those in the way are kept in a checkpoint first. What was spent stays counted.`;
+  const preview = <RollbackPreview connection={connection} view={view} to={attempt.checkpoint} undone={later} />;
+  return <div class="acts"><Actions connection={connection} of={[rollback(attempt.checkpoint, effect, preview)]} isSmall /></div>;
 }
 
 function Facts({ view, place, isLive }: PartProps) {

@@ -591,7 +591,7 @@ fn an_address_that_only_watches_has_no_buttons_and_says_so_once() {
 fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     let Some(browser) = browser() else { return };
     let Watched {
-        project: _project,
+        project,
         running,
         mut page,
         ..
@@ -601,6 +601,7 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     page.until("document.querySelectorAll('.row.todo').length === 2");
     command(&mut page, "next");
     page.until_shows("Runs Review it");
+    project.write("notes.txt", "one\n");
     page.click("skip");
     page.until_shows("hankweave skip ");
     page.click("sure");
@@ -608,7 +609,18 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     // The checkpoint of the first codon.
     page.evaluate("location.hash = '#/a.1.1'");
     page.click("rollback");
-    page.until_shows("Undoes Review it.");
+    page.until_shows("Undoes 1 later attempt.");
+    // What would change is read before anybody says yes.
+    let preview = "document.getElementById('preview')?.innerText ?? ''";
+    for part in [
+        "Review it",
+        "skipped, unknown",
+        "notes.txt",
+        "is removed",
+        "1 file, compared with the newest checkpoint:",
+    ] {
+        page.until(&format!("({preview}).includes('{part}')"));
+    }
     page.until_shows("hankweave rollback --to ");
     page.click("sure");
     page.until("document.querySelectorAll('.row.todo').length === 2");
