@@ -115,6 +115,7 @@ fn restores() -> Vec<(Duration, Duration)> {
     let request = RestoreRequest {
         target: tree.take(),
         left: None,
+        spares_changed: false,
         safety: None,
         at: Timestamp::UNIX_EPOCH,
     };
@@ -163,6 +164,7 @@ fn folders() {
         let request = RestoreRequest {
             target: checkpoints[1 - here].clone(),
             left: Some(checkpoints[here].clone()),
+            spares_changed: false,
             safety: None,
             at: Timestamp::UNIX_EPOCH,
         };

@@ -185,6 +185,7 @@ fn finish_swap(
         store.restore(&RestoreRequest {
             target: target.clone(),
             // What is as it was there is kept there.
+            spares_changed: false,
             safety: left.clone(),
             left,
             at,

@@ -39,7 +39,7 @@ impl StopCause {
         match self {
             Self::Interrupt => "interrupted by SIGINT",
             Self::Terminate => "terminated by SIGTERM",
-            Self::HangUp => "ended with its terminal by SIGHUP",
+            Self::HangUp => "its terminal was closed (SIGHUP)",
             Self::Request => "stopped on request",
             Self::ForcedRequest => "stopped by force on request",
             Self::Sentinel => "paused by a sentinel",

@@ -41,6 +41,11 @@ pub struct Operation {
     pub extra: Extra,
 }
 
+impl Operation {
+    /// Command of a run that goes back by itself.
+    pub const BY_A_RUN: &'static str = "run";
+}
+
 /// Items that a cleanup removed. The runs stay in the document, with their cost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

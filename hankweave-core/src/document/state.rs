@@ -127,6 +127,15 @@ pub struct PendingRollback {
     pub extra: Extra,
 }
 
+impl PendingRollback {
+    /// Whether somebody chose the target; otherwise a run goes back by itself.
+    #[must_use]
+    pub fn is_chosen(&self) -> bool {
+        let operation = self.operation.as_ref();
+        operation.is_some_and(|operation| operation.command != Operation::BY_A_RUN)
+    }
+}
+
 fn is_empty(operations: &Arc<Vec<Operation>>) -> bool {
     operations.is_empty()
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use super::{Decision, decide, obstacle};
 use crate::codon::{CheckpointType, CodonExecution};
-use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, PlanEntry, SharedList};
+use crate::document::{
+    ContinuationSource, HankweaveState, KnownCheckpoints, PendingRollback, PlanEntry, SharedList,
+};
 use crate::hank::Hank;
 use crate::id::CodonId;
 use crate::thread::{ExecutionThread, Recovery, Resume};
@@ -35,6 +37,16 @@ pub fn resume(
         && obstacle(state, thread, hank).is_none()
     {
         return Resume::RollBack(pending.source.clone());
+    }
+    // Who went back to where a codon was stopped wants it to run with those files.
+    let is_chosen = state
+        .pending_rollback
+        .as_ref()
+        .is_some_and(PendingRollback::is_chosen);
+    if is_chosen && wish.recovery.is_none() && thread.interruption().is_some() {
+        if let Some(source) = thread.again().filter(|_| thread.next_codon_id.is_some()) {
+            return Resume::Again(source);
+        }
     }
     // What was interrupted and is not in the hank any more cannot continue.
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::tip::{own_session, was_cut_off};
 use super::{ExecutionThread, ThreadCodon, ValidatedCheckpoint};
 use crate::agent::InterruptedBy;
-use crate::codon::{CheckpointType, CodonStatus};
+use crate::codon::{CheckpointType, CodonExecution, CodonPhase, CodonStatus};
 use crate::document::{ContinuationReason, ContinuationSource, HankweaveState, RunRecord};
 use crate::id::{CheckpointSha, SessionId};
 
@@ -64,14 +64,26 @@ impl ExecutionThread {
         own_session(&newest.codon, newest.was_cut_off())
     }
 
-    /// Returns the default position of a continued run: after a pause in the session, otherwise where nothing half done is
-    /// left.
+    /// Returns the default position of a continued run: after a pause in the session, after a failed set-up with the files as they are,
+    /// otherwise where nothing half done is left.
     #[must_use]
     pub fn default_recovery(&self) -> Recovery {
         match self.interruption() {
             Some(by) if by.is_pause() => Recovery::Session,
+            None if self.failed_in_set_up() => Recovery::CrashPoint,
             Some(_) | None => Recovery::LastSuccess,
         }
+    }
+
+    /// Whether the rig of the newest codon failed: no agent has left anything half done, and what somebody has mended since is to stay.
+    fn failed_in_set_up(&self) -> bool {
+        let newest = self.codons.first();
+        newest.is_some_and(|entry| match &*entry.codon {
+            CodonExecution::Failed(failed) => {
+                failed.failed_during == CodonPhase::Preparing && !entry.was_cut_off()
+            }
+            _ => false,
+        })
     }
 
     /// The point in the newest codon at which its agent continues in its session, with the files as they are;

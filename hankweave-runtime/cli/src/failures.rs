@@ -20,7 +20,7 @@ use hankweave_runtime::store::StateFileError;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{OpenExecutionError, RollbackError, RunError, ServeError};
 
-use crate::directory::takes_clients;
+use crate::directory::{suspended, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::typed::{CommandEdit, HintCommands, in_folder, path_word};
 
@@ -174,6 +174,12 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
 
 /// Returns advice about a process that has the directory.
 fn held(typed: &HintCommands) -> String {
+    if let Some(pid) = suspended(typed.execution()) {
+        let stop = typed.command("stop");
+        return format!(
+            "the run is suspended: `fg` in its terminal continues it, and so does `kill -CONT {pid}` anywhere; `{stop}` stops it"
+        );
+    }
     if takes_clients(typed.execution()) {
         return format!(
             "`{}` shows what it does, `{}` stops it; or use another execution directory (-e DIR)",

@@ -66,7 +66,7 @@ struct RecoveryOption {
 /// Returns the choices. An impossible one is not offered.
 fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
-    let kept = "what is there now is kept in a checkpoint";
+    let kept = "what it replaces is kept in a checkpoint";
     let back = match &trouble.last_success {
         SuccessTarget::Behind(success) => format!("roll back to the last success, {success}; {kept}"),
         SuccessTarget::Into(other, CheckpointType::RigSetup) if other == codon => {
@@ -77,7 +77,7 @@ fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
         }
         SuccessTarget::Beginning => {
             format!(
-                "start over with the first codon and the files of then, for nothing has completed yet; {kept}"
+                "start again with the first codon and the files as they were before it, because no codon has completed; {kept}"
             )
         }
     };
@@ -179,7 +179,10 @@ mod tests {
             text.starts_with("survey was stopped: interrupted by SIGINT\n  1  keep the files"),
             "{text}"
         );
-        assert!(text.contains("start over") && !text.contains("success"), "{text}");
+        assert!(
+            text.contains("start again") && !text.contains("success"),
+            "{text}"
+        );
         assert!(text.ends_with("[1/2/3/q] "), "{text}");
 
         let without = stopped(

@@ -23,6 +23,7 @@ use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, print_stderr};
 use crate::server_log::ServerLog;
 use crate::signals::{self, HangUp};
+use crate::status;
 use crate::typed::{CommandEdit, HintCommands};
 
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
@@ -76,7 +77,8 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
         output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {
         let typed = HintCommands::about(back.execution);
-        output::print(text(&rollback, back.dry_run, Some(&typed)))?;
+        let onward = status::command_onward(back.execution).unwrap_or_else(|| typed.run());
+        output::print(text(&rollback, back.dry_run, Some((&typed, &onward))))?;
     }
     Ok(signals::stopped(&shutdown))
 }
@@ -163,8 +165,8 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
     })
 }
 
-/// `typed` is `None` in a program that runs the next codon itself.
-pub(crate) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&HintCommands>) -> String {
+/// `typed`: commands about the directory, and the one that continues; `None` in a program that runs the next codon itself.
+pub(crate) fn text(rollback: &Rollback, dry_run: bool, typed: Option<(&HintCommands, &str)>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(&mut text, rollback, dry_run, typed);
@@ -175,7 +177,7 @@ fn write(
     text: &mut String,
     rollback: &Rollback,
     dry_run: bool,
-    typed: Option<&HintCommands>,
+    typed: Option<(&HintCommands, &str)>,
 ) -> std::fmt::Result {
     let (source, files) = (&rollback.source, &rollback.files);
     let sha = source.checkpoint_sha.short();
@@ -240,13 +242,13 @@ fn write(
     }
     match &rollback.next {
         Some(next) => {
-            let command = typed.map_or_else(|| "next".to_owned(), HintCommands::run);
+            let command = typed.map_or("next", |(_, onward)| onward);
             writeln!(text, "next: {next} (`{command}` continues there)")
         }
         None if rollback.failed => {
-            write!(text, "next: nothing, because {codon} had failed there")?;
+            write!(text, "next: nothing, because {codon} did not complete there")?;
             match typed {
-                Some(typed) => {
+                Some((typed, _)) => {
                     let lists = typed.command("history");
                     writeln!(
                         text,

@@ -101,6 +101,7 @@ impl SimCheckpoints {
         Ok(RestorePlan {
             write: write.map(|(path, _)| tree_path(path)).collect(),
             delete: delete.map(|path| tree_path(path)).collect(),
+            spared: Vec::new(),
         })
     }
 

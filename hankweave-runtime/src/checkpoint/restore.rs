@@ -60,6 +60,7 @@ pub(super) fn prepare(
     blobs: &dyn BlobStore,
     target: Arc<Listing>,
     left: &Listing,
+    spares_changed: bool,
     counted: &FileProgress,
 ) -> Result<Prepared, RestoreError> {
     let patterns = Patterns::nothing();
@@ -72,7 +73,7 @@ pub(super) fn prepare(
     };
     let current =
         snapshot::take(workspace, &selection, cache, blobs, counted).map_err(RestoreError::Safety)?;
-    let plan = plan(&current, left, &target)?;
+    let plan = plan(&current, left, &target, spares_changed)?;
     refuse_repository(workspace, &plan)?;
     Ok(Prepared {
         current,
@@ -83,9 +84,14 @@ pub(super) fn prepare(
 
 /// Returns the changes that turn the tracked files of `current` into those of `target`.
 ///
-/// Deletes only what `left` has and `target` has not (G8). Fails when something would be lost that is not in
-/// `current`.
-fn plan(current: &WorkspaceSnapshot, left: &Listing, target: &Listing) -> Result<RestorePlan, RestoreError> {
+/// Deletes only what `left` has and `target` has not (G8). `spares_changed`: what differs from `left` stays. Fails when something would be
+/// lost that is not in `current`.
+fn plan(
+    current: &WorkspaceSnapshot,
+    left: &Listing,
+    target: &Listing,
+    spares_changed: bool,
+) -> Result<RestorePlan, RestoreError> {
     let ours = |path: &TreePath| !is_path_excluded(path);
     let write = present(changes(&current.files, target));
     let delete = left
@@ -96,9 +102,16 @@ fn plan(current: &WorkspaceSnapshot, left: &Listing, target: &Listing) -> Result
         entry.is_some_and(|entry| entry.mode == FileMode::Link)
     };
     let may_be = |path: &TreePath| !(is_link(path) && is_never_a_link(path.split().1));
+    let is_spared = |path: &TreePath| {
+        let found = current.files.get(path.as_bytes());
+        spares_changed && found.is_some() && found != left.get(path.as_bytes())
+    };
+    let (spared, write) = write.filter(ours).filter(may_be).partition(is_spared);
+    let (kept, delete): (Vec<TreePath>, _) = delete.filter(|path| ours(path)).cloned().partition(is_spared);
     let plan = RestorePlan {
-        write: write.filter(ours).filter(may_be).collect(),
-        delete: delete.filter(|path| ours(path)).cloned().collect(),
+        write,
+        delete,
+        spared: [spared, kept].concat(),
     };
     match current
         .skipped

@@ -334,6 +334,8 @@ pub struct RestoreRequest {
     pub target: CheckpointSha,
     /// The checkpoint being left: files that only it has are deleted. `None` deletes nothing.
     pub left: Option<CheckpointSha>,
+    /// Whether files stay that differ from `left`: somebody has changed them since.
+    pub spares_changed: bool,
     /// The safety checkpoint that was made already, by [`CheckpointStore::protect`].
     pub safety: Option<CheckpointSha>,
     /// Time of the safety checkpoint.
@@ -347,6 +349,8 @@ pub struct RestorePlan {
     pub write: Vec<TreePath>,
     /// Files to delete.
     pub delete: Vec<TreePath>,
+    /// Files that stay, because somebody has changed them since the checkpoint being left.
+    pub spared: Vec<TreePath>,
 }
 
 /// Effect of a restore, and the checkpoint that saves the affected files.

@@ -76,6 +76,7 @@ impl FileBaseline {
             let now = RestoreRequest {
                 target: began_at,
                 left: None,
+                spares_changed: false,
                 safety: None,
                 at,
             };

@@ -233,6 +233,7 @@ impl Differences {
         let request = RestoreRequest {
             target: self.base.clone(),
             left: None,
+            spares_changed: false,
             safety: None,
             at: self.at,
         };

@@ -75,7 +75,7 @@ pub enum Exclusion {
 #[non_exhaustive]
 pub enum LockError {
     /// Another server holds it; nothing was changed.
-    #[error("`{}` is in use by another server{}", state_dir.display(), holder(*pid, *port))]
+    #[error("`{}` is in use by another run{}", state_dir.display(), holder(*pid, *port))]
     Held {
         /// The contested directory.
         state_dir: PathBuf,
@@ -105,7 +105,7 @@ pub enum LockError {
         state_dir: PathBuf,
     },
     /// The information file names another lock, which only happens without a kernel lock.
-    #[error("`{}` was taken over by another server", path.display())]
+    #[error("`{}` was taken over by another run", path.display())]
     TakenOver {
         /// The information file.
         path: PathBuf,

@@ -18,6 +18,9 @@ use crate::world::suspension::Stopwatch;
 /// The longest line that is reported whole; a longer one comes in pieces.
 const LINE_BYTES: u64 = 64 << 10;
 
+/// Most characters of a line that is named as the cause of a failure.
+const CAUSE_CHARACTERS: usize = 300;
+
 /// How long output is still waited for after the end of the command. Handing it over may take any time.
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -63,7 +66,14 @@ impl Rig {
             ended.cancel();
             end.unwrap_or_else(|error| Err(RigFailure::Spawn(error).into()))
         };
-        tokio::join!(watched, output).0
+        let (ended, (printed, complained)) = tokio::join!(watched, output);
+        ended.map_err(|error| match error {
+            StepError::Failed(RigFailure::CommandFailed { exit, .. }) => {
+                let said = complained.or(printed);
+                RigFailure::CommandFailed { exit, said }.into()
+            }
+            error => error,
+        })
     }
 
     /// Asks the command to end; a forced stop skips the grace period.
@@ -80,11 +90,11 @@ impl Rig {
 fn check_exit(exit: ProcessExit) -> Result<(), StepError> {
     match exit.is_success() {
         true => Ok(()),
-        false => Err(RigFailure::CommandFailed { exit }.into()),
+        false => Err(RigFailure::CommandFailed { exit, said: None }.into()),
     }
 }
 
-/// Reports the lines of `output` until it ends. A process that still holds the pipe after the command has `ended` could not be killed, so what it
+/// Reports the lines of `output` until it ends, and returns the beginning of the last one that says something. A process that still holds the pipe after the command has `ended` could not be killed, so what it
 /// prints is not waited for.
 async fn read_lines<F: Future<Output = ()>>(
     index: usize,
@@ -92,7 +102,8 @@ async fn read_lines<F: Future<Output = ()>>(
     output: &mut (impl AsyncRead + Unpin),
     ended: &CancellationToken,
     report: &impl Fn(RigEvent) -> F,
-) {
+) -> Option<String> {
+    let mut last = None;
     let mut output = BufReader::new(output);
     let (mut bytes, mut left) = (Vec::new(), DRAIN);
     while !left.is_zero() {
@@ -109,9 +120,13 @@ async fn read_lines<F: Future<Output = ()>>(
             }
             read = &mut reading => read,
         };
-        let Ok(1..) = read else { return };
+        let Ok(1..) = read else { return last };
         let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
+        if !line.trim().is_empty() {
+            last = Some(line.trim().chars().take(CAUSE_CHARACTERS).collect());
+        }
         report(RigEvent::Output { index, stream, line }).await;
         bytes.clear();
     }
+    last
 }

@@ -96,10 +96,12 @@ pub enum RigError {
 #[non_exhaustive]
 pub enum RigFailure {
     /// A command ended with another code than 0 (kind `command_failed`).
-    #[error("the command {exit}")]
+    #[error("the command {exit}{}", said.as_ref().map(|line| format!(": {line}")).unwrap_or_default())]
     CommandFailed {
         /// How it ended.
         exit: ProcessExit,
+        /// Its last line on standard error, else on standard output.
+        said: Option<String>,
     },
     /// A command took too long (kind `timeout`).
     #[error("the command was stopped after {} s", deadline.as_secs())]
@@ -135,9 +137,11 @@ impl RigFailure {
         match self {
             Self::CommandFailed {
                 exit: ProcessExit::Exited(code),
+                ..
             } => Some(*code),
             Self::CommandFailed {
                 exit: ProcessExit::Signaled(_),
+                ..
             } => Some(-1),
             Self::Timeout { .. } | Self::Spawn(_) | Self::Target(_) | Self::Copy(_) => None,
         }
@@ -356,7 +360,7 @@ mod tests {
         lines.sort();
         assert_eq!(
             lines,
-            ["copied", "hello", "oops", "the command exited with code 3"]
+            ["copied", "hello", "oops", "the command exited with code 3: oops"]
         );
     }
 

@@ -1,6 +1,6 @@
 //! Target of a rollback, and its entry in the log of operations (STATE-66).
 
-use hankweave_core::document::OperationKind;
+use hankweave_core::document::{Operation, OperationKind};
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::CodonPoint;
 
@@ -58,11 +58,15 @@ pub(super) struct OperationCause {
 }
 
 impl OperationCause {
+    pub(super) fn is_of_a_run(&self) -> bool {
+        self.command == Operation::BY_A_RUN
+    }
+
     /// Of a run that begins at the last success.
     pub(super) fn of_a_run() -> Self {
         Self {
             kind: OperationKind::Rollback,
-            command: "run".to_owned(),
+            command: Operation::BY_A_RUN.to_owned(),
             undoes: None,
         }
     }

@@ -117,6 +117,7 @@ pub(super) fn restore_request(target: &Checkpoint, left: &Checkpoint) -> Restore
     RestoreRequest {
         target: target.sha.clone(),
         left: Some(left.sha.clone()),
+        spares_changed: false,
         safety: None,
         at: Timestamp::from_millis(1_736_000_001_000),
     }
@@ -666,7 +667,8 @@ fn an_interrupted_restore_can_be_finished(fixture: &Fixture) {
             None,
             RestorePlan {
                 write: vec![],
-                delete: vec![]
+                delete: vec![],
+                spared: vec![]
             }
         )
     );

@@ -95,6 +95,7 @@ impl MemoryCheckpoints {
             blobs,
             Arc::new(target.clone()),
             &left,
+            request.spares_changed,
             &FileProgress::default(),
         )
     }

@@ -136,7 +136,8 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
             let failure = CliError::from_error(CliErrorKind::Input, error);
             match typed {
                 Some(typed) if typed.knows_the_hank() => failure.hint(format!(
-                    "`{}` starts one; name the directory of a live run with -e DIR",
+                    "`{}` shows what is recorded here, `{}` starts a run; -e DIR names the directory of a live one",
+                    typed.command("view"),
                     typed.run()
                 )),
                 Some(_) => failure.hint("name the directory of a live run with -e DIR"),

@@ -108,10 +108,7 @@ pub(super) fn of_answer(answer: &DirectPayload) -> String {
                 codon => format!("rolled back to {codon}"),
             };
             if let Some(safety) = safety_checkpoint {
-                text.push_str(&format!(
-                    "; the files as they were are kept in {}",
-                    safety.short()
-                ));
+                text.push_str(&format!("; what it replaced is kept in {}", safety.short()));
             }
             if let Some(next) = next_codon_id {
                 text.push_str(&format!("; {next} runs next"));

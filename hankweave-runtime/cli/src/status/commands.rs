@@ -8,6 +8,7 @@ use hankweave_core::codon::CodonStatus;
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::Decision;
+use hankweave_core::thread::Recovery;
 use hankweave_core::wire::Event;
 
 use super::StatusView;
@@ -95,18 +96,20 @@ impl StatusView<'_> {
     fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
         let (thread, typed) = (&self.thread, &self.typed);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
-        let unless = || format!("{}, unless `onFailure` says otherwise", self.way_back());
         if let Some(cut_off) = run.open_codon() {
             let has_session = cut_off.agent_session_id().is_some();
-            self.ways_back_into(cut_off.codon_id(), has_session, self.way_back().to_owned())
+            self.ways_back_into(cut_off.codon_id(), has_session)
         } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
-            self.ways_back_into(next, thread.own_session().is_some(), unless())
+            self.ways_back_into(next, thread.own_session().is_some())
         } else if let Some((id, denied)) = self.asked() {
             let after_all = if denied { " after all" } else { "" };
             let approve = offer(typed.approval(id), format!("lets {id} begin{after_all}"));
             let deny = typed.command(&format!("approve {id} --deny"));
-            let deny = (!denied).then(|| offer(deny, "says that it may not"));
-            [approve].into_iter().chain(deny).collect()
+            let other = match denied {
+                false => Some(offer(deny, "says that it may not")),
+                true => self.once_more(),
+            };
+            [approve].into_iter().chain(other).collect()
         } else if let Some(next) = self.stuck() {
             let goes_on = format!("continues with {next}, one iteration at a time while nothing changes");
             vec![
@@ -114,14 +117,13 @@ impl StatusView<'_> {
                 offer(typed.command("logs"), "shows what its agent said"),
             ]
         } else if let Some(next) = self.next() {
-            let goes_on = typed.run_with_more(self.more(), self.patience(), None);
-            vec![offer(goes_on, format!("continues with {next}"))]
+            vec![offer(self.onward(), format!("continues with {next}"))]
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let again = format!("keeps the files and runs {id} again");
             let logs = typed.command(&format!("logs {id}"));
             let mut offers = vec![
-                offer(typed.run(), unless()),
+                offer(self.onward(), self.way_back(id)),
                 offer(self.recover("crash-point"), again),
                 offer(logs, format!("shows what was said and checked in {id}")),
             ];
@@ -136,29 +138,53 @@ impl StatusView<'_> {
         }
     }
 
-    /// The ways back into a codon that crashed; `back` is what a run does by itself.
-    fn ways_back_into(&self, id: &CodonId, has_session: bool, back: String) -> Vec<SuggestedCommand> {
+    /// The way back before the codon that preceded a denial.
+    fn once_more(&self) -> Option<SuggestedCommand> {
+        let mut codons = self.thread.codons.iter().map(|entry| entry.codon.codon_id());
+        let (done, before) = (codons.next()?, codons.next()?);
+        let back = self.typed.command(&format!("rollback --codon {before}"));
+        let purpose = format!(
+            "takes {done} back; then `{}` does it again and asks anew",
+            self.typed.run()
+        );
+        Some(offer(back, purpose))
+    }
+
+    /// The ways back into a codon that was stopped or crashed.
+    fn ways_back_into(&self, id: &CodonId, has_session: bool) -> Vec<SuggestedCommand> {
         let goes_on = format!("keeps the files and lets {id} continue in its session");
         let goes_on = has_session.then(|| offer(self.recover("session"), goes_on));
         let again = format!("keeps the files and runs {id} again from its beginning");
         let others = [
-            offer(self.typed.run(), back),
+            offer(self.onward(), self.way_back(id)),
             offer(self.recover("crash-point"), again),
         ];
         goes_on.into_iter().chain(others).collect()
     }
 
-    fn recover(&self, way: &str) -> String {
-        self.typed.run_with(&[CommandEdit::Set("recover", way)])
+    /// Returns the command of the next run, with what is used up raised.
+    pub(super) fn onward(&self) -> String {
+        self.typed.run_with_more(self.more(), self.patience(), None)
     }
 
-    /// Returns the position to which the next run goes back by itself.
-    fn way_back(&self) -> &'static str {
+    fn recover(&self, way: &str) -> String {
+        let recover = CommandEdit::Set("recover", way);
+        self.typed
+            .run_with_more(self.more(), self.patience(), Some(recover))
+    }
+
+    /// Describes where the next run continues by itself after `id` has not completed.
+    fn way_back(&self, id: &CodonId) -> String {
         let mut codons = self.thread.codons.iter();
-        match codons.any(|entry| entry.codon.status() == CodonStatus::Completed) {
-            true => "rolls back to the last success and on from there",
-            false => "rolls back to where the work began, for nothing has completed",
-        }
+        let success = codons.find(|entry| entry.codon.status() == CodonStatus::Completed);
+        let does = match success.map(|entry| entry.codon.codon_id()) {
+            _ if self.thread.default_recovery() == Recovery::CrashPoint => {
+                format!("keeps the files and runs {id} again from its set-up")
+            }
+            Some(success) => format!("rolls back to the last success, {success}, and runs {id} again"),
+            None => "rolls back to where the work began, for nothing has completed".to_owned(),
+        };
+        format!("{does}; asks first on a terminal")
     }
 
     /// How long the next run would have to be allowed to wait for a limit at which the last one paused.
@@ -178,11 +204,10 @@ impl StatusView<'_> {
         CeilingUse::of(self.ceiling(), self.state).more()
     }
 
-    /// Returns the ceiling at which the last run paused; none where it ended in another way.
+    /// Returns the ceiling of the last run that ended.
     pub(super) fn ceiling(&self) -> Ceiling {
-        let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
         match &self.budget {
-            Some(Event::BudgetSummary { ceiling, .. }) if paused == Some(InterruptedBy::Ceiling) => Ceiling {
+            Some(Event::BudgetSummary { ceiling, .. }) => Ceiling {
                 max_dollars: ceiling.max_dollars,
                 max_time: ceiling
                     .max_time_seconds

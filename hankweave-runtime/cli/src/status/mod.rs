@@ -111,6 +111,15 @@ pub(crate) fn outlook(execution: &Path, state: &HankweaveState, hank: Option<&Ha
     Some(view.outlook(state.runs.front()?))
 }
 
+/// Returns the command that continues in an execution directory, with what its budget has to be raised to.
+pub(crate) fn command_onward(execution: &Path) -> Option<String> {
+    let state = crate::state::read_execution(execution).ok()?;
+    let thread = thread::build(&state, None, None);
+    let hank = last_hank(execution);
+    let view = StatusView::whole(execution, &state, &thread, hank.as_ref()).ok()?;
+    Some(view.onward())
+}
+
 /// Output of the command (CLI-14).
 pub(crate) struct StatusView<'a> {
     pub(crate) state: &'a HankweaveState,

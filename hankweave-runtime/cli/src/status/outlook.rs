@@ -41,9 +41,11 @@ impl StatusView<'_> {
         if let Some(Decision::Start(entry)) = &self.decision {
             return format!("next: {}", entry.codon_id);
         }
-        let newest = thread.codons.first().map(|entry| entry.codon.codon_id().as_str());
-        match newest {
-            Some(newest) if self.is_blocked() => format!("blocked: {newest} failed"),
+        match thread.codons.first() {
+            Some(newest) if self.is_blocked() => {
+                let became = if newest.was_cut_off() { "crashed" } else { "failed" };
+                format!("blocked: {} {became}", newest.codon.codon_id())
+            }
             Some(_) if thread.failed => "the plan has ended".to_owned(),
             Some(_) | None => "nothing is left to do".to_owned(),
         }

@@ -50,7 +50,7 @@ fn assert_hung_up(project: &TestProject) {
         failure["message"]
             .as_str()
             .unwrap()
-            .contains("ended with its terminal by SIGHUP"),
+            .contains("its terminal was closed (SIGHUP)"),
         "{run:#}"
     );
     assert_eq!(project.left_behind(), []);

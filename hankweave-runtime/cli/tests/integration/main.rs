@@ -58,6 +58,7 @@ mod machines_hostile;
 mod machines_settings;
 mod machines_workers;
 mod mcp;
+mod mended;
 mod notify;
 mod odd_terminals;
 mod one_count;

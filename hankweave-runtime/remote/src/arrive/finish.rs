@@ -169,6 +169,7 @@ impl InstallStep {
             store.restore(&RestoreRequest {
                 target: target.clone(),
                 left: None,
+                spares_changed: false,
                 safety: None,
                 at: self.world.clock.now(),
             })?;

@@ -33,7 +33,15 @@ impl GitCheckpoints {
         let left = request.left.as_ref().map(listing).transpose();
         let left = left.map_err(RestoreError::History)?.unwrap_or_default();
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
-        prepare(&workspace, cache, blobs, target, &left, &self.counted)
+        prepare(
+            &workspace,
+            cache,
+            blobs,
+            target,
+            &left,
+            request.spares_changed,
+            &self.counted,
+        )
     }
 
     pub(super) fn listings(&self) -> MutexGuard<'_, HashMap<Oid, Arc<Listing>>> {

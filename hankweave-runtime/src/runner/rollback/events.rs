@@ -7,6 +7,7 @@ use hankweave_core::wire::Event;
 use super::super::rig_cleanup::clean_up;
 use super::route::RollbackPlan;
 use super::{Rollback, RollbackError};
+use crate::checkpoint::TreePath;
 use crate::recovery::LockedExecution;
 use crate::rig::RigCopy;
 
@@ -85,12 +86,38 @@ pub(super) async fn publish_arrival(
 }
 
 pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
-    let target = rollback.source.checkpoint_sha.short();
+    let (source, files) = (&rollback.source, &rollback.files);
+    let behind = source.after_codon.as_ref().map(|id| format!(" of {id}"));
+    let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
     let message = match changed {
         0 => format!("the files are those of checkpoint {target}"),
-        changed => format!("rolled back to checkpoint {target} ({})", changed_files(changed)),
+        changed => {
+            let names = names(&[&files.write[..], &files.delete[..]].concat());
+            format!(
+                "rolled back to checkpoint {target} ({}: {names})",
+                changed_files(changed)
+            )
+        }
     };
     Event::Info { message }
+}
+
+/// Names the files that stay, because somebody has changed them since the codon ended.
+pub(super) fn spared(rollback: &Rollback) -> Option<Event> {
+    let spared = &rollback.files.spared;
+    let message = || format!("changed since the run ended, so kept: {}", names(spared));
+    (!spared.is_empty()).then(|| Event::Info { message: message() })
+}
+
+/// Files that are named; more are counted.
+const NAMED: usize = 4;
+
+fn names(paths: &[TreePath]) -> String {
+    let named: Vec<String> = paths.iter().take(NAMED).map(|path| path.to_string()).collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 pub(super) fn failed(error: &RollbackError) -> Event {

@@ -22,7 +22,7 @@ use hankweave_core::wire::Event;
 
 use self::archive::archived;
 use self::error::changed_nothing;
-use self::events::{arrived, failed, publish_arrival, started, undo_codons};
+use self::events::{arrived, failed, publish_arrival, spared, started, undo_codons};
 use self::find::{find, left};
 use self::restore::{check_survivors, finish_restore, protect, record, request};
 use self::route::RollbackPlan;
@@ -131,7 +131,7 @@ async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<
         operation: None,
         extra: Extra::default(),
     };
-    let protection = protect(possession, &pending).await;
+    let protection = protect(possession, &pending, route.cause.is_of_a_run()).await;
     if let Err(error) = &protection {
         possession.publish(failed(error)).await;
     }
@@ -143,7 +143,7 @@ async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<
         ..route.rollback(plan, archived)
     };
     if let Some(safety) = &rollback.safety {
-        let message = format!("the files as they were are kept in checkpoint {}", safety.short());
+        let message = format!("what is replaced is kept in checkpoint {}", safety.short());
         possession.publish(Event::Info { message }).await;
     }
     possession.publish(started(&route, &rollback)).await;
@@ -157,6 +157,9 @@ async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<
         Ok(changed) => {
             rollback.rig_copies = cleaned.iter().map(place).collect();
             possession.publish(arrived(&rollback, changed)).await;
+            if let Some(spared) = spared(&rollback) {
+                possession.publish(spared).await;
+            }
             publish_arrival(possession, &route.state, &rollback).await;
             Ok(rollback)
         }

@@ -1,8 +1,9 @@
 //! Bringing back the files of a checkpoint, also where that was interrupted (G8).
 
-use hankweave_core::document::PendingRollback;
+use hankweave_core::document::{HankweaveState, PendingRollback};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::{Event, ProgressKind};
 
 use super::RollbackError;
@@ -45,7 +46,7 @@ pub(in super::super) async fn finish(possession: &LockedExecution) -> Result<(),
 /// Restores what was not restored yet, and describes what that changed.
 async fn resume(possession: &LockedExecution, mut pending: PendingRollback) -> Result<String, RollbackError> {
     if pending.safety.is_none() {
-        let protection = protect(possession, &pending).await?;
+        let protection = protect(possession, &pending, is_of_a_run(&pending)).await?;
         pending.safety = protection.safety.map(|safety| safety.sha);
         if let (Some(operation), Some(safety)) = (&mut pending.operation, &pending.safety) {
             operation.before.checkpoint_sha = safety.clone();
@@ -102,12 +103,13 @@ pub(super) async fn finish_restore(
 /// Activity that is reported while files are saved and restored.
 const RESTORE: (ProgressKind, Option<&CodonId>) = (ProgressKind::Restore, None);
 
-/// Makes a safety checkpoint.
+/// Makes a safety checkpoint. `by_a_run`: a run goes back by itself.
 pub(super) async fn protect(
     possession: &LockedExecution,
     pending: &PendingRollback,
+    by_a_run: bool,
 ) -> Result<Protection, RollbackError> {
-    let request = restore_of(possession, pending);
+    let request = restore_of(possession, pending, by_a_run);
     let protect = possession.with_checkpoints(move |store| store.protect(&request));
     let protect = telling(&possession.manager, &possession.checkpoints, RESTORE, protect);
     protect.await.map_err(RollbackError::Restore)
@@ -115,7 +117,7 @@ pub(super) async fn protect(
 
 /// Restores the files and returns how many have changed.
 async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Result<usize, RollbackError> {
-    let request = restore_of(possession, pending);
+    let request = restore_of(possession, pending, is_of_a_run(pending));
     let restore = possession.with_checkpoints(move |store| store.restore(&request));
     let restore = telling(&possession.manager, &possession.checkpoints, RESTORE, restore);
     match (restore.await, &pending.safety) {
@@ -128,11 +130,27 @@ async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Res
     }
 }
 
-fn restore_of(possession: &LockedExecution, pending: &PendingRollback) -> RestoreRequest {
+fn restore_of(possession: &LockedExecution, pending: &PendingRollback, by_a_run: bool) -> RestoreRequest {
+    let state = possession.manager.snapshot();
     RestoreRequest {
         safety: pending.safety.clone(),
+        spares_changed: by_a_run && ends_newest(&state, pending.left.as_ref()),
         ..request(possession, &pending.source.checkpoint_sha, pending.left.clone())
     }
+}
+
+/// Whether a run goes back by itself; who goes back by choice wants the files of then.
+fn is_of_a_run(pending: &PendingRollback) -> bool {
+    pending.operation.is_some() && !pending.is_chosen()
+}
+
+/// Whether the checkpoint has the files as the newest codon left them, so that what differs was changed by somebody else.
+fn ends_newest(state: &HankweaveState, left: Option<&CheckpointSha>) -> bool {
+    let mut recorded = state.clone();
+    recorded.pending_rollback = None;
+    let thread = ThreadTip::of(&recorded);
+    let newest = thread.newest();
+    newest.is_some_and(|newest| newest.codon.end_checkpoint().map(|(_, sha)| sha) == left && left.is_some())
 }
 
 pub(super) fn request(
@@ -143,6 +161,7 @@ pub(super) fn request(
     RestoreRequest {
         target: target.clone(),
         left,
+        spares_changed: false,
         safety: None,
         at: possession.world.clock.now(),
     }
