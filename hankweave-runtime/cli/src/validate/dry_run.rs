@@ -85,7 +85,7 @@ fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
         false if args.recover.is_some() => outlook,
         false => {
             format!(
-                "{outlook}; a run rolls back to the last success (after a failed set-up it keeps the files), or asks on a terminal; --recover says which"
+                "{outlook}; a run rolls back to the last success, or asks on a terminal (--recover says which)"
             )
         }
     }
