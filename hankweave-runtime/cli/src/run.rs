@@ -56,7 +56,7 @@ use crate::settings::Configuration;
 use crate::show::EventPrinter;
 use crate::signals::{self, stopped};
 use crate::stopping;
-use crate::suspend;
+use crate::suspend::{self, SuspendSignals};
 use crate::toggle::Toggle;
 use crate::typed::{CommandEdit, HintCommands, path_word};
 use crate::validate::dry_run;
@@ -277,6 +277,7 @@ async fn drive(
         hankweave.grace(),
         report.stopper(),
     );
+    let suspending = SuspendSignals::new();
     let is_live = matches!(report, Reporter::Live(_));
     let terminal = is_live.then(Keyboard::of_stdin).flatten();
     let form = if is_live {
@@ -305,7 +306,7 @@ async fn drive(
         never = waiting => match never {},
         never = asking => match never {},
         never = &mut toggling => match never {},
-        never = suspend::answer(terminal.as_ref()) => match never {},
+        never = suspend::answer(suspending, terminal.as_ref()) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {

@@ -70,8 +70,11 @@ fn has_job_control() -> bool {
 
 /// Takes what is drawn away when somebody presses Ctrl+Z and gives the terminal back; each time that the program continues, sets the terminal again and
 /// draws below what the shell has written meanwhile.
-pub(crate) async fn answer(keyboard: Option<&Keyboard>) -> Infallible {
-    let Ok(mut signals) = SuspendSignals::new() else {
+///
+/// `signals` are those of [`SuspendSignals::new`], made before anything can be suspended: where no shell watches the process, the system drops a signal
+/// that nobody waits for yet.
+pub(crate) async fn answer(signals: io::Result<SuspendSignals>, keyboard: Option<&Keyboard>) -> Infallible {
+    let Ok(mut signals) = signals else {
         return std::future::pending().await;
     };
     loop {
