@@ -179,10 +179,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "args config directory exit logging output screen settings typed",
     ),
     ("commands", "rollback screen typed"),
+    ("detach", "args exit output owning_task screen typed"),
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
+        "approval_prompt approve args browser commands config detach exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
     ),
 ];
 

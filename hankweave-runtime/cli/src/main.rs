@@ -26,6 +26,12 @@ mod commands;
 )]
 mod completions;
 mod config;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the process of a detached run outlives this one, and its log is standard output, which no seam has"
+)]
+mod detach;
 mod diagram;
 mod directory;
 #[expect(

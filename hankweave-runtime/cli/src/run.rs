@@ -35,6 +35,7 @@ use crate::args::{Global, RunArgs};
 use crate::browser::Browser;
 use crate::commands;
 use crate::config;
+use crate::detach::{self, Detachment};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
@@ -65,6 +66,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     if args.dry_run {
         return dry_run(global, args);
     }
+    if args.detach && !args.detached_process {
+        return detach::start(global, args);
+    }
+    let detachment = args.detached_process.then(Detachment::begin).transpose()?;
     let log = logging::install(global);
     make_new_files_private();
     let task = OwningTask::of(args.hank.execution.as_deref().unwrap_or(&args.hank.hank));
@@ -83,6 +88,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let mut copy = args.rehearse.then(|| rehearsal_copy(args, &loaded)).transpose()?;
+    let asks = loaded.hank.iter().any(|hank| hank.codons().any(|codon| codon.approval.is_some()));
     let known = LiveContext::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);
@@ -100,6 +106,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         waits: !args.rehearse && !configuration.flag(Setting::Autostart),
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
+        detachment: Cell::new(detachment.map(|detachment| detachment.asking(asks))),
     };
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
     let ended = runtime.block_on(serve(&start, builder, &log, known));
@@ -142,7 +149,8 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
             false => Exclusion::Required,
         },
         autostart: args.rehearse || configuration.flag(Setting::Autostart),
-        answers: can_answer(global, args),
+        // Whoever detaches a run answers it from elsewhere.
+        answers: args.detach || can_answer(global, args),
         data: args.hank.data.clone(),
         file_contents: args.file_contents,
         output: output_directory(args, configuration)?,
@@ -186,6 +194,8 @@ struct Start<'a> {
     copy: Option<&'a Path>,
     /// Whether it is kept after the end.
     keeps_copy: Cell<bool>,
+    /// Process that leaves its terminal.
+    detachment: Cell<Option<Detachment>>,
 }
 
 async fn serve(
@@ -209,7 +219,7 @@ async fn serve(
         report.notice(warning);
     }
     let shutdown = Shutdown::new();
-    let mut watch = pin!(signals::watch(shutdown.clone(), args.on_hangup.into()));
+    let mut watch = pin!(signals::watch(shutdown.clone(), args.hang_up()));
     // A stop that is requested while the directory is being opened takes effect afterwards; a second request takes effect at once.
     let opened = tokio::select! {
         biased;
@@ -228,7 +238,7 @@ async fn serve(
         report.notice(notice);
     }
     // A plan made again says itself where the run continues.
-    let may_ask = !args.headless && !global.json() && args.recover.is_none() && !args.replan;
+    let may_ask = !args.is_headless() && !global.json() && args.recover.is_none() && !args.replan;
     if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
         return leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
     }
@@ -243,6 +253,10 @@ async fn serve(
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error, typed));
+    }
+    if let Err(error) = start.leave_terminal(&hankweave, &report).await {
+        leave(hankweave, ExitCode::SUCCESS).await?;
+        return Err(error);
     }
     drive(start, hankweave, report, watch, &shutdown).await
 }
@@ -264,6 +278,7 @@ async fn drive(
     let listening = Listening::start(&execution, hankweave.subscribe());
     let notifier = start.notifier(&execution, &report);
     let replan = hankweave.can_be_replanned();
+    let detached = start.attend_detached(&hankweave);
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)
@@ -305,6 +320,7 @@ async fn drive(
         never = waiting => match never {},
         never = asking => match never {},
         never = &mut toggling => match never {},
+        never = detached => match never {},
         never = suspend::answer(terminal.as_ref()) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
@@ -357,6 +373,40 @@ async fn drive(
 }
 
 impl Start<'_> {
+    /// Moves the output of a detached run into its log. One that has nothing to do says so on the terminal.
+    async fn leave_terminal(&self, hankweave: &Hankweave, report: &Reporter) -> Result<(), CliError> {
+        let Some(mut detachment) = self.detachment.take() else {
+            return Ok(());
+        };
+        if hankweave.is_finished() {
+            return Ok(());
+        }
+        if self.args.recover.is_none()
+            && !self.args.replan
+            && let Some(notice) = detach::unasked_question(hankweave).await
+        {
+            report.notice(&notice);
+        }
+        detachment.move_output(hankweave.directory())?;
+        self.detachment.set(Some(detachment));
+        Ok(())
+    }
+
+    /// Reports a detached run to the command that started it, and looks after its log.
+    fn attend_detached(&self, hankweave: &Hankweave) -> impl Future<Output = Infallible> + use<> {
+        let (detachment, state) = (self.detachment.take(), hankweave.state_reader());
+        let attended = detachment.map(|detachment| {
+            let newest = move || state().runs.front().map(|run| run.run_id.clone());
+            detachment.attend(hankweave.subscribe(), newest)
+        });
+        async move {
+            if let Some(attended) = attended {
+                attended.await;
+            }
+            std::future::pending().await
+        }
+    }
+
     /// Tells how one looks at the run and continues with it, and opens the page where that is wanted.
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
         if let Some(address) = hankweave.page_address() {
@@ -516,7 +566,7 @@ fn watch_for<'n>(
 
 /// Whether the person who started the run can be asked while it continues.
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
-    std::io::stdin().is_terminal() && !args.headless && !global.json() && !global.quiet
+    std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet
 }
 
 /// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
@@ -563,7 +613,7 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
         Reporter::json()
     } else if global.quiet {
         Reporter::Quiet
-    } else if args.headless || is_typed_on || !is_drawable() {
+    } else if args.is_headless() || is_typed_on || !is_drawable() {
         Reporter::plain(answers.then(|| KEYS.to_owned()))
     } else {
         Reporter::live(known)

@@ -28,7 +28,7 @@ pub(crate) use history::*;
 pub(crate) use live::*;
 pub(crate) use locks::*;
 pub(crate) use machines::*;
-pub(crate) use read::{VersionRequest, repeated_by, settings_of_run};
+pub(crate) use read::{VersionRequest, detached_arguments, repeated_by, settings_of_run};
 pub(crate) use recorded::*;
 pub(crate) use run::*;
 pub(crate) use state::*;

@@ -65,6 +65,7 @@ pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<Setti
     let read = super::command().try_get_matches_from(line);
     let read = read.and_then(|matches| Cli::from_arg_matches(&matches));
     match read.map(|cli| cli.command) {
+        Ok(Command::Run(args)) if args.detach => Err("a worker waits for its run, which --detach does not".to_owned()),
         Ok(Command::Run(args)) => Ok(args.settings),
         Ok(_) => Err("they start no run".to_owned()),
         Err(error) => {
@@ -73,6 +74,19 @@ pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<Setti
             Err(first.strip_prefix("error: ").unwrap_or(first).to_owned())
         }
     }
+}
+
+/// Returns the arguments of the process that a detached run gets: those of this one, marked.
+pub(crate) fn detached_arguments() -> Vec<OsString> {
+    marked_as_detached(typed().skip(1))
+}
+
+/// No option before the subcommand has a value that is a free text, so the first `run` is the subcommand.
+fn marked_as_detached(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let run = arguments.iter().position(|argument| argument == "run");
+    arguments.insert(run.map_or(0, |run| run + 1), "--detached-process".into());
+    arguments
 }
 
 #[expect(
@@ -154,7 +168,7 @@ fn is_repeated(option: &clap::Arg) -> bool {
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 9] = [
+const NOT_REPEATED: [&str; 11] = [
     "hank",
     "execution",
     "new",
@@ -164,6 +178,8 @@ const NOT_REPEATED: [&str; 9] = [
     "dry_run",
     "rehearse",
     "headless",
+    "detach",
+    "detached_process",
 ];
 
 /// The options that were typed and that another run in the same place repeats: whatever `run` has now or gets later, but those above and the
@@ -210,6 +226,17 @@ mod tests {
         ] {
             assert!(!typed(less), "{less}");
         }
+    }
+
+    // covers: CLI-80
+    #[test]
+    fn the_process_of_a_detached_run_gets_what_was_typed() {
+        let marked = |line: &str| {
+            let marked = marked_as_detached(line.split(' ').map(OsString::from));
+            marked.join(std::ffi::OsStr::new(" "))
+        };
+        assert_eq!(marked("run a --detach"), "run --detached-process a --detach");
+        assert_eq!(marked("--color never run run --detach"), "--color never run --detached-process run --detach");
     }
 
     #[test]

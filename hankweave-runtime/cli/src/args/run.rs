@@ -55,9 +55,19 @@ pub(crate) struct RunArgs {
     /// Plain lines and no questions, even on a terminal
     #[arg(long, help_heading = "Watch")]
     pub(crate) headless: bool,
-    /// Action when the terminal is closed (SIGHUP)
-    #[arg(long, value_enum, value_name = "ACTION", default_value_t = OnHangup::Stop, help_heading = "Watch")]
-    pub(crate) on_hangup: OnHangup,
+    /// Action when the terminal is closed (SIGHUP) [default: stop]
+    #[arg(long, value_enum, value_name = "ACTION", help_heading = "Watch")]
+    pub(crate) on_hangup: Option<OnHangup>,
+    /// Run without this terminal; return once the run is under way
+    ///
+    /// The run gets a session of its own, and its output goes to `.hankweave/logs/detached.log`. `status`, `attach`, `logs --follow`, `approve` and `stop` find it.
+    /// It asks nothing on the terminal: it waits for `approve`, and after a failure continues as --recover says. A run that cannot start ends this command with its
+    /// own message and exit code.
+    #[arg(long, conflicts_with_all = ["dry_run", "rehearse"], help_heading = "Watch")]
+    pub(crate) detach: bool,
+    /// Process of a detached run; not for people
+    #[arg(long, hide = true, requires = "detach")]
+    pub(crate) detached_process: bool,
     /// Address for clients; token required
     ///
     /// Any address but the loopback opens the server to other machines.
@@ -99,6 +109,22 @@ pub(crate) enum OnHangup {
     Stop,
     /// Continue without the terminal; `hankweave attach` follows the run
     Continue,
+}
+
+impl RunArgs {
+    /// Effect of SIGHUP, which a detached run has no terminal to get from.
+    pub(crate) fn hang_up(&self) -> HangUp {
+        match self.on_hangup {
+            Some(chosen) => chosen.into(),
+            None if self.detach => HangUp::Ignored,
+            None => HangUp::Stops,
+        }
+    }
+
+    /// Whether a person may be asked and shown things on a terminal.
+    pub(crate) fn is_headless(&self) -> bool {
+        self.headless || self.detach
+    }
 }
 
 impl From<OnHangup> for HangUp {

@@ -28,6 +28,7 @@ mod cleanup;
 mod cli_surface;
 mod config;
 mod damage;
+mod detach;
 mod devtools;
 mod differences;
 mod doctor;
