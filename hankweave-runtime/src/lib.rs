@@ -93,6 +93,7 @@ pub use runner::{
     SuccessTarget, UnfinishedCodon,
 };
 pub use server::{
+    AnswerPaths, AnswerTokens,
     OpenRecordError, Origin, RecordServer, ReportSource, ServeError, ServerLimits, ServerOptions,
     exported_page,
 };

@@ -157,6 +157,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
         ceiling: configuration.ceiling(),
         prices: prices::effective_prices(configuration)?,
         max_wait: Duration::from_secs(max_wait.unwrap_or(MAX_WAIT_SECONDS)),
+        max_disk: configuration.max_disk(),
         recovery: args.recover.map(Recovery::from),
         ..RunOptions::default()
     })
@@ -276,7 +277,7 @@ async fn drive(
     let execution = directory.root().to_owned();
     receipt::forget(&*start.world.disk, &execution);
     let listening = Listening::start(&execution, hankweave.subscribe());
-    let notifier = start.notifier(&execution, &report);
+    let notifier = start.notifier(&execution, &hankweave, &report);
     let replan = hankweave.can_be_replanned();
     let detached = start.attend_detached(&hankweave);
     let events = hankweave.subscribe();
@@ -436,13 +437,16 @@ impl Start<'_> {
     }
 
     /// Who is told beside the terminal, and what is in the way of that.
-    fn notifier(&self, execution: &Path, report: &Reporter) -> Option<Notifier> {
+    fn notifier(&self, execution: &Path, hankweave: &Hankweave, report: &Reporter) -> Option<Notifier> {
         // Nobody is to be told of work that was not done.
         if self.args.rehearse {
             return None;
         }
         let how = self.configuration.text(Setting::Notify)?;
-        let notifier = Notifier::new(how, self.world, execution);
+        let mut notifier = Notifier::new(how, self.world, execution);
+        if let (Some(url), Some(answers)) = (&self.args.page_url, hankweave.answers()) {
+            notifier = notifier.with_page(url, answers);
+        }
         if let Some(obstacle) = notifier.obstacle() {
             report.notice(&obstacle);
         }
@@ -454,6 +458,9 @@ impl Start<'_> {
 fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
+        RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => {
+            format!("{} && {}", typed.command("cleanup --keep 1"), typed.run())
+        }
         RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, None),
         _ => typed.run(),
     }
@@ -521,8 +528,15 @@ fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Pat
         address: args.listen,
         port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default(),
         report: Some(receipt::source(execution)),
+        reached_as: args.page_url.as_deref().map(host_of),
         ..ServerOptions::default()
     }
+}
+
+/// Returns host and port of an address.
+fn host_of(address: &str) -> String {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default().to_owned()
 }
 
 /// Waits for work after the end of the run, which an interrupt cuts short: nobody has to wait for it.
@@ -554,6 +568,7 @@ fn watch_for<'n>(
     let commands = NextCommands {
         next: typed.command("next"),
         approve: typed.command("approve"),
+        cleanup: typed.command("cleanup --keep 1"),
     };
     let watched = notifier.map(|notifier| (notifier, hankweave.subscribe()));
     async move {

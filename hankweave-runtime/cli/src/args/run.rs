@@ -11,7 +11,7 @@ use hankweave_core::thread::Recovery;
 use hankweave_runtime::Invocation;
 
 use super::HankArgs;
-use super::values::{agent, dollars, duration, seconds};
+use super::values::{agent, dollars, duration, gigabytes, page_url, seconds};
 use crate::signals::HangUp;
 
 #[derive(Debug, Args)]
@@ -73,6 +73,12 @@ pub(crate) struct RunArgs {
     /// Any address but the loopback opens the server to other machines.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), help_heading = "Watch", hide_short_help = true)]
     pub(crate) listen: IpAddr,
+    /// Address under which others reach the page, for notifications
+    ///
+    /// That of a tunnel or a proxy that leads to the port of the run. A notification over ntfy then has buttons that approve or deny: each holds a token that answers
+    /// this one question once, and none of the tokens of the page.
+    #[arg(long, value_name = "URL", value_parser = page_url, help_heading = "Watch", hide_short_help = true)]
+    pub(crate) page_url: Option<String>,
     /// Send changed text (up to 64 KiB) to clients and journal
     #[arg(long, help_heading = "Watch", hide_short_help = true)]
     pub(crate) file_contents: bool,
@@ -182,6 +188,11 @@ pub(crate) struct SettingArgs {
     /// Seconds, or a time such as 90m, 8h or 1h30m. Beyond it the run ends with exit code 3.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Limits, all runs together")]
     pub(crate) max_wait: Option<Duration>,
+    /// Room for the record (.hankweave), in GiB; the run pauses when it is taken
+    ///
+    /// From four fifths on what nothing needs is removed between codons, and a warning shown. A paused run ends with exit code 3.
+    #[arg(long, value_name = "GIB", value_parser = gigabytes, help_heading = "Limits, all runs together")]
+    pub(crate) max_disk: Option<f64>,
     /// Directory for result files (`outputFiles`)
     ///
     /// They are copied when their codon has completed. Without it they stay in the workspace.
@@ -192,7 +203,7 @@ pub(crate) struct SettingArgs {
     pub(crate) ignore_rig_failures: bool,
     /// Notify about waits, pauses and ends: bell, desktop, a URL or a command
     ///
-    /// A URL gets the notification as JSON in a POST, a command on its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
+    /// A URL gets the notification as JSON in a POST, ntfy:URL of a topic as a message for a phone, a command on its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
     #[arg(long, value_name = "HOW", help_heading = "Watch", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) notify: Option<String>,
     /// Price list that overrides the built-in one

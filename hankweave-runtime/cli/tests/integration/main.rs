@@ -31,6 +31,7 @@ mod damage;
 mod detach;
 mod devtools;
 mod differences;
+mod disk;
 mod doctor;
 mod effects;
 mod embedded;
