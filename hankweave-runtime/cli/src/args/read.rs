@@ -9,7 +9,7 @@ use clap::{ArgMatches, FromArgMatches, ValueHint};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::{GivenOption, Invocation};
 
-use super::{Cli, Command, SettingArgs};
+use super::{Cli, Command, RunArgs, SettingArgs};
 use crate::screen::print_stderr;
 
 /// Request of `--version --verbose`.
@@ -57,22 +57,55 @@ impl Cli {
 ///
 /// Returns why `run` refuses the arguments.
 pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<SettingArgs, String> {
-    let mut line: Vec<OsString> = ["hankweave", "run", "--headless", "--json", "-e", "."]
-        .map(OsString::from)
-        .into();
+    let run = read_run(["hankweave", "run", "--headless", "--json", "-e", "."], hank, arguments)?;
+    match run.detach {
+        true => Err("a worker waits for its run, which --detach does not".to_owned()),
+        false => Ok(run.settings),
+    }
+}
+
+/// Reads the command line of a run.
+fn read_run<const N: usize>(
+    begin: [&str; N],
+    hank: &Path,
+    arguments: &[String],
+) -> Result<Box<RunArgs>, String> {
+    let mut line: Vec<OsString> = begin.map(OsString::from).into();
     line.push(hank.as_os_str().to_owned());
     line.extend(arguments.iter().map(OsString::from));
     let read = super::command().try_get_matches_from(line);
     let read = read.and_then(|matches| Cli::from_arg_matches(&matches));
     match read.map(|cli| cli.command) {
-        Ok(Command::Run(args)) if args.detach => Err("a worker waits for its run, which --detach does not".to_owned()),
-        Ok(Command::Run(args)) => Ok(args.settings),
+        Ok(Command::Run(args)) => Ok(args),
         Ok(_) => Err("they start no run".to_owned()),
         Err(error) => {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or("they are wrong");
             Err(first.strip_prefix("error: ").unwrap_or(first).to_owned())
         }
+    }
+}
+
+/// Returns the run of a service, which starts it again and again.
+///
+/// # Errors
+///
+/// Returns why `run` refuses the options, or why a service cannot have them.
+pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunArgs>, String> {
+    let run = read_run(["hankweave", "run"], hank, options)?;
+    let refused = [
+        ("--detach", run.detach),
+        ("--dry-run", run.dry_run),
+        ("--rehearse", run.rehearse),
+        ("--new", run.new),
+        ("--replan", run.replan),
+        ("--open", run.open),
+        ("--headless", run.headless),
+    ];
+    match refused.into_iter().find(|(_, is_given)| *is_given) {
+        Some(("--headless", _)) => Err("a service is headless in any case".to_owned()),
+        Some((name, _)) => Err(format!("{name} is for one start, and a service starts again and again")),
+        None => Ok(run),
     }
 }
 

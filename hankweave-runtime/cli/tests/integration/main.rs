@@ -101,6 +101,7 @@ mod sentinel_files;
 mod sentinel_models;
 mod sentinel_money;
 mod sentinels;
+mod service;
 mod soak;
 mod socket;
 mod state_commands;
