@@ -130,7 +130,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "view",
         "args browser directory exit failures logging output receipt recorded screen signals state typed",
     ),
-    ("service", "args directory exit failures output screen settings typed"),
+    (
+        "service",
+        "args directory exit failures output screen settings typed",
+    ),
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry report screen"),
     (

@@ -385,4 +385,3 @@ pub fn disk_words(used: u64, limit: u64) -> String {
     let percent = u128::from(used) * 100 / u128::from(limit.max(1));
     format!("the record in .hankweave takes {percent} % of the room that it may (maxDiskGb)")
 }
-

@@ -65,9 +65,7 @@ pub(crate) fn start(global: &Global, args: &RunArgs) -> Result<ExitCode, CliErro
         let message = "a task is run by its worker, which waits for it: --detach is not for its workspace";
         return Err(task.explain(CliError::new(CliErrorKind::Usage, message)));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     runtime.block_on(async {
         let (reports, mut process) = spawn().map_err(|error| {
@@ -108,9 +106,10 @@ struct AwaitedStart {
 
 /// Waits for the run. Signals to this command are passed on: then the end of the process is what counts.
 async fn until_begun(reports: tokio::net::UnixStream, process: &Child) -> io::Result<AwaitedStart> {
-    let (mut interrupt, mut terminate) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let pid = process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let pid = process
+        .id()
+        .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     // One that has just ended has no use for a signal.
     let pass_on = |signal| pid.is_some_and(|pid| kill_process(pid, signal).is_ok());
     let mut lines = BufReader::new(reports).lines();
@@ -138,12 +137,15 @@ fn told(global: &Global, typed: &HintCommands, begun: &BegunDetached) -> Result<
     let execution = real(typed.execution());
     let log = ExecutionDir::new(execution.clone()).detached_log();
     if global.json() {
-        return output::print_json(&json!({
+        // On one line, as everything that `run --json` prints.
+        let started = json!({
             "pid": begun.pid,
             "runId": begun.run_id,
             "execution": execution.to_string_lossy(),
             "log": log.to_string_lossy(),
-        }));
+        });
+        output::print_json_text(&format!("{started}\n"))?;
+        return Ok(ExitCode::SUCCESS);
     }
     if global.quiet {
         return Ok(ExitCode::SUCCESS);
@@ -235,9 +237,8 @@ impl Detachment {
             log.take_output()?;
             Ok((log, from))
         });
-        let (log, from) = moved.map_err(|error| {
-            CliError::from_error(CliErrorKind::Io, &IoError::at("open", &path)(error))
-        })?;
+        let (log, from) = moved
+            .map_err(|error| CliError::from_error(CliErrorKind::Io, &IoError::at("open", &path)(error)))?;
         self.log = Some(log);
         self.report(&DetachReport::Moved { from });
         Ok(())
@@ -256,8 +257,7 @@ impl Detachment {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            let is_described =
-                |entry: &JournalEntry| matches!(entry.event, Event::RunDescribed { .. });
+            let is_described = |entry: &JournalEntry| matches!(entry.event, Event::RunDescribed { .. });
             if events.values().any(is_described) {
                 break;
             }

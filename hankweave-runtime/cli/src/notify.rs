@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hankweave_core::id::CodonId;
 use hankweave_core::view::disk_words;
 use hankweave_core::wire::{Event, IdleReason, ProgressKind};
 use hankweave_runtime::state_manager::{Delivery, Subscription};
@@ -16,7 +17,6 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
 use hankweave_runtime::world::http::HttpRequest;
 use hankweave_runtime::world::process::{CommandSpec, GroupSignal, Stdin, environment};
-use hankweave_core::id::CodonId;
 use hankweave_runtime::{AnswerTokens, RunOutcome, RunResult};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -183,10 +183,14 @@ impl Notifier {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            asked = events.values().filter_map(|entry| asked_codon(&entry.event)).last().or(asked);
-            let waits = events.values().filter_map(|entry| {
-                Some((&entry.event, typed.waiting(&entry.event)?))
-            });
+            asked = events
+                .values()
+                .filter_map(|entry| asked_codon(&entry.event))
+                .last()
+                .or(asked);
+            let waits = events
+                .values()
+                .filter_map(|entry| Some((&entry.event, typed.waiting(&entry.event)?)));
             if let Some((waiting, (reason, next))) = waits.last() {
                 let news = Notification {
                     event: match waiting {
@@ -242,7 +246,11 @@ impl Notifier {
         };
         let paths = answers.issue(&self.world, codon);
         let post = |label, path: &str| ntfy::Action::post(label, &format!("{page}{path}"));
-        vec![post("Approve", &paths.approve), post("Deny", &paths.deny), of_page]
+        vec![
+            post("Approve", &paths.approve),
+            post("Deny", &paths.deny),
+            of_page,
+        ]
     }
 
     /// The address may hold a secret, so it is not told.

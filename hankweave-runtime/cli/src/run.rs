@@ -88,7 +88,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let mut copy = args.rehearse.then(|| rehearsal_copy(args, &loaded)).transpose()?;
-    let asks = loaded.hank.iter().any(|hank| hank.codons().any(|codon| codon.approval.is_some()));
+    let asks = loaded
+        .hank
+        .iter()
+        .any(|hank| hank.codons().any(|codon| codon.approval.is_some()));
     let known = LiveContext::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);

@@ -89,7 +89,9 @@ impl DiskWatch {
         let limit = context.options.max_disk?;
         let found = measured(context, limit).await?;
         // Each twentieth that is new is worth another look for what can go.
-        let has_grown = self.tidied.is_none_or(|before| found.used >= before.saturating_add(limit / 20));
+        let has_grown = self
+            .tidied
+            .is_none_or(|before| found.used >= before.saturating_add(limit / 20));
         if !found.is_scarce() || !(has_grown || found.is_full()) {
             return None;
         }

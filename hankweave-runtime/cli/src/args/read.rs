@@ -57,7 +57,11 @@ impl Cli {
 ///
 /// Returns why `run` refuses the arguments.
 pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<SettingArgs, String> {
-    let run = read_run(["hankweave", "run", "--headless", "--json", "-e", "."], hank, arguments)?;
+    let run = read_run(
+        ["hankweave", "run", "--headless", "--json", "-e", "."],
+        hank,
+        arguments,
+    )?;
     match run.detach {
         true => Err("a worker waits for its run, which --detach does not".to_owned()),
         false => Ok(run.settings),
@@ -104,7 +108,9 @@ pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunA
     ];
     match refused.into_iter().find(|(_, is_given)| *is_given) {
         Some(("--headless", _)) => Err("a service is headless in any case".to_owned()),
-        Some((name, _)) => Err(format!("{name} is for one start, and a service starts again and again")),
+        Some((name, _)) => Err(format!(
+            "{name} is for one start, and a service starts again and again"
+        )),
         None => Ok(run),
     }
 }
@@ -269,7 +275,10 @@ mod tests {
             marked.join(std::ffi::OsStr::new(" "))
         };
         assert_eq!(marked("run a --detach"), "run --detached-process a --detach");
-        assert_eq!(marked("--color never run run --detach"), "--color never run --detached-process run --detach");
+        assert_eq!(
+            marked("--color never run run --detach"),
+            "--color never run --detached-process run --detach"
+        );
     }
 
     #[test]

@@ -31,7 +31,11 @@ pub(crate) struct ServiceInstallArgs {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
     /// Options of `hankweave run`, after DIR
-    #[arg(value_name = "RUN_OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "RUN_OPTIONS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) options: Vec<String>,
 }
 

@@ -30,7 +30,9 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 
 /// An address without a password, a query or a fragment; without the slash at its end.
 pub(super) fn page_url(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
     let fits = |character: char| character.is_ascii_graphic() && !"?#@\"\\".contains(character);
     match !host.is_empty() && text.chars().all(fits) {
@@ -40,7 +42,10 @@ pub(super) fn page_url(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn gigabytes(text: &str) -> Result<f64, String> {
-    let gigabytes = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    let gigabytes = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0);
     gigabytes.ok_or_else(|| "a number of GiB above 0".to_owned())
 }
 

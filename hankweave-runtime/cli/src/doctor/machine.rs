@@ -90,8 +90,9 @@ pub(super) fn record(execution: &Path, limit: Option<u64>) -> Option<Finding> {
     let finding = |level| Finding::new("directory", "record", level, found.words());
     Some(match found.is_scarce() {
         false => finding(CheckStatus::Ok),
-        true => finding(CheckStatus::Warning)
-            .hint("`hankweave cleanup` removes what old runs left; at the limit a run pauses with exit code 3"),
+        true => finding(CheckStatus::Warning).hint(
+            "`hankweave cleanup` removes what old runs left; at the limit a run pauses with exit code 3",
+        ),
     })
 }
 

@@ -43,7 +43,8 @@ fn install(global: &Global, args: &ServiceInstallArgs) -> Result<ExitCode, CliEr
     if is_served(&unit.execution) {
         let stop = format!("hankweave stop -e {}", path_word(&unit.execution));
         let message = format!("a run is live in `{}`", unit.execution.display());
-        return Err(CliError::new(CliErrorKind::Held, message).hint(format!("`{stop}` stops it; the service continues it")));
+        return Err(CliError::new(CliErrorKind::Held, message)
+            .hint(format!("`{stop}` stops it; the service continues it")));
     }
     let file = units_folder()?.join(&name);
     write_variables(&unit.environment, &variables)?;
@@ -96,24 +97,29 @@ fn planned(args: &ServiceInstallArgs, run: &RunArgs) -> Result<(Unit, String), C
     };
     let name = unit::name(&execution).map_err(|error| refused(&error))?;
     let program = Environment::of_process().program().map(Path::to_owned);
-    let program = program.ok_or_else(|| {
-        CliError::new(CliErrorKind::Io, "the system does not tell where hankweave is")
-    })?;
+    let program = program
+        .ok_or_else(|| CliError::new(CliErrorKind::Io, "the system does not tell where hankweave is"))?;
     let hank = real(&hank)?;
-    let hank = hank.to_str().ok_or_else(|| refused(&UnitError::NotText(hank.clone())))?;
+    let hank = hank
+        .to_str()
+        .ok_or_else(|| refused(&UnitError::NotText(hank.clone())))?;
     let arguments = ["run", hank, "--headless"].map(str::to_owned);
     let unit = Unit {
         environment: services_folder()?.join(&name).with_extension("env"),
         execution,
         folder: here,
         program,
-        arguments: arguments.into_iter().chain(args.options.iter().cloned()).collect(),
+        arguments: arguments
+            .into_iter()
+            .chain(args.options.iter().cloned())
+            .collect(),
     };
     Ok((unit, name))
 }
 
 fn refused(error: &UnitError) -> CliError {
-    CliError::new(CliErrorKind::Usage, chain(error)).hint("nothing was written; rename it, or move the directory")
+    CliError::new(CliErrorKind::Usage, chain(error))
+        .hint("nothing was written; rename it, or move the directory")
 }
 
 /// Values of the variables that are to be in the file of the service; `PATH` always is, so that agents are found.
@@ -123,8 +129,11 @@ fn variables(names: &[String]) -> Result<Vec<(String, String)>, CliError> {
     let values = named.map(|name| {
         let value = environment.get(name).and_then(|value| value.to_str());
         let value = value.ok_or_else(|| {
-            CliError::new(CliErrorKind::Usage, format!("the variable {name} is not set here"))
-                .hint("set it, or write it into the file of the service later")
+            CliError::new(
+                CliErrorKind::Usage,
+                format!("the variable {name} is not set here"),
+            )
+            .hint("set it, or write it into the file of the service later")
         })?;
         unit::check(value).map_err(|_| {
             let message = format!("the value of {name} has a line break or another control character");
@@ -159,28 +168,41 @@ fn reachable(unit: &Unit) -> Result<(), CliError> {
 fn systemctl(arguments: &[&str]) -> Result<(), String> {
     let ran = Command::new("systemctl").arg("--user").args(arguments).output();
     match ran {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err("there is no systemctl on PATH".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err("there is no systemctl on PATH".to_owned())
+        }
         Err(error) => Err(format!("systemctl could not be started: {error}")),
         Ok(ran) if ran.status.success() => Ok(()),
         Ok(ran) => {
             let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
-            Err(if said.is_empty() { ran.status.to_string() } else { said })
+            Err(if said.is_empty() {
+                ran.status.to_string()
+            } else {
+                said
+            })
         }
     }
 }
 
 /// What systemd says of a unit in one word, such as `active` or `enabled`; it ends with an error for some of them.
 fn state_of(question: &str, name: &str) -> String {
-    let asked = Command::new("systemctl").args(["--user", question, "--", name]).output();
+    let asked = Command::new("systemctl")
+        .args(["--user", question, "--", name])
+        .output();
     let said = asked.map(|asked| String::from_utf8_lossy(&asked.stdout).trim().to_owned());
-    said.ok().filter(|said| !said.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+    said.ok()
+        .filter(|said| !said.is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn configuration_folder() -> Result<PathBuf, CliError> {
     let settings = of_user(&Environment::of_process());
     let folder = settings.as_deref().and_then(Path::parent).and_then(Path::parent);
     folder.map(Path::to_owned).ok_or_else(|| {
-        CliError::new(CliErrorKind::Usage, "there is no home: neither HOME nor XDG_CONFIG_HOME is set")
+        CliError::new(
+            CliErrorKind::Usage,
+            "there is no home: neither HOME nor XDG_CONFIG_HOME is set",
+        )
     })
 }
 
@@ -223,7 +245,9 @@ fn write_variables(file: &Path, variables: &[(String, String)]) -> Result<(), Cl
         text = others.flat_map(|old| [old, "\n"]).collect::<String>() + &line;
     }
     let folder = file.parent().unwrap_or(Path::new("/"));
-    RealDisk.make_private_dirs(folder).map_err(io_failure("make", folder))?;
+    RealDisk
+        .make_private_dirs(folder)
+        .map_err(io_failure("make", folder))?;
     let temporary = file.with_extension("env.tmp");
     let written = || -> io::Result<()> {
         if let Err(error) = fs::remove_file(&temporary)
@@ -232,7 +256,11 @@ fn write_variables(file: &Path, variables: &[(String, String)]) -> Result<(), Cl
             return Err(error);
         }
         let mut options = fs::OpenOptions::new();
-        let mut new = options.write(true).create_new(true).mode(0o600).open(&temporary)?;
+        let mut new = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)?;
         new.write_all(text.as_bytes())?;
         new.sync_all()?;
         fs::rename(&temporary, file)
@@ -255,9 +283,15 @@ fn installed(unit: &Unit, name: &str, file: &Path) -> String {
 /// Says what the service lacks: a login that lingers, and keys that only this shell has.
 fn hints(unit: &Unit) {
     let environment = Environment::of_process();
-    let lingers = |user: &str| RealDisk.metadata(&Path::new("/var/lib/systemd/linger").join(user)).is_ok();
+    let lingers = |user: &str| {
+        RealDisk
+            .metadata(&Path::new("/var/lib/systemd/linger").join(user))
+            .is_ok()
+    };
     if !environment.user().is_some_and(|user| lingers(&user)) {
-        print_stderr("note: it ends when you log out and starts when you log in, until `loginctl enable-linger` was typed\n");
+        print_stderr(
+            "note: it ends when you log out and starts when you log in, until `loginctl enable-linger` was typed\n",
+        );
     }
     let known = fs::read_to_string(&unit.environment).unwrap_or_default();
     let is_known = |name: &str| known.lines().any(|line| line.starts_with(&format!("{name}=")));
@@ -276,13 +310,17 @@ fn hints(unit: &Unit) {
 }
 
 fn uninstall(global: &Global, execution: &Path) -> Result<ExitCode, CliError> {
-    let execution = RealDisk.real_path(execution).unwrap_or_else(|_| execution.to_owned());
+    let execution = RealDisk
+        .real_path(execution)
+        .unwrap_or_else(|_| execution.to_owned());
     let name = unit::name(&execution).map_err(|error| refused(&error))?;
     let file = units_folder()?.join(&name);
     let environment = services_folder()?.join(&name).with_extension("env");
     if !is_ours(&file) {
         let message = format!("no service runs `{}`", execution.display());
-        return Err(CliError::new(CliErrorKind::Input, message).hint("`hankweave service status` lists the services"));
+        return Err(
+            CliError::new(CliErrorKind::Input, message).hint("`hankweave service status` lists the services")
+        );
     }
     // A systemd that is out of reach runs nothing; the files go all the same.
     let disabled = systemctl(&["disable", "--now", "--", &name]);
@@ -342,7 +380,11 @@ fn status(global: &Global) -> Result<ExitCode, CliError> {
         return output::print_json(&services.collect::<Vec<_>>());
     }
     let lines = services.iter().map(|(execution, name, active, enabled)| {
-        let is_live = if is_served(Path::new(execution)) { ", a run is live" } else { "" };
+        let is_live = if is_served(Path::new(execution)) {
+            ", a run is live"
+        } else {
+            ""
+        };
         format!("{execution}  {active}, {enabled}{is_live}\n  {name}\n")
     });
     let text: String = lines.collect();

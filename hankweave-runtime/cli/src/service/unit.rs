@@ -63,7 +63,10 @@ impl Unit {
     /// Returns the text of the unit.
     pub(super) fn text(&self) -> Result<String, UnitError> {
         let execution = text(&self.execution)?;
-        let name = self.execution.file_name().map_or(execution, |name| name.to_str().unwrap_or(execution));
+        let name = self
+            .execution
+            .file_name()
+            .map_or(execution, |name| name.to_str().unwrap_or(execution));
         let (folder, environment) = (line(&self.folder)?, line(&self.environment)?);
         let command = self.command()?;
         Ok(format!(
@@ -102,7 +105,11 @@ impl Unit {
         Ok(match is_plain(program) {
             true => format!(":{program} {arguments}"),
             // The path of a program may have no quotes and the like; an argument may.
-            false => format!(":/bin/sh -c {} {} {arguments}", quoted(r#"exec "$0" "$@""#), quoted(program)),
+            false => format!(
+                ":/bin/sh -c {} {} {arguments}",
+                quoted(r#"exec "$0" "$@""#),
+                quoted(program)
+            ),
         })
     }
 }
@@ -181,18 +188,30 @@ mod tests {
     #[test]
     fn the_name_is_the_path_as_systemd_escapes_it() {
         let name = |path: &str| name(Path::new(path));
-        assert_eq!(name("/home/ada/night").as_deref(), Ok("hankweave-home-ada-night.service"));
+        assert_eq!(
+            name("/home/ada/night").as_deref(),
+            Ok("hankweave-home-ada-night.service")
+        );
         assert_ne!(name("/a-b"), name("/a/b"));
-        assert_eq!(name("/a b/ä").as_deref(), Ok(r"hankweave-a\x20b-\xc3\xa4.service"));
-        assert!(matches!(name(&format!("/{}", "x".repeat(300))), Err(UnitError::TooLong(_))));
+        assert_eq!(
+            name("/a b/ä").as_deref(),
+            Ok(r"hankweave-a\x20b-\xc3\xa4.service")
+        );
+        assert!(matches!(
+            name(&format!("/{}", "x".repeat(300))),
+            Err(UnitError::TooLong(_))
+        ));
     }
 
     // covers: CLI-81
     #[test]
     fn arguments_and_paths_are_quoted_and_what_cannot_be_is_refused() {
         let arguments = ["run", "/a b", "$HOME", "50%", "say \"x\"", r"a\b", ";", "", "'"];
-        let text = unit("/usr/bin/hankweave", "/a b%c$d\"e'f", &arguments).text().unwrap();
-        let command = r#"ExecStart=:/usr/bin/hankweave run "/a b" "$HOME" "50%%" "say \"x\"" "a\\b" ";" "" "'""#;
+        let text = unit("/usr/bin/hankweave", "/a b%c$d\"e'f", &arguments)
+            .text()
+            .unwrap();
+        let command =
+            r#"ExecStart=:/usr/bin/hankweave run "/a b" "$HOME" "50%%" "say \"x\"" "a\\b" ";" "" "'""#;
         assert!(text.contains(&format!("{command}\n")), "{text}");
         assert!(text.contains("WorkingDirectory=/a b%%c$d\"e'f\n"), "{text}");
         let odd = unit("/opt/a b/hankweave", "/", &["run"]).text().unwrap();
@@ -207,7 +226,10 @@ mod tests {
 
     #[test]
     fn a_value_arrives_as_it_is() {
-        assert_eq!(variable("KEY", "a\"$b`\\c").as_deref(), Ok("KEY=\"a\\\"\\$b\\`\\\\c\"\n"));
+        assert_eq!(
+            variable("KEY", "a\"$b`\\c").as_deref(),
+            Ok("KEY=\"a\\\"\\$b\\`\\\\c\"\n")
+        );
         assert!(variable("KEY", "a\nb").is_err());
     }
 }

@@ -25,7 +25,10 @@ fn write_codons(project: &TestProject, prompts: &[&str]) -> Value {
     let script = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
     project.write(
         "agent.sh",
-        script.replace("[ -e go ] || exec sleep 600", "until [ -e go ]; do sleep 0.02; done"),
+        script.replace(
+            "[ -e go ] || exec sleep 600",
+            "until [ -e go ]; do sleep 0.02; done",
+        ),
     );
     let codons = prompts.iter().enumerate().map(|(number, prompt)| {
         json!({"id": format!("c{number}"), "name": format!("C{number}"), "agent": agent, "model": "claude-sonnet-4-5",
@@ -95,7 +98,13 @@ fn a_detached_run_outlives_its_terminal_and_is_found_by_every_command() {
         assert!(shown.contains(words), "no {words:?} in {shown}");
     }
     assert!(!shown.contains("hankweave approve"), "{shown}");
-    let number = shown.split("(process ").nth(1).unwrap().split(')').next().unwrap();
+    let number = shown
+        .split("(process ")
+        .nth(1)
+        .unwrap()
+        .split(')')
+        .next()
+        .unwrap();
     let run = Watched::new(number.parse().unwrap()).unwrap();
 
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap();
@@ -125,7 +134,10 @@ fn a_detached_run_outlives_its_terminal_and_is_found_by_every_command() {
     logs.kill();
     assert_eq!(newest(&project)["status"], "completed");
     let printed = log(&project);
-    assert!(printed.contains("Finished: 2 of 2 codons completed."), "{printed}");
+    assert!(
+        printed.contains("Finished: 2 of 2 codons completed."),
+        "{printed}"
+    );
     assert!(!printed.contains("#token="), "{printed}");
     project.run(["replay", ".", "--speed", "max"]).expect_code(0);
     assert_eq!(project.left_behind(), []);
@@ -146,13 +158,19 @@ fn a_run_that_cannot_start_ends_the_command_with_its_own_message_and_code() {
     project.write("hank.json", "{\"hank\": [}");
     let [plain, detached] = both(&project, &[]);
     assert_eq!(detached.expect_code(65).stderr, plain.expect_code(65).stderr);
-    assert!(!project.directory().join(".hankweave").exists(), "nothing is written");
+    assert!(
+        !project.directory().join(".hankweave").exists(),
+        "nothing is written"
+    );
 
     write_codons(&project, &["wait for go"]);
     let [plain, detached] = both(&project, &["--data", "missing"]);
     assert_eq!(detached.stderr, plain.stderr);
     assert_eq!(detached.code, plain.code);
-    assert!(!project.directory().join(".hankweave").exists(), "nothing is written");
+    assert!(
+        !project.directory().join(".hankweave").exists(),
+        "nothing is written"
+    );
 
     let started = self::detached(&project, &[]);
     let [plain, detached] = both(&project, &[]);
@@ -165,7 +183,9 @@ fn a_run_that_cannot_start_ends_the_command_with_its_own_message_and_code() {
     let [plain, detached] = both(&project, &[]);
     assert_eq!(detached.expect_code(0).stderr, plain.expect_code(0).stderr);
     for refused in [&["--dry-run"][..], &["--rehearse"]] {
-        project.run([&["run", "--detach"], refused].concat()).expect_code(2);
+        project
+            .run([&["run", "--detach"], refused].concat())
+            .expect_code(2);
     }
     assert_eq!(project.left_behind(), []);
 }
@@ -195,27 +215,42 @@ fn a_detached_run_that_was_killed_is_continued_detached_and_pauses_at_its_budget
     let first = detached(&project, &[]);
     let number = first["pid"].as_i64().unwrap();
     until("the second codon", || {
-        newest(&project)["codons"].as_array().is_some_and(|codons| codons.len() == 2)
+        newest(&project)["codons"]
+            .as_array()
+            .is_some_and(|codons| codons.len() == 2)
     });
     let run = Watched::new(pid(&first)).unwrap();
-    kill_process(Pid::from_raw(i32::try_from(number).unwrap()).unwrap(), Signal::KILL).unwrap();
+    kill_process(
+        Pid::from_raw(i32::try_from(number).unwrap()).unwrap(),
+        Signal::KILL,
+    )
+    .unwrap();
     assert!(run.ends_within(DEADLINE));
     project.write("go", "");
     let tell = "cat > told; printf %s \"$HANKWEAVE_NEXT\" > next";
     let started = project.run(["run", "--detach", "--json", "--max-cost", "0.5", "--notify", tell]);
     let said = &started.expect_code(0).stderr;
-    assert!(said.contains("c1 crashed; a detached run asks nothing on the terminal"), "{said}");
+    assert!(
+        said.contains("c1 crashed; a detached run asks nothing on the terminal"),
+        "{said}"
+    );
     let second = started.json_document();
     assert_ne!(second["runId"], first["runId"]);
     until_ended(&second);
-    let state = project.run(["state", "show", "--json"]).expect_code(0).json_document();
+    let state = project
+        .run(["state", "show", "--json"])
+        .expect_code(0)
+        .json_document();
     assert_eq!(state["runs"][0]["interruptedBy"], "ceiling", "{state:#}");
     assert_eq!(state["runs"][1]["status"], "crashed", "{state:#}");
     let told: Value =
         serde_json::from_str(&fs::read_to_string(project.directory().join("told")).unwrap()).unwrap();
     assert_eq!(told["event"], "paused");
     let next = fs::read_to_string(project.directory().join("next")).unwrap();
-    assert!(next.contains("--max-cost") && !next.contains("--detach"), "{next}");
+    assert!(
+        next.contains("--max-cost") && !next.contains("--detach"),
+        "{next}"
+    );
     let third = detached(&project, &["--max-cost", "5"]);
     until_ended(&third);
     let done = newest(&project);
@@ -231,12 +266,18 @@ fn events_of_a_detached_run_are_in_its_log_and_a_command_starts_and_stops_it() {
     let started = detached(&project, &["--no-autostart", "-e", "work"]);
     let work = fs::canonicalize(project.directory().join("work")).unwrap();
     assert_eq!(started["execution"], work.to_str().unwrap());
-    assert_eq!(started["log"], work.join(".hankweave/logs/detached.log").to_str().unwrap());
+    assert_eq!(
+        started["log"],
+        work.join(".hankweave/logs/detached.log").to_str().unwrap()
+    );
     project.run(["next", "work"]).expect_code(0);
     project.run(["stop", "work", "--reason", "enough"]).expect_code(0);
     until_ended(&started);
     let log = fs::read_to_string(work.join(".hankweave/logs/detached.log")).unwrap();
-    let events: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let events: Vec<Value> = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
     let has = |kind: &str| events.iter().any(|event| event["type"] == kind);
     assert!(has("run.described") && has("run.ended"), "{log}");
     assert_eq!(project.state(&work)["runs"][0]["runId"], started["runId"]);
@@ -250,15 +291,33 @@ fn a_task_does_not_detach_its_run() {
     write_codons(&project, &["one"]);
     let refused = project.run(["task", "create", "x", "--hank", ".", "--", "--detach"]);
     let said = &refused.expect_code(65).stderr;
-    assert!(said.contains("a worker waits for its run, which --detach does not"), "{said}");
+    assert!(
+        said.contains("a worker waits for its run, which --detach does not"),
+        "{said}"
+    );
     let created = project.run(["task", "create", "x", "--hank", ".", "--json"]);
     let task = created.expect_code(0).json_document();
     project.run(["worker", "--once"]).expect_code(0);
-    let folder = project.home().join(".local/share/hankweave/tasks").join(task["id"].as_str().unwrap());
+    let folder = project
+        .home()
+        .join(".local/share/hankweave/tasks")
+        .join(task["id"].as_str().unwrap());
     let workspace = folder.join("workspace");
     assert!(workspace.is_dir(), "{}", workspace.display());
     let hank = project.directory();
-    let arguments = ["run", hank.to_str().unwrap(), "-e", workspace.to_str().unwrap(), "--detach"];
+    let arguments = [
+        "run",
+        hank.to_str().unwrap(),
+        "-e",
+        workspace.to_str().unwrap(),
+        "--detach",
+    ];
     let refused = project.run(arguments);
-    assert!(refused.expect_code(2).stderr.contains("a task is run by its worker"), "{refused}");
+    assert!(
+        refused
+            .expect_code(2)
+            .stderr
+            .contains("a task is run by its worker"),
+        "{refused}"
+    );
 }

@@ -35,12 +35,16 @@ fn loose(project: &TestProject) -> usize {
     let objects = project.directory().join(".hankweave/checkpoints/objects");
     let folders = fs::read_dir(objects).unwrap().flatten();
     let folders = folders.filter(|folder| folder.file_name().len() == 2);
-    folders.map(|folder| fs::read_dir(folder.path()).unwrap().count()).sum()
+    folders
+        .map(|folder| fs::read_dir(folder.path()).unwrap().count())
+        .sum()
 }
 
 fn told(project: &TestProject) -> Vec<Value> {
     let text = fs::read_to_string(project.directory().join("told")).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 // covers: RUN-40, CLI-14, CLI-26, CLI-27
@@ -66,13 +70,17 @@ fn from_four_fifths_on_what_nothing_needs_goes_and_a_warning_is_shown_everywhere
     // What the codon itself has added since is not packed yet.
     assert!(loose(&project) < before, "{} of {before}", loose(&project));
     let news = told(&project);
-    assert_eq!((&news[0]["event"], &news[1]["event"]), (&json!("disk"), &json!("completed")));
+    assert_eq!(
+        (&news[0]["event"], &news[1]["event"]),
+        (&json!("disk"), &json!("completed"))
+    );
     assert_eq!(news[0]["next"], "hankweave cleanup --keep 1");
 
     let status = project.run(["status"]);
     let status = &status.expect_code(0).stdout;
     assert!(
-        status.contains("takes 90 % of the room") && status.contains("`hankweave cleanup` removes what old runs left"),
+        status.contains("takes 90 % of the room")
+            && status.contains("`hankweave cleanup` removes what old runs left"),
         "{status}"
     );
     let disk = project.run(["status", "--json"]).expect_code(0).json_document()["disk"].clone();
@@ -80,7 +88,10 @@ fn from_four_fifths_on_what_nothing_needs_goes_and_a_warning_is_shown_everywhere
     assert!(disk["usedBytes"].as_u64() >= Some(90 * MIB), "{disk}");
     let doctor = project.run(["doctor", "--json"]).json_document();
     let findings = doctor["findings"].as_array().unwrap();
-    let record = findings.iter().find(|finding| finding["name"] == "record").unwrap();
+    let record = findings
+        .iter()
+        .find(|finding| finding["name"] == "record")
+        .unwrap();
     assert_eq!(record["level"], "warning", "{record}");
     let events = project.run(["journal", "--json", "--type", "disk.usage"]);
     assert_eq!(events.expect_code(0).json_lines().len(), 1);
@@ -99,7 +110,10 @@ fn at_the_limit_the_run_pauses_between_codons_and_says_what_to_type() {
     let arguments = ["run", "--headless", "--max-disk", LIMIT];
     let paused = project.run(arguments);
     let said = &paused.expect_code(3).stderr;
-    assert!(said.contains("the record in .hankweave takes 100 % of the room"), "{said}");
+    assert!(
+        said.contains("the record in .hankweave takes 100 % of the room"),
+        "{said}"
+    );
     let next = "hankweave cleanup --keep 1 && hankweave run --max-disk";
     assert!(said.contains(next), "{said}");
     assert!(!project.directory().join("done.txt").exists());
@@ -108,9 +122,18 @@ fn at_the_limit_the_run_pauses_between_codons_and_says_what_to_type() {
     assert_eq!(state["runs"][0]["codons"], json!([]));
     let status = project.run(["status"]);
     let status = &status.expect_code(0).stdout;
-    assert!(status.contains("paused (no room left for the record)"), "{status}");
+    assert!(
+        status.contains("paused (no room left for the record)"),
+        "{status}"
+    );
     let report = project.run(["report"]);
-    assert!(report.expect_code(0).stdout.contains("no room left for the record"), "{report}");
+    assert!(
+        report
+            .expect_code(0)
+            .stdout
+            .contains("no room left for the record"),
+        "{report}"
+    );
 
     // A detached run pauses in the same way, and says so to whoever is notified.
     let tell = "cat >> told; echo >> told";
@@ -122,13 +145,23 @@ fn at_the_limit_the_run_pauses_between_codons_and_says_what_to_type() {
     }
     let news = told(&project);
     assert_eq!(news.last().unwrap()["event"], "paused", "{news:?}");
-    assert!(news.last().unwrap()["next"].as_str().unwrap().starts_with(next), "{news:?}");
+    assert!(
+        news.last().unwrap()["next"].as_str().unwrap().starts_with(next),
+        "{news:?}"
+    );
 
     fs::remove_file(project.directory().join(".hankweave/ballast")).unwrap();
     let done = project.run(arguments);
-    assert!(done.expect_code(0).stderr.contains("Finished: 2 of 2 codons completed."), "{done}");
+    assert!(
+        done.expect_code(0)
+            .stderr
+            .contains("Finished: 2 of 2 codons completed."),
+        "{done}"
+    );
     for wrong in ["0", "-1", "much", "inf"] {
-        project.run(["run", &format!("--max-disk={wrong}")]).expect_code(2);
+        project
+            .run(["run", &format!("--max-disk={wrong}")])
+            .expect_code(2);
     }
 }
 

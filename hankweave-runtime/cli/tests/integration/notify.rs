@@ -217,8 +217,15 @@ fn through_proxy(port: u16, method: &str, path: &str, more: &str) -> (u16, Strin
 
 fn path_of<'a>(action: &'a Value, label: &str) -> &'a str {
     assert_eq!(action["label"], label);
-    assert_eq!((&action["action"], &action["method"]), (&json!("http"), &json!("POST")));
-    action["url"].as_str().unwrap().strip_prefix("https://box.example").unwrap()
+    assert_eq!(
+        (&action["action"], &action["method"]),
+        (&json!("http"), &json!("POST"))
+    );
+    action["url"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("https://box.example")
+        .unwrap()
 }
 
 /// The run is detached, so nobody could answer elsewhere by chance.
@@ -228,20 +235,36 @@ fn a_button_on_the_phone_approves_or_denies_once_and_can_do_nothing_else() {
     for granted in [true, false] {
         let project = project();
         let agent = shell_agent(&project);
-        project.write_hank(&json!({"hank": [{"id": "deploy", "name": "Deploy", "agent": agent, "model": "shell",
-            "continuationMode": "fresh", "promptText": "go", "approval": "May it go out?"}]}));
+        project.write_hank(
+            &json!({"hank": [{"id": "deploy", "name": "Deploy", "agent": agent, "model": "shell",
+            "continuationMode": "fresh", "promptText": "go", "approval": "May it go out?"}]}),
+        );
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let topic = format!("ntfy:http://{}/night?auth=x", listener.local_addr().unwrap());
         let page = "https://box.example/";
-        let started = project.run(["run", "--detach", "--json", "--notify", &topic, "--page-url", page]);
+        let started = project.run([
+            "run",
+            "--detach",
+            "--json",
+            "--notify",
+            &topic,
+            "--page-url",
+            page,
+        ]);
         let started = started.expect_code(0).json_document();
         let (headers, body) = message(&listener);
         assert_eq!(headers["title"], "hankweave: waiting");
         assert_eq!((&*headers["priority"], &*headers["tags"]), ("4", "question"));
-        assert_eq!(body, "deploy waits for an approval: May it go out?\nhankweave approve");
+        assert_eq!(
+            body,
+            "deploy waits for an approval: May it go out?\nhankweave approve"
+        );
         let actions: Value = serde_json::from_str(&headers["actions"]).unwrap();
         let (approve, deny) = (path_of(&actions[0], "Approve"), path_of(&actions[1], "Deny"));
-        assert_eq!(actions[2]["url"], "https://box.example", "the page gets no token: {actions}");
+        assert_eq!(
+            actions[2]["url"], "https://box.example",
+            "the page gets no token: {actions}"
+        );
 
         let folder = project.directory();
         let port = port(&folder);
@@ -272,9 +295,14 @@ fn a_button_on_the_phone_approves_or_denies_once_and_can_do_nothing_else() {
         }
         let answers = project.run(["journal", "--json", "--type", "state.transition"]);
         let answers = answers.expect_code(0).json_lines();
-        let mut answers = answers.iter().map(|entry| &entry["data"]["transition"]["data"]["approval"]);
+        let mut answers = answers
+            .iter()
+            .map(|entry| &entry["data"]["transition"]["data"]["approval"]);
         let answer = answers.find(|answer| answer.is_object()).unwrap();
-        assert_eq!((&answer["by"], &answer["granted"]), (&json!("notification"), &json!(granted)));
+        assert_eq!(
+            (&answer["by"], &answer["granted"]),
+            (&json!("notification"), &json!(granted))
+        );
         // What was sent to the phone is nowhere in the record.
         for path in project.files() {
             let bytes = fs::read(project.home().parent().unwrap().join(path)).unwrap_or_default();
@@ -295,9 +323,18 @@ fn without_an_address_of_the_page_a_message_has_no_buttons() {
     let running = project.start(["run", "--headless", "--notify", &topic]);
     let (headers, body) = message(&listener);
     assert_eq!(headers["title"], "hankweave: completed");
-    assert_eq!((headers.get("actions"), &*body), (None, "Finished: 1 of 1 codon completed."));
+    assert_eq!(
+        (headers.get("actions"), &*body),
+        (None, "Finished: 1 of 1 codon completed.")
+    );
     running.finish_within(Duration::from_secs(60)).expect_code(0);
-    for wrong in ["box.example", "ftp://box.example", "https://", "https://u:p@box", "https://box/?token=1"] {
+    for wrong in [
+        "box.example",
+        "ftp://box.example",
+        "https://",
+        "https://u:p@box",
+        "https://box/?token=1",
+    ] {
         project.run(["run", "--page-url", wrong]).expect_code(2);
     }
 }

@@ -62,52 +62,110 @@ fn a_service_is_written_enabled_listed_and_removed_in_order() {
     let mut project = project();
     with_systemctl(&mut project);
     let folder = write_hank(&project, ODD, "go");
-    project.set("SOME_API_KEY", "very-\"secret\"").set("OTHER_API_KEY", "another");
-    let options = ["--max-cost", "20", "--notify", "echo 50% \"$HANKWEAVE_REASON\"; true"];
-    let arguments = [&["service", "install", "--env", "SOME_API_KEY", ODD], &options[..]].concat();
+    project
+        .set("SOME_API_KEY", "very-\"secret\"")
+        .set("OTHER_API_KEY", "another");
+    let options = [
+        "--max-cost",
+        "20",
+        "--notify",
+        "echo 50% \"$HANKWEAVE_REASON\"; true",
+    ];
+    let arguments = [
+        &["service", "install", "--env", "SOME_API_KEY", ODD],
+        &options[..],
+    ]
+    .concat();
     let installed = project.run(arguments);
     installed.expect_code(0);
     let all = calls(&project);
     assert_eq!(all.len(), 3, "{all:?}");
-    assert_eq!((&*all[0], &*all[1]), ("--user show-environment", "--user daemon-reload"));
+    assert_eq!(
+        (&*all[0], &*all[1]),
+        ("--user show-environment", "--user daemon-reload")
+    );
     let name = all[2].strip_prefix("--user enable --now -- ").unwrap();
     let unit = project.home().join(".config/systemd/user").join(name);
     let text = fs::read_to_string(&unit).unwrap();
-    let quoted = folder.to_str().unwrap().replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%");
+    let quoted = folder
+        .to_str()
+        .unwrap()
+        .replace('\\', r"\\")
+        .replace('"', "\\\"")
+        .replace('%', "%%");
     let command = format!(
         "run \"{quoted}\" --headless --max-cost 20 --notify \"echo 50%% \\\"$HANKWEAVE_REASON\\\"; true\"\n"
     );
     assert!(text.contains(&command), "{command} is not in {text}");
-    assert!(text.contains("\nRestartPreventExitStatus=1 2 3 65 70\n"), "{text}");
+    assert!(
+        text.contains("\nRestartPreventExitStatus=1 2 3 65 70\n"),
+        "{text}"
+    );
     assert!(!text.contains("secret") && !text.contains("another"), "{text}");
     verify(&project, &unit);
 
-    let variables = project.home().join(".config/hankweave/services").join(name).with_extension("env");
-    assert_eq!(fs::metadata(&variables).unwrap().permissions().mode() & 0o777, 0o600);
+    let variables = project
+        .home()
+        .join(".config/hankweave/services")
+        .join(name)
+        .with_extension("env");
+    assert_eq!(
+        fs::metadata(&variables).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     let kept = fs::read_to_string(&variables).unwrap();
-    assert!(kept.contains("SOME_API_KEY=\"very-\\\"secret\\\"\"\n") && kept.contains("\nPATH=\""), "{kept}");
-    assert!(installed.stderr.contains("the service does not have OTHER_API_KEY"), "{installed}");
-    assert!(!installed.stdout.contains("secret") && !installed.stderr.contains("another"), "{installed}");
+    assert!(
+        kept.contains("SOME_API_KEY=\"very-\\\"secret\\\"\"\n") && kept.contains("\nPATH=\""),
+        "{kept}"
+    );
+    assert!(
+        installed
+            .stderr
+            .contains("the service does not have OTHER_API_KEY"),
+        "{installed}"
+    );
+    assert!(
+        !installed.stdout.contains("secret") && !installed.stderr.contains("another"),
+        "{installed}"
+    );
 
     // What was added by hand stays when the service is installed again.
     fs::write(&variables, format!("{kept}MINE=\"x\"\n")).unwrap();
     project.run(["service", "install", ODD]).expect_code(0);
     let again = fs::read_to_string(&variables).unwrap();
-    assert!(again.contains("MINE=\"x\"\n") && again.matches("PATH=").count() == 1, "{again}");
+    assert!(
+        again.contains("MINE=\"x\"\n") && again.matches("PATH=").count() == 1,
+        "{again}"
+    );
     calls(&project);
 
-    let listed = project.run(["service", "status", "--json"]).expect_code(0).json_document();
+    let listed = project
+        .run(["service", "status", "--json"])
+        .expect_code(0)
+        .json_document();
     assert_eq!(
         listed,
         json!([{"execution": folder, "unit": name, "active": "active", "enabled": "enabled"}])
     );
     calls(&project);
     project.run(["service", "uninstall", ODD]).expect_code(0);
-    assert_eq!(calls(&project), [format!("--user disable --now -- {name}"), "--user daemon-reload".to_owned()]);
+    assert_eq!(
+        calls(&project),
+        [
+            format!("--user disable --now -- {name}"),
+            "--user daemon-reload".to_owned()
+        ]
+    );
     assert!(!unit.exists() && !variables.exists());
     let nothing = project.run(["service", "uninstall", ODD]);
-    assert!(nothing.expect_code(65).stderr.contains("no service runs"), "{nothing}");
-    let listed = project.run(["service", "status", "--json"]).expect_code(0).json_document();
+    assert!(
+        nothing.expect_code(65).stderr.contains("no service runs"),
+        "{nothing}"
+    );
+    let listed = project
+        .run(["service", "status", "--json"])
+        .expect_code(0)
+        .json_document();
     assert_eq!(listed, json!([]));
 }
 
@@ -154,7 +212,10 @@ fn what_no_service_can_have_is_refused_before_anything_is_written() {
         (&["missing"], 65, "missing"),
     ] {
         let refused = project.run([&["service", "install"], arguments].concat());
-        assert!(refused.expect_code(code).stderr.contains(why), "{arguments:?}: {refused}");
+        assert!(
+            refused.expect_code(code).stderr.contains(why),
+            "{arguments:?}: {refused}"
+        );
         assert_eq!(calls(&project), [] as [String; 0], "{arguments:?}");
     }
     let running = project.start(["run", "night", "--headless"]);
@@ -167,7 +228,10 @@ fn what_no_service_can_have_is_refused_before_anything_is_written() {
     project.set("FAILS", "enable --now");
     let broken = project.run(["service", "install", "night"]);
     let said = &broken.expect_code(1).stderr;
-    assert!(said.contains("it is broken") && said.contains("hankweave service uninstall"), "{said}");
+    assert!(
+        said.contains("it is broken") && said.contains("hankweave service uninstall"),
+        "{said}"
+    );
     project.run(["service", "uninstall", "night"]).expect_code(0);
     let units = project.home().join(".config/systemd/user");
     assert_eq!(fs::read_dir(units).unwrap().count(), 0);
