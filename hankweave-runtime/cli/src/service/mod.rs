@@ -21,7 +21,7 @@ use crate::failures::{hank_with_mistakes, load_hank};
 use crate::output;
 use crate::screen::print_stderr;
 use crate::settings::of_user;
-use crate::typed::{path_word, word};
+use crate::typed::{HintCommands, in_folder, path_word, word};
 
 pub(crate) fn service(global: &Global, command: &ServiceCommand) -> Result<ExitCode, CliError> {
     match command {
@@ -34,14 +34,17 @@ pub(crate) fn service(global: &Global, command: &ServiceCommand) -> Result<ExitC
 fn install(global: &Global, args: &ServiceInstallArgs) -> Result<ExitCode, CliError> {
     let run = run_of_service(&args.dir, &args.options).map_err(|why| {
         let message = format!("`run` refuses the options of the service: {why}");
-        CliError::new(CliErrorKind::Usage, message).hint("`hankweave run --help` lists them")
+        CliError::new(CliErrorKind::Usage, message).hint(format!(
+            "`{}` lists them",
+            in_folder("run --help", Path::new("."))
+        ))
     })?;
     let (unit, name) = planned(args, &run)?;
     let text = unit.text().map_err(|error| refused(&error))?;
     let variables = variables(&args.env)?;
     reachable(&unit)?;
     if is_served(&unit.execution) {
-        let stop = format!("hankweave stop -e {}", path_word(&unit.execution));
+        let stop = HintCommands::about(&unit.execution).command("stop");
         let message = format!("a run is live in `{}`", unit.execution.display());
         return Err(CliError::new(CliErrorKind::Held, message)
             .hint(format!("`{stop}` stops it; the service continues it")));
@@ -53,9 +56,9 @@ fn install(global: &Global, args: &ServiceInstallArgs) -> Result<ExitCode, CliEr
     enabled.map_err(|why| {
         let message = format!("systemd did not take `{}`: {why}", file.display());
         CliError::new(CliErrorKind::Failed, message).hint(format!(
-            "`systemctl --user status -- {}` says more; `hankweave service uninstall {}` removes it",
+            "`systemctl --user status -- {}` says more; `{}` removes it",
             word(&name),
-            path_word(&unit.execution)
+            in_folder("service uninstall", &unit.execution)
         ))
     })?;
     if global.json() {
@@ -269,14 +272,14 @@ fn write_variables(file: &Path, variables: &[(String, String)]) -> Result<(), Cl
 }
 
 fn installed(unit: &Unit, name: &str, file: &Path) -> String {
-    let name = word(name);
+    let (name, execution) = (word(name), &unit.execution);
+    let status = in_folder("status", execution);
+    let remove = in_folder("service uninstall", execution);
     format!(
-        "{} runs as a service, now and after each reboot\n  unit       {}\n  variables  {}\n  status     hankweave status -e {}\n  output     journalctl --user -fu {name}\n  stop       systemctl --user stop -- {name}\n  remove     hankweave service uninstall {}\n",
-        unit.execution.display(),
+        "{} runs as a service, now and after each reboot\n  unit       {}\n  variables  {}\n  status     {status}\n  output     journalctl --user -fu {name}\n  stop       systemctl --user stop -- {name}\n  remove     {remove}\n",
+        execution.display(),
         file.display(),
         unit.environment.display(),
-        path_word(&unit.execution),
-        path_word(&unit.execution),
     )
 }
 
@@ -340,8 +343,9 @@ fn uninstall(global: &Global, execution: &Path) -> Result<ExitCode, CliError> {
     }
     if !global.quiet {
         let text = format!(
-            "removed {} with its variables; the record stays, and `hankweave run` continues it\n",
-            file.display()
+            "removed {} with its variables; the record stays, and `{}` continues it\n",
+            file.display(),
+            HintCommands::about(&execution).run()
         );
         output::print(text)?;
     }
