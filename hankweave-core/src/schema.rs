@@ -95,7 +95,9 @@ fn value_of(setting: Setting) -> Value {
             json!({"type": "integer", "minimum": 1, "maximum": 86_400})
         }
         Setting::MaxWaitSeconds => json!({"type": "integer", "minimum": 0}),
-        Setting::MaxDollars | Setting::MaxTimeSeconds => json!({"type": "number", "exclusiveMinimum": 0}),
+        Setting::MaxDollars | Setting::MaxTimeSeconds | Setting::MaxDiskGb => {
+            json!({"type": "number", "exclusiveMinimum": 0})
+        }
         Setting::Prices => json!({"anyOf": [{"type": "string", "minLength": 1}, prices()]}),
     };
     if let Some(default) = setting.default() {

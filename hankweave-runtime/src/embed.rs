@@ -21,7 +21,7 @@ use crate::runner::{
     self, Commander, Inbox, LiveFiles, Rollback, RollbackError, RollbackTarget, RunDependencies, RunError,
     RunOutcome, UnfinishedCodon,
 };
-use crate::server::{Bound, ServeError, ServedRun, ServerOptions};
+use crate::server::{AnswerTokens, Bound, ServeError, ServedRun, ServerOptions};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{CostFigures, PersistenceError, Subscription};
 use crate::world::World;
@@ -162,6 +162,12 @@ impl Hankweave {
         let bound = Bound::bind(&possession.world, &possession.dir, options).await?;
         self.bound = Some(bound);
         Ok(())
+    }
+
+    /// Returns the tokens with which a notification answers a question, once a port was taken.
+    #[must_use]
+    pub fn answers(&self) -> Option<AnswerTokens> {
+        self.bound.as_ref().map(|bound| bound.answers().clone())
     }
 
     /// Returns the port of the earlier runs in this directory if another program has it: pages that are open there do not follow this run.

@@ -93,8 +93,8 @@ pub use runner::{
     SuccessTarget, UnfinishedCodon,
 };
 pub use server::{
-    OpenRecordError, Origin, RecordServer, ReportSource, ServeError, ServerLimits, ServerOptions,
-    exported_page,
+    AnswerPaths, AnswerTokens, OpenRecordError, Origin, RecordServer, ReportSource, ServeError, ServerLimits,
+    ServerOptions, exported_page,
 };
 pub use shutdown::{Shutdown, StopCause};
 pub use state_manager::{CostFigures, Delivery, PersistenceError, Subscription, TransitionError};

@@ -52,6 +52,9 @@ pub struct RunOptions {
     /// How long it waits at most for the end of a provider's usage limit; waits of one codon without a
     /// success in between are added up.
     pub max_wait: Duration,
+    /// Bytes that the record (`.hankweave`) may take: from four fifths on what nothing needs is removed between codons and a warning published, and at the
+    /// limit the run pauses (RUN-40).
+    pub max_disk: Option<u64>,
     /// Data that agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
     /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the
@@ -92,6 +95,7 @@ impl Default for RunOptions {
             ceiling: Ceiling::default(),
             prices: Prices::listed(),
             max_wait: Duration::from_secs(MAX_WAIT_SECONDS),
+            max_disk: None,
             data: None,
             file_contents: false,
             output: None,

@@ -112,6 +112,12 @@ impl ExecutionDir {
         self.state_dir().join("logs").join("server.log")
     }
 
+    /// Output of a detached run.
+    #[must_use]
+    pub fn detached_log(&self) -> PathBuf {
+        self.state_dir().join("logs").join("detached.log")
+    }
+
     /// A path inside the state directory the way state.json holds it: relative to `.hankweave`.
     #[must_use]
     pub fn relative_to_state(&self, path: &Path) -> PathBuf {

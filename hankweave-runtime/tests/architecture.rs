@@ -130,6 +130,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "view",
         "args browser directory exit failures logging output receipt recorded screen signals state typed",
     ),
+    (
+        "service",
+        "args directory exit failures output screen settings typed",
+    ),
     ("completions", "args exit output registry state"),
     ("lock", "args exit output registry report screen"),
     (
@@ -179,10 +183,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "args config directory exit logging output screen settings typed",
     ),
     ("commands", "rollback screen typed"),
+    ("detach", "args exit output owning_task screen typed"),
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
+        "approval_prompt approve args browser commands config detach exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
     ),
 ];
 

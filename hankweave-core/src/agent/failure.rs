@@ -105,6 +105,8 @@ pub enum InterruptedBy {
     LostSession,
     /// A loop repeats itself: nothing changed, and its check printed what it had printed before.
     Stuck,
+    /// The record takes as much room as it may.
+    Disk,
 }
 
 impl InterruptedBy {
@@ -113,7 +115,7 @@ impl InterruptedBy {
     pub const fn is_pause(self) -> bool {
         matches!(
             self,
-            Self::Ceiling | Self::UsageLimit | Self::Approval | Self::Sentinel | Self::Stuck
+            Self::Ceiling | Self::UsageLimit | Self::Approval | Self::Sentinel | Self::Stuck | Self::Disk
         )
     }
 }

@@ -63,6 +63,8 @@ pub enum Setting {
     MaxBackgroundSeconds,
     /// Seconds that a run waits at most for the end of a usage limit.
     MaxWaitSeconds,
+    /// Room that the record of an execution directory may take, in GiB.
+    MaxDiskGb,
     /// Whether a run continues when an item of a rig fails.
     IgnoreRigFailures,
     /// How somebody is told that a run waits or has ended: `bell`, `desktop`, an address that gets JSON, or a command.
@@ -95,6 +97,8 @@ pub enum SettingValue {
     Dollars(Usd),
     /// A time, above 0.
     Seconds(f64),
+    /// Room on a disk in GiB, above 0.
+    Gigabytes(f64),
     /// Prices of models.
     Prices(PriceSource),
     /// An agent, by its name or by its program.
@@ -145,6 +149,7 @@ impl Setting {
             | Self::SettleSeconds
             | Self::MaxBackgroundSeconds
             | Self::MaxWaitSeconds
+            | Self::MaxDiskGb
             | Self::IgnoreRigFailures
             | Self::Notify
             | Self::Prices
@@ -213,7 +218,7 @@ impl Setting {
 
     fn is_number(self) -> bool {
         let has_numeric_default = matches!(self.default(), Some(SettingValue::Number(_)));
-        has_numeric_default || matches!(self, Self::MaxDollars | Self::MaxTimeSeconds)
+        has_numeric_default || matches!(self, Self::MaxDollars | Self::MaxTimeSeconds | Self::MaxDiskGb)
     }
 
     fn read(self, reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<SettingValue> {
@@ -232,6 +237,7 @@ impl Setting {
                 seconds_to_settle(reader, node).map(SettingValue::Number)
             }
             Self::MaxWaitSeconds => integer(0..=u64::MAX)(reader, node).map(SettingValue::Number),
+            Self::MaxDiskGb => reader.positive(node).map(SettingValue::Gigabytes),
             Self::MaxDollars => dollars(reader, node).map(SettingValue::Dollars),
             Self::MaxTimeSeconds => reader.positive(node).map(SettingValue::Seconds),
             Self::Prices => prices::source(reader, node).map(SettingValue::Prices),
@@ -246,7 +252,7 @@ static RUNTIME_FILE: KeyTable = KeyTable {
     kind: "hankweave.json",
     valid: "$schema port autostart showCosts withoutProxy agent model anthropicBaseUrl outputDirectory \
             executionBaseDir logParsingInterval dataHashTimeLimit checkpointedFileLimitMb idleTimeout shimIdleTimeout \
-            settleSeconds maxBackgroundSeconds maxWaitSeconds ignoreRigFailures notify registry remote prices sentinel telemetry budget \
+            settleSeconds maxBackgroundSeconds maxWaitSeconds maxDiskGb ignoreRigFailures notify registry remote prices sentinel telemetry budget \
             dietOnFinalize journalDietThresholdBytes",
     known_mistakes: &[
         ("outputDirectory", "output outputDir"),
@@ -341,6 +347,7 @@ impl fmt::Display for SettingValue {
             Self::Agent(choice) => write!(f, "{} {:?}", choice.name(), choice.command().join(" ")),
             Self::Dollars(dollars) => dollars.fmt(f),
             Self::Seconds(seconds) => write!(f, "{seconds} s"),
+            Self::Gigabytes(gigabytes) => write!(f, "{gigabytes} GiB"),
         }
     }
 }
@@ -430,7 +437,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 17);
+        assert_eq!(names.len(), 18);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));

@@ -103,7 +103,8 @@ impl AttemptState {
                     | InterruptedBy::UsageLimit
                     | InterruptedBy::Approval
                     | InterruptedBy::Sentinel
-                    | InterruptedBy::Stuck,
+                    | InterruptedBy::Stuck
+                    | InterruptedBy::Disk,
                 ),
             ) => Self::Paused,
             (

@@ -134,6 +134,7 @@ impl RunView {
             },
             Some(InterruptedBy::Sentinel) => "asked for by a sentinel".to_owned(),
             Some(InterruptedBy::Stuck) => "stuck".to_owned(),
+            Some(InterruptedBy::Disk) => "no room left for the record".to_owned(),
             Some(InterruptedBy::UsageLimit) => self.limit_ends().map_or_else(
                 || "usage limit".to_owned(),
                 |ends| format!("usage limit until {ends}"),
@@ -352,6 +353,10 @@ pub fn line_of(event: &Event) -> Option<String> {
             }
         },
         Event::RehearsalStep { kind, text, .. } => kind.words(&cut(text)),
+        Event::DiskUsage {
+            used_bytes,
+            limit_bytes,
+        } => disk_words(*used_bytes, *limit_bytes),
         Event::OutputTruncated { length, .. } => {
             format!("a line of {length} bytes is too long to be read; the log has it")
         }
@@ -373,4 +378,10 @@ pub fn line_of(event: &Event) -> Option<String> {
         Event::Error { message, .. } => format!("error: {}", cut(message)),
         _ => return None,
     })
+}
+/// Describes the room that the record takes, of that which it may take.
+#[must_use]
+pub fn disk_words(used: u64, limit: u64) -> String {
+    let percent = u128::from(used) * 100 / u128::from(limit.max(1));
+    format!("the record in .hankweave takes {percent} % of the room that it may (maxDiskGb)")
 }

@@ -595,6 +595,14 @@ pub enum Event {
         /// Question, command, number of iterations, or sentinel.
         text: String,
     },
+    /// The record takes four fifths or more of the room that it may, after what nothing needs was removed.
+    #[serde(rename = "disk.usage")]
+    DiskUsage {
+        /// Length of all files of the record, each in blocks of 4 KiB.
+        used_bytes: u64,
+        /// Limit, from `maxDiskGb`.
+        limit_bytes: u64,
+    },
     /// A codon waits for the approval of a user; `server.idle` follows.
     #[serde(rename = "approval.requested")]
     ApprovalRequested {

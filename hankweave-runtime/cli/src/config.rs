@@ -165,6 +165,7 @@ pub(crate) fn flags(args: &SettingArgs) -> Result<Flags, CliError> {
             Setting::MaxWaitSeconds,
             args.max_wait.map(|wait| SettingValue::Number(wait.as_secs())),
         ),
+        (Setting::MaxDiskGb, args.max_disk.map(SettingValue::Gigabytes)),
         (Setting::Notify, args.notify.clone().map(SettingValue::Text)),
         (Setting::MaxDollars, args.max_cost.map(SettingValue::Dollars)),
         (Setting::MaxTimeSeconds, args.max_time.map(SettingValue::Seconds)),

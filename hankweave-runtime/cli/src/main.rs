@@ -26,6 +26,12 @@ mod commands;
 )]
 mod completions;
 mod config;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the process of a detached run outlives this one, and its log is standard output, which no seam has"
+)]
+mod detach;
 mod diagram;
 mod directory;
 #[expect(
@@ -79,6 +85,12 @@ mod schema;
 mod screen;
 mod sentinel;
 mod server_log;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "units and their variables are the user's own files, and systemctl is the user's own program; nothing runs here"
+)]
+mod service;
 mod settings;
 mod show;
 mod signals;
@@ -195,6 +207,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Cost(args) => state::cost(&global, &args),
         Command::Checkpoints(args) => checkpoints::checkpoints(&global, &args),
         Command::Sentinel(command) => sentinel::sentinel(&global, &command),
+        Command::Service(command) => service::service(&global, &command),
         Command::Task(args) => task::task(&global, &args),
         Command::Worker(args) => worker::worker(&global, &args),
         Command::Push(args) => machines::push(&global, &args),

@@ -1,18 +1,23 @@
 //! Tells somebody who does not look that a run waits for a command, or has ended (CLI-27).
 
+mod ntfy;
+
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hankweave_core::id::CodonId;
+use hankweave_core::view::disk_words;
 use hankweave_core::wire::{Event, IdleReason, ProgressKind};
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
 use hankweave_runtime::world::http::HttpRequest;
 use hankweave_runtime::world::process::{CommandSpec, GroupSignal, Stdin, environment};
-use hankweave_runtime::{RunOutcome, RunResult};
+use hankweave_runtime::{AnswerTokens, RunOutcome, RunResult};
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -27,7 +32,7 @@ const DESKTOP: &str = "notify-send";
 /// News to send.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Notification {
-    /// `waiting`, `paused`, `stopped`, `failed` or `completed`.
+    /// `waiting`, `disk`, `paused`, `stopped`, `failed` or `completed`.
     pub(crate) event: &'static str,
     /// One sentence.
     pub(crate) reason: String,
@@ -36,6 +41,9 @@ pub(crate) struct Notification {
     /// File with the report of a run that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<PathBuf>,
+    /// Codon that waits for an approval.
+    #[serde(skip)]
+    pub(crate) asks: Option<CodonId>,
 }
 
 impl Notification {
@@ -53,6 +61,7 @@ impl Notification {
             reason,
             next: next.to_owned(),
             report: None,
+            asks: None,
         })
     }
 }
@@ -65,6 +74,8 @@ enum NotifyMethod {
     Desktop(Option<PathBuf>),
     /// An address that gets the news as JSON.
     Webhook(String),
+    /// A topic of an ntfy server, which passes messages on to phones.
+    Ntfy(String),
     /// A line for the shell.
     Command(String),
 }
@@ -76,6 +87,8 @@ pub(crate) struct NextCommands {
     pub(crate) next: String,
     /// For an approval.
     pub(crate) approve: String,
+    /// For a record that takes nearly all of its room.
+    pub(crate) cleanup: String,
 }
 
 impl NextCommands {
@@ -87,6 +100,10 @@ impl NextCommands {
                 IdleReason::ApprovalRequired => Some((message.clone(), &self.approve)),
                 _ => None,
             },
+            Event::DiskUsage {
+                used_bytes,
+                limit_bytes,
+            } => Some((disk_words(*used_bytes, *limit_bytes), &self.cleanup)),
             Event::Progress {
                 codon_id: Some(codon),
                 kind: ProgressKind::Wait,
@@ -99,9 +116,27 @@ impl NextCommands {
     }
 }
 
+fn is_address(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+fn asked_codon(event: &Event) -> Option<CodonId> {
+    match event {
+        Event::ApprovalRequested { codon_id, .. } => Some(codon_id.clone()),
+        _ => None,
+    }
+}
+
+fn is_question(event: &Event) -> bool {
+    let reason = IdleReason::ApprovalRequired;
+    matches!(event, Event::ServerIdle { reason: found, .. } if *found == reason)
+}
+
 #[derive(Debug)]
 pub(crate) struct Notifier {
     way: NotifyMethod,
+    /// Page of the run as others reach it, and the tokens of its answers.
+    page: Option<(String, AnswerTokens)>,
     world: World,
     execution: PathBuf,
 }
@@ -117,18 +152,22 @@ impl Notifier {
             way: match how {
                 "bell" => NotifyMethod::Bell,
                 "desktop" => NotifyMethod::Desktop(desktop()),
-                address
-                    if ["http://", "https://"]
-                        .iter()
-                        .any(|scheme| address.starts_with(scheme)) =>
-                {
-                    NotifyMethod::Webhook(address.to_owned())
-                }
-                command => NotifyMethod::Command(command.to_owned()),
+                how => match how.strip_prefix("ntfy:") {
+                    Some(topic) if is_address(topic) => NotifyMethod::Ntfy(topic.to_owned()),
+                    _ if is_address(how) => NotifyMethod::Webhook(how.to_owned()),
+                    _ => NotifyMethod::Command(how.to_owned()),
+                },
             },
+            page: None,
             world: world.clone(),
             execution: execution.to_owned(),
         }
+    }
+
+    /// Adds the page that notifications lead to.
+    pub(crate) fn with_page(mut self, url: &str, answers: AnswerTokens) -> Self {
+        self.page = Some((url.to_owned(), answers));
+        self
     }
 
     /// Why nothing will be told.
@@ -139,18 +178,29 @@ impl Notifier {
 
     /// Tells each time that a run waits for a command which nobody has just given, for an approval, or for the end of a usage limit.
     pub(crate) async fn watch(&self, mut events: Subscription, typed: &NextCommands) -> Infallible {
+        let mut asked = None;
         while let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            let waits = events.values().filter_map(|entry| typed.waiting(&entry.event));
-            if let Some((reason, next)) = waits.last() {
-                let (event, next) = ("waiting", next.to_owned());
+            asked = events
+                .values()
+                .filter_map(|entry| asked_codon(&entry.event))
+                .last()
+                .or(asked);
+            let waits = events
+                .values()
+                .filter_map(|entry| Some((&entry.event, typed.waiting(&entry.event)?)));
+            if let Some((waiting, (reason, next))) = waits.last() {
                 let news = Notification {
-                    event,
+                    event: match waiting {
+                        Event::DiskUsage { .. } => "disk",
+                        _ => "waiting",
+                    },
                     reason,
-                    next,
+                    next: next.to_owned(),
                     report: None,
+                    asks: asked.take().filter(|_| is_question(waiting)),
                 };
                 self.send(&news).await;
             }
@@ -169,7 +219,15 @@ impl Notifier {
                 let args = ["--app-name=hankweave", "--", &title, body.trim_end()].map(OsString::from);
                 self.run(program, args.into(), news).await;
             }
-            NotifyMethod::Webhook(address) => self.post(address, news).await,
+            NotifyMethod::Webhook(address) => {
+                let headers = vec![("content-type".into(), "application/json".to_owned())];
+                let body = serde_json::to_vec(news).unwrap_or_default();
+                self.post(address, headers, body).await;
+            }
+            NotifyMethod::Ntfy(topic) => {
+                let (headers, body) = ntfy::message(news, &title, &self.actions(news));
+                self.post(topic, headers, body.into_bytes()).await;
+            }
             NotifyMethod::Command(command) => {
                 let args = ["-c", command].map(OsString::from);
                 self.run(Path::new("/bin/sh"), args.into(), news).await;
@@ -177,12 +235,30 @@ impl Notifier {
         }
     }
 
+    /// Returns the buttons of a notification: the page, and where a question waits both answers to it, with tokens for that alone.
+    fn actions(&self, news: &Notification) -> Vec<ntfy::Action> {
+        let Some((page, answers)) = &self.page else {
+            return Vec::new();
+        };
+        let of_page = ntfy::Action::view("Open page", page);
+        let Some(codon) = &news.asks else {
+            return vec![of_page];
+        };
+        let paths = answers.issue(&self.world, codon);
+        let post = |label, path: &str| ntfy::Action::post(label, &format!("{page}{path}"));
+        vec![
+            post("Approve", &paths.approve),
+            post("Deny", &paths.deny),
+            of_page,
+        ]
+    }
+
     /// The address may hold a secret, so it is not told.
-    async fn post(&self, address: &str, news: &Notification) {
+    async fn post(&self, address: &str, headers: Vec<(Cow<'static, str>, String)>, body: Vec<u8>) {
         let request = HttpRequest {
             url: address.to_owned(),
-            headers: vec![("content-type".into(), "application/json".to_owned())],
-            body: serde_json::to_vec(news).unwrap_or_default(),
+            headers,
+            body,
             timeout: PATIENCE,
         };
         match self.world.http.post(request).await {

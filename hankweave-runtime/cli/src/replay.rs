@@ -26,7 +26,7 @@ use crate::report::{LiveContext, Reporter};
 use crate::screen::{is_drawable, print_stderr};
 use crate::signals::{self, HangUp};
 use crate::state::read_execution;
-use crate::suspend;
+use crate::suspend::{self, SuspendSignals};
 
 /// How many entries are read at once.
 const AT_ONCE: usize = 256;
@@ -57,7 +57,7 @@ pub(crate) fn replay(global: &Global, args: &ReplayArgs) -> Result<ExitCode, Cli
             biased;
             never = &mut watch => match never {},
             () = shutdown.requested() => Ok(true),
-            never = suspend::answer(None) => match never {},
+            never = suspend::answer(SuspendSignals::new(), None) => match never {},
             all = played.all() => all.map(|()| false),
         }
     })?;

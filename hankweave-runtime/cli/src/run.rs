@@ -35,6 +35,7 @@ use crate::args::{Global, RunArgs};
 use crate::browser::Browser;
 use crate::commands;
 use crate::config;
+use crate::detach::{self, Detachment};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
@@ -65,6 +66,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     if args.dry_run {
         return dry_run(global, args);
     }
+    if args.detach && !args.detached_process {
+        return detach::start(global, args);
+    }
+    let detachment = args.detached_process.then(Detachment::begin).transpose()?;
     let log = logging::install(global);
     make_new_files_private();
     let task = OwningTask::of(args.hank.execution.as_deref().unwrap_or(&args.hank.hank));
@@ -83,6 +88,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let mut copy = args.rehearse.then(|| rehearsal_copy(args, &loaded)).transpose()?;
+    let asks = loaded
+        .hank
+        .iter()
+        .any(|hank| hank.codons().any(|codon| codon.approval.is_some()));
     let known = LiveContext::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);
@@ -100,6 +109,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         waits: !args.rehearse && !configuration.flag(Setting::Autostart),
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
+        detachment: Cell::new(detachment.map(|detachment| detachment.asking(asks))),
     };
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
     let ended = runtime.block_on(serve(&start, builder, &log, known));
@@ -142,13 +152,15 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
             false => Exclusion::Required,
         },
         autostart: args.rehearse || configuration.flag(Setting::Autostart),
-        answers: can_answer(global, args),
+        // Whoever detaches a run answers it from elsewhere.
+        answers: args.detach || can_answer(global, args),
         data: args.hank.data.clone(),
         file_contents: args.file_contents,
         output: output_directory(args, configuration)?,
         ceiling: configuration.ceiling(),
         prices: prices::effective_prices(configuration)?,
         max_wait: Duration::from_secs(max_wait.unwrap_or(MAX_WAIT_SECONDS)),
+        max_disk: configuration.max_disk(),
         recovery: args.recover.map(Recovery::from),
         ..RunOptions::default()
     })
@@ -186,6 +198,8 @@ struct Start<'a> {
     copy: Option<&'a Path>,
     /// Whether it is kept after the end.
     keeps_copy: Cell<bool>,
+    /// Process that leaves its terminal.
+    detachment: Cell<Option<Detachment>>,
 }
 
 async fn serve(
@@ -209,7 +223,7 @@ async fn serve(
         report.notice(warning);
     }
     let shutdown = Shutdown::new();
-    let mut watch = pin!(signals::watch(shutdown.clone(), args.on_hangup.into()));
+    let mut watch = pin!(signals::watch(shutdown.clone(), args.hang_up()));
     // A stop that is requested while the directory is being opened takes effect afterwards; a second request takes effect at once.
     let opened = tokio::select! {
         biased;
@@ -228,7 +242,7 @@ async fn serve(
         report.notice(notice);
     }
     // A plan made again says itself where the run continues.
-    let may_ask = !args.headless && !global.json() && args.recover.is_none() && !args.replan;
+    let may_ask = !args.is_headless() && !global.json() && args.recover.is_none() && !args.replan;
     if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
         return leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
     }
@@ -243,6 +257,10 @@ async fn serve(
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error, typed));
+    }
+    if let Err(error) = start.leave_terminal(&hankweave, &report).await {
+        leave(hankweave, ExitCode::SUCCESS).await?;
+        return Err(error);
     }
     drive(start, hankweave, report, watch, &shutdown).await
 }
@@ -262,8 +280,9 @@ async fn drive(
     let execution = directory.root().to_owned();
     receipt::forget(&*start.world.disk, &execution);
     let listening = Listening::start(&execution, hankweave.subscribe());
-    let notifier = start.notifier(&execution, &report);
+    let notifier = start.notifier(&execution, &hankweave, &report);
     let replan = hankweave.can_be_replanned();
+    let detached = start.attend_detached(&hankweave);
     let events = hankweave.subscribe();
     #[cfg(feature = "otel")]
     let exporting = otel::Exporter::new(start.world)
@@ -306,6 +325,7 @@ async fn drive(
         never = waiting => match never {},
         never = asking => match never {},
         never = &mut toggling => match never {},
+        never = detached => match never {},
         never = suspend::answer(suspending, terminal.as_ref()) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
@@ -358,6 +378,40 @@ async fn drive(
 }
 
 impl Start<'_> {
+    /// Moves the output of a detached run into its log. One that has nothing to do says so on the terminal.
+    async fn leave_terminal(&self, hankweave: &Hankweave, report: &Reporter) -> Result<(), CliError> {
+        let Some(mut detachment) = self.detachment.take() else {
+            return Ok(());
+        };
+        if hankweave.is_finished() {
+            return Ok(());
+        }
+        if self.args.recover.is_none()
+            && !self.args.replan
+            && let Some(notice) = detach::unasked_question(hankweave).await
+        {
+            report.notice(&notice);
+        }
+        detachment.move_output(hankweave.directory())?;
+        self.detachment.set(Some(detachment));
+        Ok(())
+    }
+
+    /// Reports a detached run to the command that started it, and looks after its log.
+    fn attend_detached(&self, hankweave: &Hankweave) -> impl Future<Output = Infallible> + use<> {
+        let (detachment, state) = (self.detachment.take(), hankweave.state_reader());
+        let attended = detachment.map(|detachment| {
+            let newest = move || state().runs.front().map(|run| run.run_id.clone());
+            detachment.attend(hankweave.subscribe(), newest)
+        });
+        async move {
+            if let Some(attended) = attended {
+                attended.await;
+            }
+            std::future::pending().await
+        }
+    }
+
     /// Tells how one looks at the run and continues with it, and opens the page where that is wanted.
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
         if let Some(address) = hankweave.page_address() {
@@ -387,13 +441,16 @@ impl Start<'_> {
     }
 
     /// Who is told beside the terminal, and what is in the way of that.
-    fn notifier(&self, execution: &Path, report: &Reporter) -> Option<Notifier> {
+    fn notifier(&self, execution: &Path, hankweave: &Hankweave, report: &Reporter) -> Option<Notifier> {
         // Nobody is to be told of work that was not done.
         if self.args.rehearse {
             return None;
         }
         let how = self.configuration.text(Setting::Notify)?;
-        let notifier = Notifier::new(how, self.world, execution);
+        let mut notifier = Notifier::new(how, self.world, execution);
+        if let (Some(url), Some(answers)) = (&self.args.page_url, hankweave.answers()) {
+            notifier = notifier.with_page(url, answers);
+        }
         if let Some(obstacle) = notifier.obstacle() {
             report.notice(&obstacle);
         }
@@ -405,6 +462,9 @@ impl Start<'_> {
 fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
+        RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => {
+            format!("{} && {}", typed.command("cleanup --keep 1"), typed.run())
+        }
         RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, None),
         _ => typed.run(),
     }
@@ -472,8 +532,15 @@ fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Pat
         address: args.listen,
         port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default(),
         report: Some(receipt::source(execution)),
+        reached_as: args.page_url.as_deref().map(host_of),
         ..ServerOptions::default()
     }
+}
+
+/// Returns host and port of an address.
+fn host_of(address: &str) -> String {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default().to_owned()
 }
 
 /// Waits for work after the end of the run, which an interrupt cuts short: nobody has to wait for it.
@@ -505,6 +572,7 @@ fn watch_for<'n>(
     let commands = NextCommands {
         next: typed.command("next"),
         approve: typed.command("approve"),
+        cleanup: typed.command("cleanup --keep 1"),
     };
     let watched = notifier.map(|notifier| (notifier, hankweave.subscribe()));
     async move {
@@ -517,7 +585,7 @@ fn watch_for<'n>(
 
 /// Whether the person who started the run can be asked while it continues.
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
-    std::io::stdin().is_terminal() && !args.headless && !global.json() && !global.quiet
+    std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet
 }
 
 /// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
@@ -564,7 +632,7 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
         Reporter::json()
     } else if global.quiet {
         Reporter::Quiet
-    } else if args.headless || is_typed_on || !is_drawable() {
+    } else if args.is_headless() || is_typed_on || !is_drawable() {
         Reporter::plain(answers.then(|| KEYS.to_owned()))
     } else {
         Reporter::live(known)

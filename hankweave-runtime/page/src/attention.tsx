@@ -89,6 +89,7 @@ function nextSteps(connection: Connection, view: View): [string, string][] {
   if (view.interruptedBy === "approval") return [["Lets the codon start, and continues.", `hankweave approve ${asked ? `${quoted(asked)} ` : ""}${folder} && hankweave run`], all];
   if (view.interruptedBy === "ceiling") return [["Continues with a higher limit.", `hankweave run --max-cost ${Math.ceil((view.money.limit ?? 1) * 2)}`], all];
   if (view.interruptedBy === "stuck") return [["Continues the loop with one more iteration, once you have changed what it is stuck on.", "hankweave run"], ["Shows what the run changed.", `hankweave diff ${folder}`], all];
+  if (view.interruptedBy === "disk") return [["Removes the logs and checkpoints of old runs.", `hankweave cleanup --keep 1 ${folder}`], ["Continues, once there is room or maxDiskGb is higher.", "hankweave run"], all];
   if (view.state === "crashed") return [["Continues after what the crash left.", "hankweave run"], all];
   if (view.state === "failed") return [["Runs the failed codon again; everything before it stays.", "hankweave run"], ["Shows the whole log.", `hankweave logs ${folder}`], all];
   return [["Continues where it stopped.", "hankweave run"], all];

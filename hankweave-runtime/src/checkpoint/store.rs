@@ -153,6 +153,15 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when the repository cannot be read or written; objects whose use is not known are kept then.
     fn clean(&self, gone: &BTreeSet<CheckpointSha>, keep: &[CheckpointSha]) -> Result<u64, HistoryError>;
 
+    /// Puts small objects that have a file each into one file, durably; returns how many. Nothing else changes.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when the repository cannot be read or written; then each object is still somewhere.
+    fn pack(&self) -> Result<usize, HistoryError> {
+        Ok(0)
+    }
+
     /// How many bytes [`clean`](Self::clean) would free now. Changes nothing.
     ///
     /// # Errors

@@ -27,6 +27,9 @@ struct LastHank {
     execution_path: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invocation: Option<Invocation>,
+    /// Bytes that the record may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_disk: Option<u64>,
 }
 
 impl LastHank {
@@ -76,6 +79,7 @@ pub(super) fn remember(
         hank_path,
         execution_path: dir.root().to_str().map(PathBuf::from),
         invocation: options.invocation.clone(),
+        max_disk: options.max_disk,
     };
     if recorded(disk, dir)?.as_ref() == Some(&record) {
         return Ok(());
@@ -118,6 +122,8 @@ pub struct LastRun {
     pub invocation: Option<Invocation>,
     /// The file of its hank.
     pub hank: PathBuf,
+    /// Bytes that the record could take (RUN-40).
+    pub max_disk: Option<u64>,
 }
 
 /// Returns the record of the last run in an execution directory; `None` when there is none.
@@ -126,6 +132,7 @@ pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
     Some(LastRun {
         hank: record.hank(disk, dir),
         invocation: record.invocation,
+        max_disk: record.max_disk,
     })
 }
 

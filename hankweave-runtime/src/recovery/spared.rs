@@ -107,6 +107,10 @@ impl CheckpointStore for SparedCheckpoints {
         self.writing(|store| store.clean(gone, keep))
     }
 
+    fn pack(&self) -> Result<usize, HistoryError> {
+        self.writing(|store| store.pack())
+    }
+
     fn measure_clean(
         &self,
         gone: &BTreeSet<CheckpointSha>,

@@ -128,7 +128,7 @@ pub(crate) async fn plan(
 }
 
 /// Every checkpoint that this cleanup or an earlier one removes, and those that the document names and that stay.
-fn all_gone(
+pub(super) fn all_gone(
     state: &HankweaveState,
     planned: &BTreeSet<CheckpointSha>,
 ) -> (BTreeSet<CheckpointSha>, Vec<CheckpointSha>) {

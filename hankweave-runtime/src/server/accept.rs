@@ -109,6 +109,13 @@ async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, evict
             Ok(Ok(head)) => match shared.gate.admit(&head, reached) {
                 Admission::Asset(asset, host) => plain::send(connection, asset, &host).await,
                 Admission::Proof(proof) => plain::send_json(connection, &proof).await,
+                Admission::Answer(answer) => {
+                    let said = shared.answer(answer).await;
+                    match said {
+                        Ok(said) => plain::send_text(connection, said).await,
+                        Err(why) => plain::refuse(connection, StatusCode::CONFLICT, &why).await,
+                    }
+                }
                 Admission::Refused(status, why) => plain::refuse(connection, status, why).await,
                 Admission::Upgrade(role, answer) => {
                     let upgraded = upgrade(connection, &shared, &answer, head.rest).await;

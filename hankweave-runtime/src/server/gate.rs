@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, create_response, write_response};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, Version, header};
 
+use super::answers::{ANSWER_PATH, AnswerTokens, TokenAnswer};
 use super::head::Head;
 use super::origin::{Origin, is_our_host, is_welcome};
 use super::page::{self, Asset};
@@ -28,6 +29,9 @@ const BEARER_SUBPROTOCOL: &str = "bearer.";
 #[derive(Debug)]
 pub(super) struct Gate {
     pub(super) tokens: AccessTokens,
+    pub(super) answers: AnswerTokens,
+    /// Host under which others reach the server, for answers alone.
+    pub(super) reached_as: Option<String>,
     pub(super) port: u16,
     pub(super) origins: Vec<Origin>,
 }
@@ -39,6 +43,8 @@ pub(super) enum Admission {
     Asset(&'static Asset, String),
     /// It gets proofs that the server knows its tokens, as JSON.
     Proof(String),
+    /// It answers the question that waits.
+    Answer(TokenAnswer),
     /// It is refused.
     Refused(StatusCode, &'static str),
     /// It becomes a WebSocket, after this answer.
@@ -57,6 +63,9 @@ impl Gate {
 
     fn examine(&self, head: &Head, reached: IpAddr) -> Result<Admission, (StatusCode, &'static str)> {
         let forbidden = |why| (StatusCode::FORBIDDEN, why);
+        if let Some(token) = head.path().strip_prefix(ANSWER_PATH) {
+            return self.answer(head, token, reached);
+        }
         let host = head
             .one("host")
             .ok()
@@ -97,6 +106,32 @@ impl Gate {
             ));
         }
         self.upgrade(head)
+    }
+
+    /// Takes the token of a button (WIRE-50). Whoever only follows a link, as programs do that show what is behind it, answers nothing.
+    fn answer(
+        &self,
+        head: &Head,
+        token: &str,
+        reached: IpAddr,
+    ) -> Result<Admission, (StatusCode, &'static str)> {
+        let host = head.one("host").ok().flatten();
+        let is_ours = host.is_some_and(|host| {
+            let named = self.reached_as.as_deref();
+            let is_named = named.is_some_and(|named| host.eq_ignore_ascii_case(named.as_bytes()));
+            is_named || is_our_host(host, reached, self.port)
+        });
+        if !is_ours {
+            return Err((StatusCode::FORBIDDEN, "the Host header does not name this server"));
+        }
+        if head.method != "POST" {
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "an answer is a POST"));
+        }
+        let answer = self.answers.take(token);
+        answer.map(Admission::Answer).ok_or((
+            StatusCode::NOT_FOUND,
+            "nothing waits for this answer: it was given, or its run has ended",
+        ))
     }
 
     fn prove(&self, head: &Head, host: &str) -> Result<Admission, (StatusCode, &'static str)> {
@@ -204,6 +239,8 @@ mod tests {
         let world = World::with_environment(Environment::from_iter(variables));
         Gate {
             tokens: AccessTokens::load(&world, folder.path()).unwrap(),
+            answers: AnswerTokens::default(),
+            reached_as: Some("box.example".to_owned()),
             port: 4_000,
             origins: Vec::new(),
         }
@@ -219,6 +256,7 @@ mod tests {
         match admit(line, headers).await {
             Admission::Refused(status, _) => status,
             Admission::Asset(..) | Admission::Proof(_) => StatusCode::OK,
+            Admission::Answer(answer) => panic!("answered {answer:?}: {line} {headers}"),
             Admission::Upgrade(role, _) => panic!("admitted as {role:?}: {line} {headers}"),
         }
     }
@@ -371,6 +409,32 @@ mod tests {
         ] {
             let headers = format!("{HOST}{UPGRADE}{TOKEN}").replace(from, to);
             assert_eq!(status("GET /ws", &headers).await, expected, "{to}");
+        }
+    }
+
+    // covers: WIRE-50
+    #[tokio::test]
+    async fn a_button_answers_once_with_a_post_to_a_known_host() {
+        let gate = gate();
+        let codon = hankweave_core::id::CodonId::new("deploy").unwrap();
+        let path = gate.answers.issue(&World::real(), &codon).approve;
+        for (method, path, host, status) in [
+            ("GET", &*path, "box.example", 405),
+            ("POST", &path, "elsewhere.example", 403),
+            ("POST", "/answer/0123", "127.0.0.1:4000", 404),
+            // Nothing else is reached under that name.
+            ("GET", "/", "box.example", 403),
+            ("POST", &path, "BOX.example", 200),
+            ("POST", &path, "box.example", 404),
+        ] {
+            let text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n");
+            let head = Head::read(&mut text.as_bytes()).await.unwrap();
+            let found = match gate.admit(&head, LOOPBACK) {
+                Admission::Refused(status, _) => status.as_u16(),
+                Admission::Answer(answer) if answer.granted => 200,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found, status, "{method} {path} {host}");
         }
     }
 }

@@ -10,6 +10,7 @@
 //! a client does not read waits in its outbox, which has an end. Connecting starts nothing.
 
 mod accept;
+mod answers;
 mod client;
 mod commands;
 mod gate;
@@ -44,11 +45,12 @@ use std::time::Duration;
 use hankweave_core::hank::Hank;
 use hankweave_core::thread;
 use hankweave_core::view::RunView;
-use hankweave_core::wire::Ready;
+use hankweave_core::wire::{Event, Ready};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::answers::TokenAnswer;
 use self::commands::{Executor, QueuedCommand};
 use self::gate::Gate;
 use self::hub::Hub;
@@ -60,13 +62,14 @@ use crate::error::chain;
 use crate::journal::EventHistory;
 use crate::paths::ExecutionDir;
 use crate::presence::ClientCount;
-use crate::runner::{Commander, LiveFiles};
+use crate::runner::{Commander, LiveFiles, RunCommand};
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::disk::IoError;
 use crate::world::net::Listener;
 
+pub use answers::{AnswerPaths, AnswerTokens};
 pub use limits::ServerLimits;
 pub use origin::Origin;
 pub use page::exported_page;
@@ -92,6 +95,8 @@ pub struct ServerOptions {
     pub limits: ServerLimits,
     /// Makes reports of the run; without it none is sent.
     pub report: Option<ReportSource>,
+    /// Host and port under which others reach the server, as through a proxy; answers of notifications may come to it (WIRE-50).
+    pub reached_as: Option<String>,
 }
 
 /// Makes the report of a run from its record; it may take seconds.
@@ -123,6 +128,7 @@ impl Default for ServerOptions {
             origins: Vec::new(),
             limits: ServerLimits::default(),
             report: None,
+            reached_as: None,
         }
     }
 }
@@ -161,6 +167,7 @@ pub enum ServeError {
 pub(crate) struct Bound {
     listener: Box<dyn Listener>,
     tokens: AccessTokens,
+    answers: AnswerTokens,
     options: ServerOptions,
     taken_port: Option<u16>,
 }
@@ -198,6 +205,8 @@ struct Shared {
     history: Arc<dyn EventHistory>,
     /// Commands to the run.
     command_sender: mpsc::Sender<QueuedCommand>,
+    /// Answers of notifications; none where nothing runs.
+    commander: Option<Commander>,
     /// Requests that only read the files of the directory.
     reading_sender: mpsc::Sender<QueuedCommand>,
     /// Clients that may send commands.
@@ -273,9 +282,15 @@ impl Bound {
         Ok(Self {
             listener: own.listener,
             tokens,
+            answers: AnswerTokens::default(),
             options,
             taken_port: own.taken,
         })
+    }
+
+    /// Returns the tokens for the question that waits.
+    pub(crate) fn answers(&self) -> &AnswerTokens {
+        &self.answers
     }
 
     /// Returns the port of the earlier runs in this directory, if it is taken.
@@ -317,6 +332,7 @@ impl Bound {
     /// Begins to answer. Every event from now on reaches the clients.
     pub(crate) fn start(self, run: ServedRun) -> Server {
         let (command_sender, commands) = mpsc::channel(commands::QUEUE);
+        let commander = Some(run.commander.clone());
         let hank = Arc::new(run.hank);
         let replies = Replies::new(&run.world);
         let executor = Executor {
@@ -344,6 +360,7 @@ impl Bound {
                 hank,
             },
             command_sender,
+            commander,
             reading_sender,
             presence: run.presence,
             shutdown: run.shutdown,
@@ -392,6 +409,8 @@ impl Bound {
         let shared = Shared {
             gate: Gate {
                 tokens: self.tokens,
+                answers: self.answers,
+                reached_as: self.options.reached_as,
                 port,
                 origins: self.options.origins,
             },
@@ -400,6 +419,7 @@ impl Bound {
             source: parts.source,
             history: parts.history,
             command_sender: parts.command_sender,
+            commander: parts.commander,
             reading_sender: parts.reading_sender,
             presence: parts.presence,
             responsive: ClientCount::new(),
@@ -425,6 +445,7 @@ struct SharedParts {
     source: ServedSource,
     history: Arc<dyn EventHistory>,
     command_sender: mpsc::Sender<QueuedCommand>,
+    commander: Option<Commander>,
     reading_sender: mpsc::Sender<QueuedCommand>,
     presence: ClientCount,
     shutdown: Shutdown,
@@ -447,7 +468,38 @@ impl Server {
     }
 }
 
+/// Name of a notification among those who answer.
+const NOTIFICATION: &str = "notification";
+
 impl Shared {
+    /// Gives the run the answer of a button; returns what to say about it.
+    async fn answer(&self, answer: TokenAnswer) -> Result<&'static str, String> {
+        let TokenAnswer { codon_id, granted } = answer;
+        let (Some(commander), ServedSource::Run { manager, .. }) = (&self.commander, &self.source) else {
+            return Err("nothing runs here".to_owned());
+        };
+        let command = RunCommand::Answer {
+            codon_id: Some(codon_id.clone()),
+            granted,
+            reason: None,
+            by: Some(NOTIFICATION.to_owned()),
+        };
+        commander.send(command).await.map_err(|refusal| chain(&refusal))?;
+        let (command, said) = match granted {
+            true => ("codon.approve", "approved\n"),
+            false => ("codon.deny", "denied\n"),
+        };
+        let event = Event::CommandAccepted {
+            command: command.to_owned(),
+            client_id: NOTIFICATION.to_owned(),
+            codon_id: Some(codon_id),
+            reason: None,
+        };
+        // When the run has ended nothing is recorded any more.
+        let _ = manager.record(event).await.await;
+        Ok(said)
+    }
+
     /// Whether a client has sent something since its handshake, or answers a ping now. Others may never read.
     async fn has_responsive_client(&self) -> bool {
         self.ended.cancel();

@@ -39,6 +39,11 @@ pub(super) async fn send_json(connection: Box<dyn Connection>, body: &str) {
     write(connection, StatusCode::OK, "application/json", "", body).await;
 }
 
+/// Sends a line.
+pub(super) async fn send_text(connection: Box<dyn Connection>, text: &str) {
+    write(connection, StatusCode::OK, "text/plain; charset=utf-8", "", text).await;
+}
+
 /// Refuses a request.
 pub(super) async fn refuse(connection: Box<dyn Connection>, status: StatusCode, why: &str) {
     let body = format!("{why}\n");

@@ -141,6 +141,7 @@ impl RecordServer {
                 until,
             )),
             command_sender: sender.clone(),
+            commander: None,
             reading_sender: sender,
             presence: ClientCount::new(),
             shutdown: Shutdown::new(),

@@ -16,6 +16,7 @@ mod machines;
 mod read;
 mod recorded;
 mod run;
+mod service;
 mod state;
 mod tasks;
 mod values;
@@ -28,9 +29,10 @@ pub(crate) use history::*;
 pub(crate) use live::*;
 pub(crate) use locks::*;
 pub(crate) use machines::*;
-pub(crate) use read::{VersionRequest, repeated_by, settings_of_run};
+pub(crate) use read::{VersionRequest, detached_arguments, repeated_by, run_of_service, settings_of_run};
 pub(crate) use recorded::*;
 pub(crate) use run::*;
+pub(crate) use service::*;
 pub(crate) use state::*;
 pub(crate) use tasks::*;
 pub(crate) use workers::*;
@@ -112,7 +114,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Tasks and machines",
-        &["task", "worker", "push", "pull", "clone", "mcp"],
+        &["service", "task", "worker", "push", "pull", "clone", "mcp"],
     ),
     (
         "Tools",
@@ -309,6 +311,12 @@ pub(crate) enum Command {
         after_long_help = "Examples:\n  hankweave state show my-hank\n  hankweave state validate my-hank --repair"
     )]
     State(StateCommand),
+    /// Run a hank as a service that starts again after a reboot
+    #[command(
+        subcommand,
+        after_long_help = "Examples:\n  hankweave service install night --max-cost 20\n  hankweave service uninstall night"
+    )]
+    Service(ServiceCommand),
     /// Create and manage tasks: hanks that workers run
     ///
     /// Without --registry, tasks are kept in a file in your data folder, with nothing to install; with postgres://… many machines share them.

@@ -9,7 +9,7 @@ use clap::{ArgMatches, FromArgMatches, ValueHint};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::{GivenOption, Invocation};
 
-use super::{Cli, Command, SettingArgs};
+use super::{Cli, Command, RunArgs, SettingArgs};
 use crate::screen::print_stderr;
 
 /// Request of `--version --verbose`.
@@ -57,15 +57,30 @@ impl Cli {
 ///
 /// Returns why `run` refuses the arguments.
 pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<SettingArgs, String> {
-    let mut line: Vec<OsString> = ["hankweave", "run", "--headless", "--json", "-e", "."]
-        .map(OsString::from)
-        .into();
+    let run = read_run(
+        ["hankweave", "run", "--headless", "--json", "-e", "."],
+        hank,
+        arguments,
+    )?;
+    match run.detach {
+        true => Err("a worker waits for its run, which --detach does not".to_owned()),
+        false => Ok(run.settings),
+    }
+}
+
+/// Reads the command line of a run.
+fn read_run<const N: usize>(
+    begin: [&str; N],
+    hank: &Path,
+    arguments: &[String],
+) -> Result<Box<RunArgs>, String> {
+    let mut line: Vec<OsString> = begin.map(OsString::from).into();
     line.push(hank.as_os_str().to_owned());
     line.extend(arguments.iter().map(OsString::from));
     let read = super::command().try_get_matches_from(line);
     let read = read.and_then(|matches| Cli::from_arg_matches(&matches));
     match read.map(|cli| cli.command) {
-        Ok(Command::Run(args)) => Ok(args.settings),
+        Ok(Command::Run(args)) => Ok(args),
         Ok(_) => Err("they start no run".to_owned()),
         Err(error) => {
             let text = error.render().to_string();
@@ -73,6 +88,44 @@ pub(crate) fn settings_of_run(hank: &Path, arguments: &[String]) -> Result<Setti
             Err(first.strip_prefix("error: ").unwrap_or(first).to_owned())
         }
     }
+}
+
+/// Returns the run of a service, which starts it again and again.
+///
+/// # Errors
+///
+/// Returns why `run` refuses the options, or why a service cannot have them.
+pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunArgs>, String> {
+    let run = read_run(["hankweave", "run"], hank, options)?;
+    let refused = [
+        ("--detach", run.detach),
+        ("--dry-run", run.dry_run),
+        ("--rehearse", run.rehearse),
+        ("--new", run.new),
+        ("--replan", run.replan),
+        ("--open", run.open),
+        ("--headless", run.headless),
+    ];
+    match refused.into_iter().find(|(_, is_given)| *is_given) {
+        Some(("--headless", _)) => Err("a service is headless in any case".to_owned()),
+        Some((name, _)) => Err(format!(
+            "{name} is for one start, and a service starts again and again"
+        )),
+        None => Ok(run),
+    }
+}
+
+/// Returns the arguments of the process that a detached run gets: those of this one, marked.
+pub(crate) fn detached_arguments() -> Vec<OsString> {
+    marked_as_detached(typed().skip(1))
+}
+
+/// No option before the subcommand has a value that is a free text, so the first `run` is the subcommand.
+fn marked_as_detached(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let run = arguments.iter().position(|argument| argument == "run");
+    arguments.insert(run.map_or(0, |run| run + 1), "--detached-process".into());
+    arguments
 }
 
 #[expect(
@@ -154,7 +207,7 @@ fn is_repeated(option: &clap::Arg) -> bool {
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 9] = [
+const NOT_REPEATED: [&str; 11] = [
     "hank",
     "execution",
     "new",
@@ -164,6 +217,8 @@ const NOT_REPEATED: [&str; 9] = [
     "dry_run",
     "rehearse",
     "headless",
+    "detach",
+    "detached_process",
 ];
 
 /// The options that were typed and that another run in the same place repeats: whatever `run` has now or gets later, but those above and the
@@ -210,6 +265,20 @@ mod tests {
         ] {
             assert!(!typed(less), "{less}");
         }
+    }
+
+    // covers: CLI-80
+    #[test]
+    fn the_process_of_a_detached_run_gets_what_was_typed() {
+        let marked = |line: &str| {
+            let marked = marked_as_detached(line.split(' ').map(OsString::from));
+            marked.join(std::ffi::OsStr::new(" "))
+        };
+        assert_eq!(marked("run a --detach"), "run --detached-process a --detach");
+        assert_eq!(
+            marked("--color never run run --detach"),
+            "--color never run --detached-process run --detach"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use hankweave_core::thread::Recovery;
 use hankweave_runtime::Invocation;
 
 use super::HankArgs;
-use super::values::{agent, dollars, duration, seconds};
+use super::values::{agent, dollars, duration, gigabytes, page_url, seconds};
 use crate::signals::HangUp;
 
 #[derive(Debug, Args)]
@@ -55,14 +55,30 @@ pub(crate) struct RunArgs {
     /// Plain lines and no questions, even on a terminal
     #[arg(long, help_heading = "Watch")]
     pub(crate) headless: bool,
-    /// Action when the terminal is closed (SIGHUP)
-    #[arg(long, value_enum, value_name = "ACTION", default_value_t = OnHangup::Stop, help_heading = "Watch")]
-    pub(crate) on_hangup: OnHangup,
+    /// Action when the terminal is closed (SIGHUP) [default: stop]
+    #[arg(long, value_enum, value_name = "ACTION", help_heading = "Watch")]
+    pub(crate) on_hangup: Option<OnHangup>,
+    /// Run without this terminal; return once the run is under way
+    ///
+    /// The run gets a session of its own, and its output goes to `.hankweave/logs/detached.log`. `status`, `attach`, `logs --follow`, `approve` and `stop` find it.
+    /// It asks nothing on the terminal: it waits for `approve`, and after a failure continues as --recover says. A run that cannot start ends this command with its
+    /// own message and exit code.
+    #[arg(long, conflicts_with_all = ["dry_run", "rehearse"], help_heading = "Watch")]
+    pub(crate) detach: bool,
+    /// Process of a detached run; not for people
+    #[arg(long, hide = true, requires = "detach")]
+    pub(crate) detached_process: bool,
     /// Address for clients; token required
     ///
     /// Any address but the loopback opens the server to other machines.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), help_heading = "Watch", hide_short_help = true)]
     pub(crate) listen: IpAddr,
+    /// Address under which others reach the page, for notifications
+    ///
+    /// That of a tunnel or a proxy that leads to the port of the run. A notification over ntfy then has buttons that approve or deny: each holds a token that answers
+    /// this one question once, and none of the tokens of the page.
+    #[arg(long, value_name = "URL", value_parser = page_url, help_heading = "Watch", hide_short_help = true)]
+    pub(crate) page_url: Option<String>,
     /// Send changed text (up to 64 KiB) to clients and journal
     #[arg(long, help_heading = "Watch", hide_short_help = true)]
     pub(crate) file_contents: bool,
@@ -99,6 +115,22 @@ pub(crate) enum OnHangup {
     Stop,
     /// Continue without the terminal; `hankweave attach` follows the run
     Continue,
+}
+
+impl RunArgs {
+    /// Effect of SIGHUP, which a detached run has no terminal to get from.
+    pub(crate) fn hang_up(&self) -> HangUp {
+        match self.on_hangup {
+            Some(chosen) => chosen.into(),
+            None if self.detach => HangUp::Ignored,
+            None => HangUp::Stops,
+        }
+    }
+
+    /// Whether a person may be asked and shown things on a terminal.
+    pub(crate) fn is_headless(&self) -> bool {
+        self.headless || self.detach
+    }
 }
 
 impl From<OnHangup> for HangUp {
@@ -156,6 +188,11 @@ pub(crate) struct SettingArgs {
     /// Seconds, or a time such as 90m, 8h or 1h30m. Beyond it the run ends with exit code 3.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Limits, all runs together")]
     pub(crate) max_wait: Option<Duration>,
+    /// Room for the record (.hankweave), in GiB; the run pauses when it is taken
+    ///
+    /// From four fifths on what nothing needs is removed between codons, and a warning shown. A paused run ends with exit code 3.
+    #[arg(long, value_name = "GIB", value_parser = gigabytes, help_heading = "Limits, all runs together")]
+    pub(crate) max_disk: Option<f64>,
     /// Directory for result files (`outputFiles`)
     ///
     /// They are copied when their codon has completed. Without it they stay in the workspace.
@@ -166,7 +203,7 @@ pub(crate) struct SettingArgs {
     pub(crate) ignore_rig_failures: bool,
     /// Notify about waits, pauses and ends: bell, desktop, a URL or a command
     ///
-    /// A URL gets the notification as JSON in a POST, a command on its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
+    /// A URL gets the notification as JSON in a POST, ntfy:URL of a topic as a message for a phone, a command on its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
     #[arg(long, value_name = "HOW", help_heading = "Watch", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) notify: Option<String>,
     /// Price list that overrides the built-in one

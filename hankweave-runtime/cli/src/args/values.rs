@@ -28,6 +28,27 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "a number of seconds above 0, or a time such as 90m, 8h or 1h30m".to_owned())
 }
 
+/// An address without a password, a query or a fragment; without the slash at its end.
+pub(super) fn page_url(text: &str) -> Result<String, String> {
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let fits = |character: char| character.is_ascii_graphic() && !"?#@\"\\".contains(character);
+    match !host.is_empty() && text.chars().all(fits) {
+        true => Ok(text.trim_end_matches('/').to_owned()),
+        false => Err("an address such as https://box.example:8443, without a query".to_owned()),
+    }
+}
+
+pub(super) fn gigabytes(text: &str) -> Result<f64, String> {
+    let gigabytes = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0);
+    gigabytes.ok_or_else(|| "a number of GiB above 0".to_owned())
+}
+
 /// `90`, `90s`, `30m`, `6h`, `1d`, `1h30m`
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "a number of seconds, or a time such as 90m, 6h or 1h30m".to_owned();

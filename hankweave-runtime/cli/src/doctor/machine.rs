@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::time::Timestamp;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::inspect::DiskUse;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{DirLock, Disk as _, RealDisk, records_folder};
 use hankweave_runtime::world::environment::Environment;
@@ -78,6 +80,19 @@ fn space(place: &Path) -> Option<Finding> {
         false => Finding::new("directory", "space", CheckStatus::Ok, found),
         true => Finding::new("directory", "space", CheckStatus::Warning, found)
             .hint("a run stops with exit code 74 when the disk is full, and continues when there is room"),
+    })
+}
+
+/// Finds out how much of its room the record takes, where it has a limit.
+pub(super) fn record(execution: &Path, limit: Option<u64>) -> Option<Finding> {
+    let dir = ExecutionDir::new(execution.to_owned());
+    let found = DiskUse::measure(&RealDisk, &dir, limit?).ok()?;
+    let finding = |level| Finding::new("directory", "record", level, found.words());
+    Some(match found.is_scarce() {
+        false => finding(CheckStatus::Ok),
+        true => finding(CheckStatus::Warning).hint(
+            "`hankweave cleanup` removes what old runs left; at the limit a run pauses with exit code 3",
+        ),
     })
 }
 

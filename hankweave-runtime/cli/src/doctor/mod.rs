@@ -43,6 +43,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
     let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let mut findings = runtime.block_on(agents::check_agents(&world, &drivers));
     findings.extend(machine::directory(&execution));
+    findings.extend(machine::record(&execution, configuration.max_disk()));
     findings.extend(machine::limits());
     findings.push(prices(&configuration)?);
     if let (Some(loaded), Some(hank)) = (&loaded, hank) {

@@ -34,7 +34,7 @@ use crate::recorded::{self, JournalRange, LineSink as RecordedLines};
 use crate::report::{LiveContext, Reporter};
 use crate::screen::{is_drawable, print_stderr};
 use crate::signals;
-use crate::suspend;
+use crate::suspend::{self, SuspendSignals};
 use crate::tui::{self, ExitReason};
 use crate::typed::HintCommands as About;
 
@@ -174,7 +174,7 @@ async fn follow(
             Ok(())
         }
         shown = show(&mut client, &mut report, &prompt, &found, typed) => shown,
-        never = suspend::answer(keyboard.as_ref()) => match never {},
+        never = suspend::answer(SuspendSignals::new(), keyboard.as_ref()) => match never {},
         () = press(keyboard.as_ref(), &prompt, &commands, places, typed) => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.

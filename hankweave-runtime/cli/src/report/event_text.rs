@@ -142,6 +142,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::RehearsalStep { codon_id, .. } => {
             format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
         }
+        Event::DiskUsage { .. } => line_of(event).unwrap_or_default(),
         Event::RunContinued {
             suspended_at,
             suspended_ms,

@@ -205,6 +205,20 @@ impl Configuration {
         }
     }
 
+    /// Returns the room that the record may take, in bytes.
+    pub(crate) fn max_disk(&self) -> Option<u64> {
+        const GIBIBYTE: f64 = (1_u64 << 30) as f64;
+        match self.value(Setting::MaxDiskGb) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a value above 0; one beyond all disks ends at the largest number"
+            )]
+            Some(SettingValue::Gigabytes(gigabytes)) => Some((gigabytes * GIBIBYTE) as u64),
+            _ => None,
+        }
+    }
+
     /// Returns the limits on the run and those before it.
     pub(crate) fn ceiling(&self) -> Ceiling {
         let seconds = match self.value(Setting::MaxTimeSeconds) {

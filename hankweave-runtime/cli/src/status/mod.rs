@@ -22,6 +22,7 @@ use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::inspect;
+use hankweave_runtime::inspect::DiskUse;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::RealDisk;
 use serde_json::json;
@@ -89,6 +90,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "leftOut": (!view.left_out.is_empty()).then_some(&view.left_out),
             "journalIsShortened": view.is_shortened,
+            "disk": view.disk.map(|found| json!({"usedBytes": found.used, "limitBytes": found.limit})),
             "warnings": view.warnings,
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
@@ -152,6 +154,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) left_out: LeftOut,
     /// The oldest output of agents was removed from the journal (D6).
     pub(crate) is_shortened: bool,
+    /// Room of the record, where it has a limit.
+    pub(crate) disk: Option<DiskUse>,
     /// Warnings about the record (STATE-34).
     pub(crate) warnings: Vec<StateWarning>,
 }
@@ -172,6 +176,7 @@ impl<'a> StatusView<'a> {
         view.says = last_words_of_check(execution, thread)?;
         Ok(Self {
             is_shortened: crate::state::is_shortened(execution)?,
+            disk: disk_use(execution),
             warnings: crate::state::record_warnings(execution, state),
             left_out: LeftOut::of(execution, head.as_ref()),
             ..view
@@ -241,6 +246,7 @@ impl<'a> StatusView<'a> {
             budget: None,
             left_out: LeftOut::default(),
             is_shortened: false,
+            disk: None,
             warnings: Vec::new(),
         }
     }
@@ -348,6 +354,13 @@ pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decis
 pub(crate) fn last_hank(execution: &Path) -> Option<Hank> {
     let dir = ExecutionDir::new(execution.to_owned());
     inspect::last_hank(&RealDisk, &dir).ok()??.hank
+}
+
+/// Returns the room of the record, by the limit of the last run.
+pub(crate) fn disk_use(execution: &Path) -> Option<DiskUse> {
+    let dir = ExecutionDir::new(execution.to_owned());
+    let limit = inspect::last_run(&RealDisk, &dir)?.max_disk?;
+    DiskUse::measure(&RealDisk, &dir, limit).ok()
 }
 
 /// Returns the last line of the check that the newest codon did not pass, if it failed.

@@ -123,6 +123,10 @@ impl StatusView<'_> {
         if self.is_shortened {
             writeln!(text, "{SHORTENED}")?;
         }
+        if let Some(found) = self.disk.filter(|found| found.is_scarce()) {
+            let cleanup = self.typed.command("cleanup");
+            writeln!(text, "{}; `{cleanup}` removes what old runs left", found.words())?;
+        }
         self.changes.write(text)?;
         for (command, purpose) in self.commands() {
             write!(text, "  ")?;

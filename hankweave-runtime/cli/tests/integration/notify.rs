@@ -1,5 +1,6 @@
 //! Whoever does not look is told that a run waits or has ended (CLI-27).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::TestProject;
+use hankweave_testing::processes::Watched;
 use serde_json::{Value, json};
 
 use crate::support::{port, project, shell_agent};
@@ -167,4 +169,172 @@ fn a_message_is_shown_on_the_desktop_and_the_bell_is_rung_on_a_terminal() {
     terminal.until("Finished: 1 of 1 codon completed.");
     terminal.until("\u{7}");
     assert_eq!(terminal.close(), Some(0));
+}
+
+/// Takes one message as an ntfy server does; returns its headers by name, and its body.
+fn message(listener: &TcpListener) -> (BTreeMap<String, String>, String) {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    loop {
+        let mut part = [0; 4096];
+        let read = stream.read(&mut part).unwrap();
+        request.extend_from_slice(&part[..read]);
+        let text = String::from_utf8_lossy(&request).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            assert_ne!(read, 0, "{text}");
+            continue;
+        };
+        let mut lines = head.lines();
+        assert_eq!(lines.next(), Some("POST /night?auth=x HTTP/1.1"), "{text}");
+        let headers: BTreeMap<String, String> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        if body.len() < headers["content-length"].parse().unwrap() {
+            assert_ne!(read, 0, "{text}");
+            continue;
+        }
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        return (headers, body.to_owned());
+    }
+}
+
+/// Sends a request to the run as a proxy does that is reached as `box.example`; returns the status and what was said.
+fn through_proxy(port: u16, method: &str, path: &str, more: &str) -> (u16, String) {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: box.example\r\nContent-Length: 0\r\n{more}\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+fn path_of<'a>(action: &'a Value, label: &str) -> &'a str {
+    assert_eq!(action["label"], label);
+    assert_eq!(
+        (&action["action"], &action["method"]),
+        (&json!("http"), &json!("POST"))
+    );
+    action["url"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("https://box.example")
+        .unwrap()
+}
+
+/// The run is detached, so nobody could answer elsewhere by chance.
+// covers: CLI-27, CLI-80, WIRE-50, STATE-65
+#[test]
+fn a_button_on_the_phone_approves_or_denies_once_and_can_do_nothing_else() {
+    for granted in [true, false] {
+        let project = project();
+        let agent = shell_agent(&project);
+        project.write_hank(
+            &json!({"hank": [{"id": "deploy", "name": "Deploy", "agent": agent, "model": "shell",
+            "continuationMode": "fresh", "promptText": "go", "approval": "May it go out?"}]}),
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let topic = format!("ntfy:http://{}/night?auth=x", listener.local_addr().unwrap());
+        let page = "https://box.example/";
+        let started = project.run([
+            "run",
+            "--detach",
+            "--json",
+            "--notify",
+            &topic,
+            "--page-url",
+            page,
+        ]);
+        let started = started.expect_code(0).json_document();
+        let (headers, body) = message(&listener);
+        assert_eq!(headers["title"], "hankweave: waiting");
+        assert_eq!((&*headers["priority"], &*headers["tags"]), ("4", "question"));
+        assert_eq!(
+            body,
+            "deploy waits for an approval: May it go out?\nhankweave approve"
+        );
+        let actions: Value = serde_json::from_str(&headers["actions"]).unwrap();
+        let (approve, deny) = (path_of(&actions[0], "Approve"), path_of(&actions[1], "Deny"));
+        assert_eq!(
+            actions[2]["url"], "https://box.example",
+            "the page gets no token: {actions}"
+        );
+
+        let folder = project.directory();
+        let port = port(&folder);
+        let token = approve.strip_prefix("/answer/").unwrap();
+        let full = fs::read_to_string(folder.join(".hankweave/token")).unwrap();
+        assert_ne!(token, full.trim());
+        let upgrade = format!(
+            "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer {token}\r\n"
+        );
+        assert_eq!(through_proxy(port, "GET", "/ws", &upgrade).0, 403);
+        assert_eq!(through_proxy(port, "GET", approve, "").0, 405);
+        let (used, other, said) = match granted {
+            true => (approve, deny, "approved\n"),
+            false => (deny, approve, "denied\n"),
+        };
+        assert_eq!(through_proxy(port, "POST", used, ""), (200, said.to_owned()));
+        let (headers, body) = message(&listener);
+        if granted {
+            assert_eq!(headers["title"], "hankweave: completed");
+            assert_eq!(body, "Finished: 1 of 1 codon completed.");
+        } else {
+            assert_eq!(headers["title"], "hankweave: paused");
+            assert!(body.contains("it was denied"), "{body}");
+        }
+        assert!(!headers["actions"].contains("/answer/"), "{headers:?}");
+        if let Some(run) = Watched::new(u32::try_from(started["pid"].as_u64().unwrap()).unwrap()) {
+            assert!(run.ends_within(Duration::from_secs(120)));
+        }
+        let answers = project.run(["journal", "--json", "--type", "state.transition"]);
+        let answers = answers.expect_code(0).json_lines();
+        let mut answers = answers
+            .iter()
+            .map(|entry| &entry["data"]["transition"]["data"]["approval"]);
+        let answer = answers.find(|answer| answer.is_object()).unwrap();
+        assert_eq!(
+            (&answer["by"], &answer["granted"]),
+            (&json!("notification"), &json!(granted))
+        );
+        // What was sent to the phone is nowhere in the record.
+        for path in project.files() {
+            let bytes = fs::read(project.home().parent().unwrap().join(path)).unwrap_or_default();
+            for secret in [used, other].map(|path| path.strip_prefix("/answer/").unwrap()) {
+                assert!(!String::from_utf8_lossy(&bytes).contains(secret));
+            }
+        }
+    }
+}
+
+// covers: CLI-27, WIRE-50
+#[test]
+fn without_an_address_of_the_page_a_message_has_no_buttons() {
+    let project = project();
+    write_codons(&project, &["one"]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let topic = format!("ntfy:http://{}/night?auth=x", listener.local_addr().unwrap());
+    let running = project.start(["run", "--headless", "--notify", &topic]);
+    let (headers, body) = message(&listener);
+    assert_eq!(headers["title"], "hankweave: completed");
+    assert_eq!(
+        (headers.get("actions"), &*body),
+        (None, "Finished: 1 of 1 codon completed.")
+    );
+    running.finish_within(Duration::from_secs(60)).expect_code(0);
+    for wrong in [
+        "box.example",
+        "ftp://box.example",
+        "https://",
+        "https://u:p@box",
+        "https://box/?token=1",
+    ] {
+        project.run(["run", "--page-url", wrong]).expect_code(2);
+    }
 }

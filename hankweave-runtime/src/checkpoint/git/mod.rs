@@ -20,7 +20,7 @@ use self::record::{
     CommitDraft, base_on, beginning, keep_within_reach, moved_elsewhere, reference_name, tip,
 };
 use self::restore::{check_contents, unreadable};
-use super::git_format::{NewObjects, ObjectReader};
+use super::git_format::{self, NewObjects, ObjectReader};
 use super::history::{self, GitHistory, MAIN};
 use super::object::{ObjectError, OnlyIds};
 use super::open::{self, OpenReport, OpenStoreError, OpenStoreRequest};
@@ -277,6 +277,13 @@ impl CheckpointStore for GitCheckpoints {
         let repository = self.history.repository().map_err(HistoryError::Read)?;
         prune::safety_branches(&repository, keep)
             .map_err(|error| HistoryError::Read(ObjectError::at("prune safety checkpoints")(error)))
+    }
+
+    fn pack(&self) -> Result<usize, HistoryError> {
+        let _one_writer = self.cache();
+        let repository = self.history.repository().map_err(HistoryError::Read)?;
+        git_format::pack_loose(&repository)
+            .map_err(|error| HistoryError::Read(ObjectError::at("pack the checkpoints")(error)))
     }
 
     fn measure_clean(

@@ -52,23 +52,58 @@ pub(in crate::checkpoint) fn length_of_others(
     Ok(loose + unfinished.map_err(as_git)? + removed.saturating_sub(written))
 }
 
+/// Longest object that is packed, in bytes: a longer one wastes little room in a file of its own.
+const LONGEST_PACKED: u64 = 1 << 20;
+
+/// Puts every small object that only a file of its own holds into one pack, and removes these files; returns how many. Nobody else may write meanwhile.
+pub(in crate::checkpoint) fn pack_loose(repository: &Repository) -> Result<usize, git2::Error> {
+    let objects = repository.path().join("objects");
+    let mut pack = PackFile::create(&objects).map_err(as_git)?;
+    let packed = {
+        let (reader, mut compressor) = (ObjectReader::open(repository)?, Compressor::new());
+        let mut packed = Vec::new();
+        for (id, file) in loose(&objects).map_err(as_git)? {
+            // A damaged one stays where it is found.
+            if let Ok(Some(object)) = reader.read_loose(id, LONGEST_PACKED) {
+                let object = PackedObject::new(&mut compressor, id, object.kind(), object.data());
+                pack.add(&object.map_err(as_git)?).map_err(as_git)?;
+                packed.push(file);
+            }
+        }
+        packed
+    };
+    // One file in the place of another is no gain.
+    if packed.len() < 2 {
+        return Ok(0);
+    }
+    pack.finish().map_err(as_git)?;
+    for file in &packed {
+        remove(file).map_err(as_git)?;
+    }
+    Ok(packed.len())
+}
+
+/// Returns every object in a file of its own, with that file.
+fn loose(objects: &Path) -> io::Result<Vec<(Oid, PathBuf)>> {
+    let mut found = Vec::new();
+    for first in names(objects)?.iter().filter(|name| is_hex(name, 2)) {
+        let folder = objects.join(first);
+        for rest in names(&folder)?.iter().filter(|name| is_hex(name, 38)) {
+            let id = Oid::from_str(&format!("{first}{rest}")).map_err(io::Error::other)?;
+            found.push((id, folder.join(rest)));
+        }
+    }
+    Ok(found)
+}
+
 /// Does something with every object in a file of its own that is not `needed`; returns the sum.
 fn for_each_other(
     objects: &Path,
     needed: &HashSet<Oid>,
     act: fn(&Path) -> io::Result<u64>,
 ) -> io::Result<u64> {
-    let mut sum = 0;
-    for first in names(objects)?.iter().filter(|name| is_hex(name, 2)) {
-        let folder = objects.join(first);
-        for rest in names(&folder)?.iter().filter(|name| is_hex(name, 38)) {
-            let id = Oid::from_str(&format!("{first}{rest}")).map_err(io::Error::other)?;
-            if !needed.contains(&id) {
-                sum += act(&folder.join(rest))?;
-            }
-        }
-    }
-    Ok(sum)
+    let others = loose(objects)?.into_iter().filter(|(id, _)| !needed.contains(id));
+    others.map(|(_, file)| act(&file)).sum()
 }
 
 /// Packs with their indexes.

@@ -113,6 +113,17 @@ impl<'r> ObjectReader<'r> {
         self.read_packed(id, MOST_OF_PACKED)
     }
 
+    /// Reads an object that only a file of its own holds, whatever its kind; `None` when a pack has it as well, or when it is longer than `most` bytes.
+    pub(super) fn read_loose(&self, id: Oid, most: u64) -> Result<Option<OdbObject<'_>>, git2::Error> {
+        if self.packs.borrow_mut().length(id).map_err(as_git)?.is_some() {
+            return Ok(None);
+        }
+        match LooseReader::open(&self.objects, id).map_err(as_git)? {
+            Some(object) if object.length <= most => self.odb.read(id).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     fn read_packed(&self, id: Oid, most: u64) -> Result<OdbObject<'_>, git2::Error> {
         match self.packs.borrow_mut().length(id).map_err(as_git)? {
             Some(length) if length > most => Err(too_long(id, length)),

@@ -7,7 +7,7 @@ mod wait;
 use std::ops::ControlFlow;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::RunBudgets;
+use hankweave_core::budget::{Ceiling, RunBudgets};
 use hankweave_core::discovery::Activity;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
@@ -21,9 +21,10 @@ use self::next::{NextStep, StepDecision, choose, decided, pause};
 use self::wait::{idle, wait_for_retry};
 use super::begin::StartPoint;
 use super::command::{CommandReply, Inbox};
+use super::disk::DiskWatch;
 use super::error::RunError;
 use super::heartbeat::Heartbeat;
-use super::outcome::RunResult;
+use super::outcome::{Pause, RunResult};
 use super::target::RollbackTarget;
 use crate::codon::{RunContext, rehearsal};
 use crate::shutdown::StopCause;
@@ -98,6 +99,7 @@ pub(super) async fn run_codons(
     let mut approved = None;
     let mut budgets = RunBudgets::of(&context.hank, context.ceiling());
     let mut declared = DeclaredPatterns::default();
+    let mut disk = DiskWatch::default();
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(RunLoopExit::Over(stopped(context, cause)));
@@ -156,6 +158,15 @@ pub(super) async fn run_codons(
             NextStep::Try(retry, rig) => (retry.entry, rig.into()),
             NextStep::Asked(..) | NextStep::Blocked(_) | NextStep::Nothing => continue,
         };
+        if let Some(why) = disk.no_room(context).await {
+            return Ok(RunLoopExit::Over(RunResult::Paused(Pause {
+                codon: entry.codon_id,
+                by: InterruptedBy::Disk,
+                why,
+                more: Ceiling::default(),
+                patience: None,
+            })));
+        }
         rehearsal::report_before(context, &entry).await;
         let up = context.world.clock.uptime();
         heartbeat

@@ -31,9 +31,14 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
     let world = World::with_environment(Environment::from_iter(variables));
     let gate = Gate {
         tokens: AccessTokens::load(&world, folder.path()).unwrap(),
+        answers: AnswerTokens::default(),
+        reached_as: None,
         port: 4_000,
         origins: Vec::new(),
     };
+    // A question waits, and no damage answers it.
+    let codon = hankweave_core::id::CodonId::new("deploy").unwrap();
+    let _ = gate.answers.issue(&World::real(), &codon);
     feed("heads", |bytes| {
         let Ok(head) = runtime.block_on(Head::read(&mut &bytes[..])) else {
             return;
@@ -49,6 +54,7 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
                 assert!(!answer.contains("token-for"), "{answer}");
             }
             Admission::Asset(_, host) => assert!(HOSTS.contains(&host.as_str()), "{text}"),
+            Admission::Answer(answer) => panic!("{answer:?}: {text}"),
             Admission::Refused(..) | Admission::Proof(_) => {}
         }
     });

@@ -238,6 +238,7 @@ impl fmt::Display for RunPause {
             InterruptedBy::Stuck => {
                 "paused: a loop is stuck, for nothing changed and its check printed the same as before"
             }
+            InterruptedBy::Disk => "paused: the record takes as much room as it may",
             InterruptedBy::Stop | InterruptedBy::LostSession => "paused",
         })
     }

@@ -37,9 +37,8 @@ impl EventData {
             "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
                 Some("comes when the sentinels of the codon have ended; none sees it")
             }
-            "approval.requested" | "budget.summary" | "run.described" | "run.ended" | "server.idle" => {
-                Some("comes while no codon runs; no sentinel sees it")
-            }
+            "approval.requested" | "budget.summary" | "run.described" | "run.ended" | "server.idle"
+            | "disk.usage" => Some("comes while no codon runs; no sentinel sees it"),
             "rehearsal.step" => Some("comes in a rehearsal, which starts no sentinel"),
             name if name.starts_with("rollback.") => Some("comes while no codon runs; no sentinel sees it"),
             name if name.starts_with("sentinel.") => Some("comes from sentinels and is never given to them"),
@@ -82,6 +81,7 @@ const EVENTS: &[&str] = &[
      resultingState.totalSpend resultingState.currentRunCost",
     "run.described: hank.** maxDollars maxTimeMs loops.** rehearsal",
     "rehearsal.step: codonId kind text",
+    "disk.usage: usedBytes limitBytes",
     "run.continued: runId suspendedAt suspendedMs",
     "run.ended: runId outcome cause",
     "approval.requested: codonId question",

@@ -137,6 +137,9 @@ impl LiveProgress {
                 })
             }
             Event::BudgetSummary { ceiling, totals, .. } => writeln!(said, "{}", budget(ceiling, totals)),
+            Event::DiskUsage { .. } => {
+                writeln!(said, "{}", wrapped(&line_of(&entry.event).unwrap_or_default()))
+            }
             Event::RunContinued {
                 suspended_at,
                 suspended_ms,

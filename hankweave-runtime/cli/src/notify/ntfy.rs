@@ -1,0 +1,77 @@
+//! Messages for an ntfy server (<https://docs.ntfy.sh/publish/>): the text in the body, everything else in headers.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::Notification;
+
+/// Button of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Action {
+    action: &'static str,
+    label: &'static str,
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'static str>,
+    /// The message goes when the button was pressed.
+    clear: bool,
+}
+
+impl Action {
+    /// Opens an address.
+    pub(super) fn view(label: &'static str, url: &str) -> Self {
+        Self {
+            action: "view",
+            label,
+            url: url.to_owned(),
+            method: None,
+            clear: false,
+        }
+    }
+
+    /// Posts to an address.
+    pub(super) fn post(label: &'static str, url: &str) -> Self {
+        Self {
+            action: "http",
+            method: Some("POST"),
+            clear: true,
+            ..Self::view(label, url)
+        }
+    }
+}
+
+/// Headers and body of a message.
+pub(super) fn message(
+    news: &Notification,
+    title: &str,
+    actions: &[Action],
+) -> (Vec<(Cow<'static, str>, String)>, String) {
+    let (priority, tag) = urgency(news);
+    let mut headers = vec![
+        ("title".into(), title.to_owned()),
+        ("priority".into(), priority.to_string()),
+        ("tags".into(), tag.to_owned()),
+    ];
+    if let Some(text) = (!actions.is_empty())
+        .then(|| serde_json::to_string(actions).ok())
+        .flatten()
+    {
+        headers.push(("actions".into(), text));
+    }
+    let reason = crate::screen::with_zoned_times(&news.reason);
+    (headers, format!("{reason}\n{}", news.next).trim_end().to_owned())
+}
+
+/// Priority from 1 to 5, 3 being the usual one, and a tag that ntfy shows as an emoji.
+fn urgency(news: &Notification) -> (u8, &'static str) {
+    match news.event {
+        "waiting" if news.asks.is_some() => (4, "question"),
+        "waiting" => (3, "hourglass"),
+        "disk" => (4, "floppy_disk"),
+        "paused" => (4, "pause_button"),
+        "failed" => (4, "x"),
+        "completed" => (3, "white_check_mark"),
+        _ => (3, "stop_button"),
+    }
+}

@@ -1,0 +1,178 @@
+//! Room that the record of an execution directory takes (RUN-40).
+//!
+//! Between codons a run with a limit looks at its record. From four fifths of the limit on it removes what nothing needs and packs the checkpoints, and publishes what is
+//! still taken; at the limit it pauses before the next codon.
+
+use std::io;
+use std::path::Path;
+
+use hankweave_core::view::disk_words;
+use hankweave_core::wire::Event;
+
+use super::cleanup::all_gone;
+use crate::codon::RunContext;
+use crate::error::chain;
+use crate::paths::ExecutionDir;
+use crate::world::disk::{Disk, FileKind, with_suffix};
+
+/// A file takes whole blocks, of this length on nearly every file system.
+const BLOCK: u64 = 4096;
+
+/// Room that the record takes, of that which it may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskUse {
+    /// Length of all files in bytes, each in blocks of 4 KiB.
+    pub used: u64,
+    /// Limit in bytes.
+    pub limit: u64,
+}
+
+impl DiskUse {
+    /// Measures the record of an execution directory; one that does not exist takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn measure(disk: &dyn Disk, dir: &ExecutionDir, limit: u64) -> io::Result<Self> {
+        let used = room_of(disk, &dir.state_dir())?;
+        Ok(Self { used, limit })
+    }
+
+    /// Whether four fifths are taken.
+    #[must_use]
+    pub const fn is_scarce(self) -> bool {
+        self.used / 4 >= self.limit / 5
+    }
+
+    /// Whether all is taken.
+    #[must_use]
+    pub const fn is_full(self) -> bool {
+        self.used >= self.limit
+    }
+
+    /// Describes it in a sentence.
+    #[must_use]
+    pub fn words(self) -> String {
+        disk_words(self.used, self.limit)
+    }
+}
+
+/// Room of a file, or of all files in a folder; links are not followed. A file that goes meanwhile takes none.
+fn room_of(disk: &dyn Disk, place: &Path) -> io::Result<u64> {
+    let found = match disk.metadata(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        found => found?,
+    };
+    match found.kind {
+        FileKind::File => Ok(found.length.div_ceil(BLOCK).saturating_mul(BLOCK)),
+        FileKind::Directory => {
+            let names = match disk.list_dir(place) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+                names => names?,
+            };
+            names.iter().map(|name| room_of(disk, &place.join(name))).sum()
+        }
+        _ => Ok(0),
+    }
+}
+
+/// Looks at the record before each codon of a run.
+#[derive(Debug, Default)]
+pub(crate) struct DiskWatch {
+    /// Room after the last removal of what nothing needs.
+    tidied: Option<u64>,
+}
+
+impl DiskWatch {
+    /// Makes room where little is left; returns why no codon can start, if there is none.
+    pub(crate) async fn no_room(&mut self, context: &RunContext) -> Option<String> {
+        let limit = context.options.max_disk?;
+        let found = measured(context, limit).await?;
+        // Each twentieth that is new is worth another look for what can go.
+        let has_grown = self
+            .tidied
+            .is_none_or(|before| found.used >= before.saturating_add(limit / 20));
+        if !found.is_scarce() || !(has_grown || found.is_full()) {
+            return None;
+        }
+        tidy(context).await;
+        let left = measured(context, limit).await?;
+        self.tidied = Some(left.used);
+        if left.is_scarce() {
+            context
+                .publish(Event::DiskUsage {
+                    used_bytes: left.used,
+                    limit_bytes: limit,
+                })
+                .await;
+        }
+        left.is_full().then(|| left.words())
+    }
+}
+
+/// Room that cannot be measured is no reason to stop.
+async fn measured(context: &RunContext, limit: u64) -> Option<DiskUse> {
+    let (disk, dir) = (context.world.disk.clone(), context.dir.clone());
+    let measure = move || DiskUse::measure(&*disk, &dir, limit);
+    let measured = context.world.blocking.run(measure).await;
+    measured
+        .inspect_err(|error| tracing::warn!(%error, "the room of the record cannot be measured"))
+        .ok()
+}
+
+/// Removes what nothing needs: objects of no checkpoint, and older halves of our logs. What stays of the checkpoints is packed.
+async fn tidy(context: &RunContext) {
+    let state = context.manager.snapshot();
+    let (gone, keep) = all_gone(&state, &Default::default());
+    let store = context.checkpoints.clone();
+    let clean = move || {
+        let cleaned = store.clean(&gone, &keep);
+        cleaned.and_then(|freed| Ok((freed, store.pack()?)))
+    };
+    match context.world.blocking.run(clean).await {
+        Ok((freed, packed)) => tracing::info!(freed, packed, "what no checkpoint needs was removed"),
+        Err(error) => tracing::warn!(error = %chain(&error), "the checkpoints cannot be packed"),
+    }
+    let (disk, dir) = (context.world.disk.clone(), context.dir.clone());
+    let remove = move || {
+        for log in [dir.server_log(), dir.detached_log()] {
+            if let Err(error) = crate::world::disk::remove_if_present(&*disk, &with_suffix(&log, ".1")) {
+                tracing::warn!(%error, "an old log cannot be removed");
+            }
+        }
+    };
+    context.world.blocking.run(remove).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    // covers: RUN-40
+    #[test]
+    fn four_fifths_are_scarce_and_all_of_it_is_full() {
+        let limit = 1_000;
+        let levels = |used| {
+            let found = DiskUse { used, limit };
+            (found.is_scarce(), found.is_full())
+        };
+        assert_eq!(levels(799), (false, false));
+        assert_eq!(levels(800), (true, false));
+        assert_eq!(levels(1_000), (true, true));
+    }
+
+    // covers: RUN-40
+    #[test]
+    fn each_file_takes_whole_blocks_and_a_link_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = ExecutionDir::new(folder.path().to_owned());
+        let measure = || DiskUse::measure(&RealDisk, &dir, 1).unwrap().used;
+        assert_eq!(measure(), 0);
+        std::fs::create_dir_all(dir.runs()).unwrap();
+        std::fs::write(dir.runs().join("one"), "x").unwrap();
+        std::fs::write(dir.state_dir().join("two"), [0; 4097]).unwrap();
+        std::os::unix::fs::symlink("/", dir.state_dir().join("link")).unwrap();
+        assert_eq!(measure(), 3 * BLOCK);
+    }
+}
