@@ -111,6 +111,19 @@ pub struct SubAgentView {
 }
 
 impl CurrentActivity {
+    /// Returns the wait for background work of an agent.
+    #[must_use]
+    pub fn background(subject: Option<&str>, since: Timestamp, ends: Option<Timestamp>) -> Self {
+        Self {
+            kind: ProgressKind::Background,
+            subject: subject.map(|text| excerpt(text, TITLE)),
+            done: None,
+            total: None,
+            since,
+            to: ends,
+        }
+    }
+
     /// Returns the wait for the end of a usage limit.
     #[must_use]
     pub fn limit(since: Timestamp, ends: Timestamp) -> Self {

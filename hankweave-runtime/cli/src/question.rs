@@ -6,6 +6,10 @@ use hankweave_core::codon::CheckpointType;
 use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
 
 use crate::screen;
+use crate::wrap::hanging;
+
+/// Start of a line that continues an offer.
+const INDENT: &str = "     ";
 
 /// User's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +27,9 @@ pub(crate) fn ask(trouble: &UnfinishedCodon) -> Option<RecoveryChoice> {
         return None;
     }
     Some(answer(trouble, &mut input.lock(), &mut |question| {
-        screen::ask(question)
+        let lines = question.lines().map(|line| hanging(line, screen::columns(), INDENT).join("\n"));
+        // The cursor stays behind the last line, where the answer is typed.
+        screen::ask(lines.collect::<Vec<_>>().join("\n") + " ")
     }))
 }
 
@@ -116,7 +122,7 @@ fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
         text += &format!("  {number}  {}\n", offer.what);
         keys += &format!("{number}/");
     }
-    format!("{text}  q  do nothing\nWhere shall it continue? [{keys}q] ")
+    format!("{text}  q  do nothing\nWhere shall it continue? [{keys}q]")
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
         output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {
         let typed = HintCommands::about(back.execution);
-        output::print(text(&rollback, back.dry_run, Some(&typed)))?;
+        output::print_lines(text(&rollback, back.dry_run, Some(&typed)))?;
     }
     Ok(signals::stopped(&shutdown))
 }

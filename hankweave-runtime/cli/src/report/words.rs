@@ -109,10 +109,10 @@ pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded) -> St
 /// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files. How long it took may be unknown.
 pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, codon: &CodonSummary) -> String {
     let elapsed = elapsed.map_or_else(|| UNKNOWN.to_owned(), duration);
-    let cost = codon.told_cost();
+    let cost = money(codon.cost, codon.cost_is_lower_bound);
     let tokens = tokens(codon.tokens.total());
     let files = files(codon.files_changed);
-    format!("{standing:<10} {elapsed:>7} {cost:>10} {tokens:>8} tokens  {files:<15}")
+    format!("{standing:<10} {elapsed:>7} {cost:>11} {tokens:>8} tokens  {files:<15}")
 }
 
 /// `budget: $0.0210 of $1.0000, 12s of 1m0s`

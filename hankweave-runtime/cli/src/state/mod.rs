@@ -18,7 +18,7 @@ use crate::output;
 pub(crate) use cost::cost;
 pub(crate) use history::history;
 pub(super) use look::{
-    budget_summary, history_command, is_shortened, journal_bytes, known_checkpoints, named_run, newest_check,
+    background, budget_summary, history_command, is_shortened, journal_bytes, known_checkpoints, named_run, newest_check,
     question, read, read_execution, record_warnings,
 };
 

@@ -55,7 +55,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
         "{screen}"
     );
     assert!(
-        lines[1].contains(" Name of two 1 of at most 2 T ") && lines[1].ends_with(" running"),
+        lines[1].contains(" Name of two, 1 of at most 2 T ") && lines[1].ends_with(" running"),
         "{screen}"
     );
     assert_eq!(

@@ -606,7 +606,7 @@ fn sentinels_that_use_up_the_budget_of_the_hank_pause_the_run() {
     let finished = project.run(["run", "--headless"]);
     let stderr = finished.expect_code(3).stderr.clone();
     assert!(
-        stderr.contains("the budget of the whole is used up"),
+        stderr.contains("the total budget is used up"),
         "{finished}"
     );
     let state = project.state(&project.directory());
