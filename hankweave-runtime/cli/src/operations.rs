@@ -290,7 +290,9 @@ impl OperationRow {
     /// Number of changed files in words. A cleanup changes none, ever.
     fn files_words(&self) -> String {
         let files = self.files.filter(|_| self.removed.is_none());
-        files.map_or_else(String::new, |files| counted(usize::try_from(files).unwrap_or(usize::MAX), "file"))
+        files.map_or_else(String::new, |files| {
+            counted(usize::try_from(files).unwrap_or(usize::MAX), "file")
+        })
     }
 }
 

@@ -27,7 +27,9 @@ pub(crate) fn ask(trouble: &UnfinishedCodon) -> Option<RecoveryChoice> {
         return None;
     }
     Some(answer(trouble, &mut input.lock(), &mut |question| {
-        let lines = question.lines().map(|line| hanging(line, screen::columns(), INDENT).join("\n"));
+        let lines = question
+            .lines()
+            .map(|line| hanging(line, screen::columns(), INDENT).join("\n"));
         // The cursor stays behind the last line, where the answer is typed.
         screen::ask(lines.collect::<Vec<_>>().join("\n") + " ")
     }))

@@ -165,6 +165,7 @@ pub(super) fn answer(content: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::cost::TokenUsage;
     use hankweave_core::view::{ItemView, ViewedRun};
 
     use super::*;
@@ -172,6 +173,31 @@ mod tests {
     #[test]
     fn an_excerpt_is_one_line() {
         assert_eq!(excerpt("two\nlines"), "two lines");
+    }
+
+    // covers: CLI-43
+    #[test]
+    fn a_cost_that_is_a_lower_bound_moves_no_column() {
+        let line = |is_lower_bound| {
+            let codon = CodonSummary {
+                codon_id: "one".parse().unwrap(),
+                status: CodonStatus::Failed,
+                duration: Duration::ZERO,
+                cost: Usd::from_nanos(36_000_000),
+                cost_is_lower_bound: is_lower_bound,
+                tokens: TokenUsage::default(),
+                checkpoint: None,
+                files_changed: None,
+                failure: None,
+                budget_exceeded: None,
+                interrupted_by: None,
+                remarks: Vec::new(),
+            };
+            codon_line("stopped", None, &codon)
+        };
+        let place = |line: &str| line.find(" tokens").map(|place| line[..place].chars().count());
+        assert_eq!(place(&line(true)), place(&line(false)));
+        assert!(line(true).contains("≥ $0.0360"), "{}", line(true));
     }
 
     // covers: CLI-24

@@ -213,7 +213,9 @@ impl CostReport<'_> {
         let total = CostTotals::sum(self.runs.iter().map(RunCost::shown));
         rows.push(CostRow::of("total".to_owned(), "", total));
         let name = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
-        let differ = rows.iter().any(|row| row.cost.trim_start_matches("≥ ") != row.spent.trim_start_matches("≥ "));
+        let differ = rows
+            .iter()
+            .any(|row| row.cost.trim_start_matches("≥ ") != row.spent.trim_start_matches("≥ "));
         let head = CostRow {
             name: String::new(),
             state: "state",

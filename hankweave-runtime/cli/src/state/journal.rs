@@ -70,9 +70,7 @@ pub(super) fn check(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> O
 
 /// The newest wait of this codon for background work, if its agent has said and done nothing since.
 pub(super) fn background(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
-    let is_wait = |event: &Event| {
-        matches!(event, Event::Progress { codon_id: Some(of), kind: ProgressKind::Background, .. } if of == codon)
-    };
+    let is_wait = |event: &Event| matches!(event, Event::Progress { codon_id: Some(of), kind: ProgressKind::Background, .. } if of == codon);
     let wait = newest(disk, segments, "progress", &is_wait)?;
     let has_ended = |kind| newest(disk, segments, kind, &|_| true).is_some_and(|entry| entry.seq > wait.seq);
     let ends = ["assistant.action", "tool.result", "token.usage"];

@@ -108,7 +108,9 @@ impl StatusView<'_> {
             report::worked(self.worked(run), self.lost_time(run)),
             state.total_spend().display(self.costs_at_least())
         )?;
-        if let Some(Event::BudgetSummary { ceiling, totals, .. }) = self.budget.as_ref().filter(|_| self.budget_of_run) {
+        if let Some(Event::BudgetSummary { ceiling, totals, .. }) =
+            self.budget.as_ref().filter(|_| self.budget_of_run)
+        {
             let budget = report::budget(ceiling, totals);
             writeln!(text, "  {budget} (when the run ended)")?;
         }

@@ -75,7 +75,7 @@ pub(super) fn draw(
             let wanted = widest(model.rows()) + FIGURES;
             let plan = u16::try_from(wanted)
                 .unwrap_or(u16::MAX)
-                .clamp(LEAST_PLAN, middle.width * 2 / 5);
+                .clamp(LEAST_PLAN, middle.width * 9 / 20);
             let columns = [
                 Constraint::Length(plan),
                 Constraint::Length(1),

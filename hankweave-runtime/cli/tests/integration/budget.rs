@@ -446,9 +446,9 @@ fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it(
     let finished = run("0.3");
     finished.expect_code(3);
     assert!(
-        finished.stderr.contains(
-            "Paused before b: the total budget is used up: used $0.3000 of $0.3000; 1 of 3 codons"
-        ),
+        finished
+            .stderr
+            .contains("Paused before b: the total budget is used up: used $0.3000 of $0.3000; 1 of 3 codons"),
         "{finished}"
     );
     let first = state(&project);

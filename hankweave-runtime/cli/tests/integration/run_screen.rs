@@ -226,6 +226,54 @@ fn sentinels_stand_below_what_they_watch_with_what_they_said_last() {
     assert_eq!(terminal.close(), Some(130));
 }
 
+/// A shell reads a line while a run is in the background, so only lines that stay are written; in the foreground all is drawn.
+// covers: CLI-24
+#[test]
+fn nothing_is_drawn_anew_in_the_background() {
+    let project = project();
+    project.write_hank(
+        &json!({"hank": [codon(&project, "one", "one"), codon(&project, "two", "two, wait for go"), codon(&project, "three", "three")]}),
+    );
+    let line = format!(
+        "set -m; '{}' run & read -r line; fg",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("✓ Name of one");
+    let sent = terminal.sent();
+    assert!(!sent.contains("next: ") && !sent.contains("│ "), "{sent}");
+    terminal.press("\n");
+    terminal.until("next: Name of three");
+    terminal.press("\u{3}");
+    terminal.until("continue  ");
+    terminal.close();
+}
+
+/// Keys that command nothing move nothing.
+// covers: CLI-24
+#[test]
+fn a_terminal_does_not_show_keys_to_who_only_watches() {
+    let project = project();
+    project.write_hank(
+        &json!({"hank": [codon(&project, "one", "one, wait for go"), codon(&project, "two", "two")]}),
+    );
+    let running = project.start(["run", "--headless"]);
+    crate::support::port(&project.directory());
+    let Some(mut terminal) = Terminal::sized(&project, 24, 80, "attach") else {
+        running.kill();
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("next: Name of two"));
+    terminal.press("typed\n");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(Duration::from_secs(60)).expect_code(3);
+    terminal.until_standing(|screen| screen.contains("■ Name of one"));
+    assert!(!terminal.sent().contains("typed"), "{:?}", terminal.sent());
+    assert_eq!(terminal.close(), Some(0));
+}
+
 /// A shell continues below what has ended, and not over what is drawn again.
 // covers: CLI-24
 #[test]

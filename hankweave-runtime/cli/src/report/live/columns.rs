@@ -183,6 +183,18 @@ mod tests {
             for width in 20..220 {
                 let columns = Columns::of(&view, width);
                 let position = is_looped.then_some("3 of at most 10");
+                let cut = columns.line(
+                    (NAMES[2], position),
+                    (&attempt(0, false), Duration::from_millis(4_600)),
+                    "",
+                );
+                assert!(
+                    !is_looped
+                        || width < 40
+                        || cut.contains("…, 3 of at most 10 ")
+                        || cut.contains("read it, 3"),
+                    "{width}: {cut:?}"
+                );
                 let lines = NAMES.map(|name| {
                     let place = if name == "Plan" { None } else { position };
                     columns.line(
@@ -223,9 +235,9 @@ mod tests {
         assert_eq!(
             [39, 79, 199].map(line),
             [
-                "Review it    2 of at most 10    3m20s",
-                "Review it                2 of at most 10    3m20s    $0.0231  changed nothing",
-                "Review it                                                      2 of at most 10    3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
+                "Review it, 2 of at most 10       3m20s",
+                "Review it, 2 of at most 10                 3m20s    $0.0231  changed nothing",
+                "Review it, 2 of at most 10                                                        3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
             ]
         );
         assert_eq!([None, Some(1), Some(12)].map(files), ["", "1 file", "12 files"]);
