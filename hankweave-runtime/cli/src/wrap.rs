@@ -106,14 +106,23 @@ pub(crate) fn broken(text: &str, columns: usize) -> String {
         match measure_text_width(line) > columns {
             false => whole.push_str(line),
             true => {
-                let start = line.len() - line.trim_start().len();
-                let indent = " ".repeat((start + 2).min(columns / 2));
+                let mut indent: String = line.chars().map_while(below).take(columns / 2).collect();
+                indent.push_str("  ");
                 whole.push_str(&hanging(line, columns, &indent).join("\n"));
             }
         }
         whole.push_str(end);
     }
     whole
+}
+
+/// Returns what stands below a blank or a branch of a tree; `None` for the start of a text.
+const fn below(c: char) -> Option<char> {
+    match c {
+        '│' | '├' => Some('│'),
+        ' ' | '─' | '└' => Some(' '),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +155,10 @@ mod tests {
         assert_eq!(
             broken(table, 26),
             "  one   completed  2s\n  three  completed  12s  3\n    files changed\n"
+        );
+        assert_eq!(
+            broken("├─ one two\n│  three four", 8),
+            "├─ one\n│    two\n│  three\n│    four"
         );
         let styled = "\u{1b}[1mone two three\u{1b}[0m";
         assert_eq!(broken(styled, 8), "\u{1b}[1mone two\n  three\u{1b}[0m");

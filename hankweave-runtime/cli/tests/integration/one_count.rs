@@ -80,6 +80,7 @@ fn no_command_breaks_a_word_on_a_narrow_terminal() {
         "cost",
         "op log",
         "rollback --codon one --dry-run",
+        "config",
     ] {
         let whole = project.run(command.split(' ')).expect_code(0).stdout.clone();
         for columns in [40, 80] {
@@ -140,6 +141,28 @@ fn lists_have_columns_and_one_count() {
 
 fn words_of(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
+}
+
+/// Where nothing is printed one does not know whether anything went wrong; and a run that has ended has a page as well.
+// covers: CLI-23
+#[test]
+fn what_did_not_change_is_said_and_an_ended_run_is_not_the_end() {
+    let project = project();
+    failing(&project);
+    project.run(["run", "--headless"]).expect_code(1);
+    let diff = project.run(["diff", "three"]);
+    diff.expect_code(0);
+    assert_eq!(
+        (diff.stdout.as_str(), diff.stderr.as_str()),
+        ("", "three changed nothing\n")
+    );
+    let page = project.run(["page"]);
+    assert!(
+        page.expect_code(65).stderr.contains(
+            "`hankweave run` starts one; `hankweave status` tells of the last one, `hankweave view` serves its page"
+        ),
+        "{page}"
+    );
 }
 
 /// A terminal of 80 columns breaks no word.
