@@ -100,7 +100,7 @@ impl Foot {
 const ERASE: &str = "\r\u{1b}[K\u{1b}[C\u{1b}[J\r";
 
 /// Whether the terminal is another program's at the moment, as after `bg`: a shell reads a line there, which nothing may be drawn over.
-fn is_in_background() -> bool {
+pub(crate) fn is_in_background() -> bool {
     tcgetpgrp(io::stderr()).is_ok_and(|foreground| foreground != getpgrp())
 }
 

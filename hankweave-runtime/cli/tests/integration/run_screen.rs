@@ -251,6 +251,32 @@ fn nothing_is_drawn_anew_in_the_background() {
     terminal.close();
 }
 
+/// A question is not lost while a shell has the terminal.
+// covers: CLI-30
+#[test]
+fn a_question_in_the_background_is_said_once_and_put_in_the_foreground() {
+    let project = project();
+    let mut asked = codon(&project, "two", "two");
+    asked["approval"] = json!("Deploy?");
+    project.write_hank(&json!({"hank": [codon(&project, "one", "one"), asked]}));
+    let line = format!(
+        "set -m; '{}' run & read -r line; fg",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("Name of two waits for an approval: Deploy?");
+    terminal.until("`fg` shows the run, whose keys answer");
+    terminal.press("\n");
+    terminal.until("y approves, n denies");
+    terminal.press("y");
+    terminal.until("Finished: 2 of 2 codons completed.");
+    let history = terminal.history();
+    assert_eq!(history.matches("`fg` shows the run").count(), 1, "{history}");
+    terminal.close();
+}
+
 /// Keys that command nothing move nothing.
 // covers: CLI-24
 #[test]
