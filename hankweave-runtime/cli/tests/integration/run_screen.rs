@@ -119,6 +119,28 @@ fn a_failure_shows_why_what_was_said_last_and_where_all_of_it_is() {
     assert_eq!(terminal.close(), Some(1));
 }
 
+/// What an agent did before each check is not told again at the end.
+// covers: CLI-43
+#[test]
+fn a_failure_after_several_checks_shows_the_last_lines_once() {
+    let project = project();
+    project.write("play.json", json!({"turns": [{"text": "I try."}]}).to_string());
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "Name of one", "agent": {"script": "play.json"}, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "go", "check": {"run": "echo 2 are red; exit 1", "retries": 2}}]}),
+    );
+    let Some(mut terminal) = Terminal::sized(&project, 40, 100, "run") else {
+        return;
+    };
+    terminal.until("continue  ");
+    let history = terminal.history();
+    let count = |words: &str| history.matches(words).count();
+    assert_eq!(count("    check failed: 2 are red"), 3, "{history}");
+    assert_eq!((count("│ I try."), count("│ | 2 are red")), (1, 1), "{history}");
+    assert_eq!((count("│ check failed"), count("│ one: ")), (0, 0), "{history}");
+    assert_eq!(terminal.close(), Some(1));
+}
+
 // covers: CLI-24
 #[test]
 fn a_terminal_that_cannot_move_up_gets_plain_lines() {
