@@ -188,7 +188,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("start over") && !text.contains("success"), "{text}");
-        assert!(text.ends_with("[1/2/3/q] "), "{text}");
+        assert!(text.ends_with("[1/2/3/q]"), "{text}");
 
         let without = stopped(
             false,

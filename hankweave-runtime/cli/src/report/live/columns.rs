@@ -235,8 +235,8 @@ mod tests {
         assert_eq!(
             [39, 79, 199].map(line),
             [
-                "Review it, 2 of at most 10       3m20s",
-                "Review it, 2 of at most 10                 3m20s    $0.0231  changed nothing",
+                "Review it, 2 of at most 10      3m20s",
+                "Review it, 2 of at most 10                  3m20s    $0.0231  changed nothing",
                 "Review it, 2 of at most 10                                                        3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
             ]
         );
