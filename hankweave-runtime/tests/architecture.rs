@@ -71,7 +71,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("keyboard", ""),
     ("keys", ""),
     ("wrap", ""),
-    ("screen", ""),
+    ("screen", "wrap"),
     ("approval_prompt", "keys screen"),
     ("prompt_line", "approval_prompt keys screen wrap"),
     ("server_log", ""),
@@ -79,7 +79,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("signals", ""),
     ("args", "screen signals"),
     ("exit", "screen wrap"),
-    ("question", "screen"),
+    ("question", "screen wrap"),
     ("left_out", "screen"),
     ("report", "approval_prompt left_out prompt_line screen wrap"),
     ("show", "report"),
@@ -110,7 +110,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit left_out output owning_task plan_changes recorded report screen state typed",
+        "args directory exit left_out output owning_task plan_changes recorded report screen state typed wrap",
     ),
     ("thread", "args directory exit output report screen state"),
     (

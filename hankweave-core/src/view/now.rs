@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::AttemptKey;
 use super::text::{LINE, NAME, TITLE, excerpt};
-use super::words::{line_of, title_of_tool_use};
+use super::words::{CHECK_FAILED, line_of, title_of_tool_use};
 use crate::codon::CodonStatus;
 use crate::time::Timestamp;
 use crate::wire::{AgentAction, Event, ProgressKind};
@@ -111,6 +111,19 @@ pub struct SubAgentView {
 }
 
 impl CurrentActivity {
+    /// Returns the wait for background work of an agent.
+    #[must_use]
+    pub fn background(subject: Option<&str>, since: Timestamp, ends: Option<Timestamp>) -> Self {
+        Self {
+            kind: ProgressKind::Background,
+            subject: subject.map(|text| excerpt(text, TITLE)),
+            done: None,
+            total: None,
+            since,
+            to: ends,
+        }
+    }
+
     /// Returns the wait for the end of a usage limit.
     #[must_use]
     pub fn limit(since: Timestamp, ends: Timestamp) -> Self {
@@ -181,10 +194,22 @@ impl CurrentAttempt {
             }
             _ => None,
         };
+        if let Event::CheckCompleted { passed: false, .. } = event {
+            self.forget_earlier_check();
+        }
         match (by, line) {
             (Some(by), line) => self.speaks(&excerpt(by, NAME), line, seq),
             (None, Some(line)) => self.push(line, seq),
             (None, None) => {}
+        }
+    }
+
+    /// Removes the lines up to the check before, after which the agent continued: those of a failure are of the last time alone.
+    fn forget_earlier_check(&mut self) {
+        let mut lines = self.lines.iter().rev();
+        let before = lines.find(|(_, line)| line.starts_with(CHECK_FAILED));
+        if let Some((seq, _)) = before {
+            self.lines = self.lines.split_off(&(*seq + 1));
         }
     }
 

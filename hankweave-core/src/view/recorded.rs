@@ -2,7 +2,7 @@
 
 use super::attempt::{AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
-use super::now::{CurrentAttempt, phase};
+use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{TITLE, excerpt};
 use crate::agent::FailureReason;
@@ -59,6 +59,14 @@ impl RunView {
             (self.state, self.since) = (RunState::Asking, Some(asked.since));
         }
         self.ask = Some(asked);
+        self.reword();
+        self
+    }
+
+    /// Takes in what a live run does at the moment, from its newest [`Event::Progress`].
+    #[must_use]
+    pub fn with_activity(mut self, activity: CurrentActivity) -> Self {
+        self.activity = Some(activity);
         self.reword();
         self
     }

@@ -25,6 +25,9 @@ const SUBJECTS: [&str; 8] = [
     "prompt",
 ];
 
+/// Start of the line of a check that did not pass.
+pub(super) const CHECK_FAILED: &str = "check failed";
+
 /// Longest headline, in bytes of JSON.
 const HEADLINE: usize = 300;
 
@@ -346,10 +349,10 @@ pub fn line_of(event: &Event) -> Option<String> {
             ..
         } => match (passed, says, why) {
             (true, ..) => "check passed".to_owned(),
-            (false, Some(says), Some(why)) => format!("check failed: {} ({})", cut(says), cut(why)),
+            (false, Some(says), Some(why)) => format!("{CHECK_FAILED}: {} ({})", cut(says), cut(why)),
             (false, says, why) => {
                 let why = says.as_ref().or(why.as_ref()).unwrap_or(run);
-                format!("check failed: {}", cut(why))
+                format!("{CHECK_FAILED}: {}", cut(why))
             }
         },
         Event::RehearsalStep { kind, text, .. } => kind.words(&cut(text)),

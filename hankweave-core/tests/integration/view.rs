@@ -585,6 +585,47 @@ fn a_failure_keeps_the_last_lines_and_a_sub_agent_has_its_own() {
     );
 }
 
+/// An agent that continued after a check has done most of it again.
+// covers: WIRE-39
+#[test]
+fn the_last_lines_of_a_failure_are_those_since_the_check_before() {
+    let run = Story::new().plan(&["a"]).fresh("r1");
+    let open = told(
+        &run.clone()
+            .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running)),
+    );
+    let failed = told(&run.codon("a", Ending::Failed));
+    let mut view = fold(&open);
+    let mut seq = view.seq;
+    let mut take = |view: &mut RunView, event| {
+        seq += 1;
+        view.take(&entry(seq, event));
+    };
+    let event =
+        |kind: &str, data| serde_json::from_value::<Event>(json!({"type": kind, "data": data})).unwrap();
+    for time in 1..=3 {
+        let says = json!({"codonId": "a", "action": "message", "content": format!("I try, time {time}")});
+        take(&mut view, event("assistant.action", says));
+        let check =
+            json!({"codonId": "a", "run": "test", "passed": false, "durationMs": 5, "says": "2 failed"});
+        take(&mut view, event("check.completed", check));
+        let continues = json!({"message": format!("a: the agent continues (retry {time} of 2)")});
+        take(&mut view, event("info", continues));
+    }
+    let ends = failed.into_iter().skip(open.len());
+    ends.for_each(|ended| take(&mut view, ended.event));
+    let problem = view.problem.unwrap();
+    assert_eq!(
+        problem.tail.values().collect::<Vec<_>>(),
+        [
+            "a: the agent continues (retry 2 of 2)",
+            "I try, time 3",
+            "check failed: 2 failed",
+            "a: the agent continues (retry 3 of 2)"
+        ]
+    );
+}
+
 // covers: WIRE-39, S12
 #[test]
 fn a_suspension_is_no_time_at_work() {

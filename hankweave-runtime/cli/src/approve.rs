@@ -48,7 +48,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
     }
     let typed = HintCommands::about(execution);
     if !global.quiet {
-        output::print(match args.deny {
+        output::print_lines(match args.deny {
             false => format!("{codon} may begin; `{}` continues with it\n", typed.run()),
             true => {
                 let after_all = typed.command(&format!("approve {codon}"));

@@ -67,7 +67,7 @@ async fn clean(
     let plan = plan.map_err(|error| failure(&error, typed))?;
     let is_told = !global.json() && !global.quiet;
     if is_told {
-        output::print(offer(&plan))?;
+        output::print_lines(offer(&plan))?;
     }
     if args.dry_run {
         return report(global, &plan, None);
@@ -195,9 +195,9 @@ fn report(
     if let Some(cleaned) = cleaned.filter(|_| !global.quiet) {
         let freed = size(plan.bytes() + cleaned.freed);
         match &cleaned.operation {
-            Some(id) => output::print(format!("removed, {freed} are free again (operation {id})\n"))?,
+            Some(id) => output::print_lines(format!("removed, {freed} are free again (operation {id})\n"))?,
             None if cleaned.freed > 0 => {
-                output::print(format!("{freed} that nothing needs are free again\n"))?
+                output::print_lines(format!("{freed} that nothing needs are free again\n"))?
             }
             None => {}
         }

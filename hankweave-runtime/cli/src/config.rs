@@ -47,7 +47,7 @@ pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Cli
     for warning in &configuration.warnings {
         print_stderr(format!("{warning}\n"));
     }
-    output::print(as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
+    output::print_lines(as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -223,6 +223,8 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
 
 fn as_text(configuration: &Configuration, hank: &str) -> SafeText {
     let mut text = SafeText::default();
+    let width = configuration.iter().map(|(setting, ..)| setting.name().len());
+    let width = width.max().unwrap_or_default();
     for (setting, value, source) in configuration.iter() {
         let value = shown(setting, value).map_or_else(|| "-".to_owned(), |value| value.to_string());
         let (name, is_default) = (setting.name(), *source == SettingSource::Default);
@@ -246,7 +248,7 @@ fn as_text(configuration: &Configuration, hank: &str) -> SafeText {
             false => Style::new().bold(),
         };
         // Writing to a text cannot fail.
-        let _ = text.styled(style, format_args!("{name:<22}  {value:<24}"));
+        let _ = text.styled(style, format_args!("{name:<width$}  {value:<24}"));
         let _ = writeln!(text, "  {source}");
     }
     text

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use console::measure_text_width;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{
@@ -154,9 +155,9 @@ const fn command(run: &RunRecord) -> &'static str {
         StartingConditions::Fresh { rehearsal: true, .. } => "run --rehearse",
         StartingConditions::Fresh { .. } => "run",
         StartingConditions::Continuation { reason, .. } => match reason {
-            Some(ContinuationReason::Retry) => "run, again",
-            Some(ContinuationReason::Rollback) => "run, from there",
-            Some(ContinuationReason::Continue) | None => "run, on",
+            Some(ContinuationReason::Retry) => "run (again)",
+            Some(ContinuationReason::Rollback) => "run (after a rollback)",
+            Some(ContinuationReason::Continue) | None => "run (continued)",
         },
     }
 }
@@ -246,28 +247,68 @@ fn log(global: &Global, args: &OpLogArgs) -> Result<ExitCode, CliError> {
     }
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = rows.iter().try_for_each(|row| write(&mut text, row));
+    let widths = LogColumns::of(&rows);
+    let _ = rows.iter().try_for_each(|row| write(&mut text, row, widths));
     if rows.is_empty() {
         let _ = writeln!(text, "no run has been recorded yet");
     }
-    output::print(text)?;
+    output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(text: &mut SafeText, row: &OperationRow) -> std::fmt::Result {
+/// Longest command that the columns after it make room for.
+const COMMAND: usize = 28;
+
+/// Widths of the columns of the log; 0 for one that has nothing.
+#[derive(Debug, Clone, Copy, Default)]
+struct LogColumns {
+    time: usize,
+    command: usize,
+    cost: usize,
+}
+
+impl LogColumns {
+    fn of(rows: &[OperationRow]) -> Self {
+        let widest = |of: &dyn Fn(&OperationRow) -> usize| rows.iter().map(of).max().unwrap_or_default();
+        Self {
+            time: widest(&|row| local_time(row.at).len()),
+            command: widest(&|row| measure_text_width(&one_line(&row.command))).min(COMMAND),
+            cost: widest(&|row| row.cost_words().len()),
+        }
+    }
+}
+
+impl OperationRow {
+    /// Cost in words; empty for an operation that cost nothing.
+    fn cost_words(&self) -> String {
+        match self.cost {
+            Usd::ZERO => String::new(),
+            cost => cost.to_string(),
+        }
+    }
+
+    /// Number of changed files in words. A cleanup changes none, ever.
+    fn files_words(&self) -> String {
+        let files = self.files.filter(|_| self.removed.is_none());
+        files.map_or_else(String::new, |files| {
+            counted(usize::try_from(files).unwrap_or(usize::MAX), "file")
+        })
+    }
+}
+
+fn write(text: &mut SafeText, row: &OperationRow, columns: LogColumns) -> std::fmt::Result {
     text.styled(AnsiColor::Cyan.on_default(), &row.id)?;
-    write!(text, "  {:<12}  ", local_time(row.at))?;
-    text.styled(Style::new().bold(), one_line(&row.command))?;
-    if row.cost != Usd::ZERO {
-        write!(text, "  {}", row.cost)?;
-    }
-    match row.files {
-        // A cleanup changes none, ever.
-        _ if row.removed.is_some() => {}
-        Some(1) => write!(text, "  1 file")?,
-        Some(files) => write!(text, "  {files} files")?,
-        None => {}
-    }
+    write!(text, "  {:<1$}  ", local_time(row.at), columns.time)?;
+    let command = one_line(&row.command);
+    text.styled(Style::new().bold(), &command)?;
+    let gap = columns.command.saturating_sub(measure_text_width(&command));
+    let cost = row.cost_words();
+    let cost = match columns.cost {
+        0 if cost.is_empty() => cost,
+        width => format!("  {cost:>width$}"),
+    };
+    let line = format!("{:gap$}{cost}  {}", "", row.files_words());
+    write!(text, "{}", line.trim_end())?;
     write!(text, "\n  {}", one_line(&row.outcome))?;
     if row.undone {
         write!(text, " (undone)")?;
@@ -304,8 +345,8 @@ fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
     }
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write(&mut text, row).and_then(|()| write_points(&mut text, row, &typed));
-    output::print(text)?;
+    let _ = write(&mut text, row, LogColumns::default()).and_then(|()| write_points(&mut text, row, &typed));
+    output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,11 @@ pub(crate) fn print(text: impl Into<SafeText>) -> Result<(), CliError> {
     printed(screen::print(text))
 }
 
+/// Prints a result for people in lines that fit their terminal.
+pub(crate) fn print_lines(text: impl Into<SafeText>) -> Result<(), CliError> {
+    print(text.into().broken(screen::columns_of_output()))
+}
+
 /// Prints a result for programs.
 pub(crate) fn print_json_text(document: &str) -> Result<(), CliError> {
     printed(screen::print_json(document))

@@ -26,7 +26,7 @@ pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Cli
         Some(model) => one(global, &prices, model),
         None if global.json() => output::print_json(&list_json(&prices)),
         None => {
-            output::print(list_text(&prices))?;
+            output::print_lines(list_text(&prices))?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -120,7 +120,7 @@ fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, CliErr
             text
         }
     };
-    output::print(text)?;
+    output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::approval_prompt::{ApprovalPrompt, PromptKey};
 use crate::keys::KeyDecoder;
-use crate::screen::{Footer, SafeText, print_stderr};
+use crate::screen::{Footer, SafeText, is_in_background, print_stderr};
 use crate::wrap::wrap;
 
 /// Form of the question.
@@ -86,6 +86,9 @@ impl PromptLine {
     /// Shows the open question, or takes it off the terminal. The view must not be held.
     pub(crate) fn show(&self) {
         let is_open = self.is_open();
+        if is_open && self.form == PromptForm::Foot && is_in_background() {
+            self.tell_in_background();
+        }
         let foot = match self.form {
             PromptForm::Foot if is_open => {
                 let (asked, elsewhere) = (self.asked.subscribe(), self.elsewhere.clone());
@@ -100,6 +103,22 @@ impl PromptLine {
             _ => None,
         };
         *self.foot.lock().unwrap_or_else(PoisonError::into_inner) = foot;
+    }
+
+    /// Writes the question as a line that stays, because nothing is drawn while a shell has the terminal.
+    fn tell_in_background(&self) {
+        let keys = match &self.elsewhere {
+            Some(elsewhere) => elsewhere.clone(),
+            None => "`fg` shows the run, whose keys answer".to_owned(),
+        };
+        let question = self
+            .asked
+            .borrow()
+            .prompt
+            .question()
+            .unwrap_or_default()
+            .to_owned();
+        print_stderr(format!("{question}\n  {keys}\n"));
     }
 
     fn is_open(&self) -> bool {

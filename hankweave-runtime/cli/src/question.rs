@@ -6,6 +6,10 @@ use hankweave_core::codon::CheckpointType;
 use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
 
 use crate::screen;
+use crate::wrap::hanging;
+
+/// Start of a line that continues an offer.
+const INDENT: &str = "     ";
 
 /// User's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +27,11 @@ pub(crate) fn ask(trouble: &UnfinishedCodon) -> Option<RecoveryChoice> {
         return None;
     }
     Some(answer(trouble, &mut input.lock(), &mut |question| {
-        screen::ask(question)
+        let lines = question
+            .lines()
+            .map(|line| hanging(line, screen::columns(), INDENT).join("\n"));
+        // The cursor stays behind the last line, where the answer is typed.
+        screen::ask(lines.collect::<Vec<_>>().join("\n") + " ")
     }))
 }
 
@@ -116,7 +124,7 @@ fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
         text += &format!("  {number}  {}\n", offer.what);
         keys += &format!("{number}/");
     }
-    format!("{text}  q  do nothing\nWhere shall it continue? [{keys}q] ")
+    format!("{text}  q  do nothing\nWhere shall it continue? [{keys}q]")
 }
 
 #[cfg(test)]
@@ -183,7 +191,7 @@ mod tests {
             text.contains("start again") && !text.contains("success"),
             "{text}"
         );
-        assert!(text.ends_with("[1/2/3/q] "), "{text}");
+        assert!(text.ends_with("[1/2/3/q]"), "{text}");
 
         let without = stopped(
             false,

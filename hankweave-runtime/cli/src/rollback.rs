@@ -78,7 +78,7 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
     } else if !global.quiet {
         let typed = HintCommands::about(back.execution);
         let onward = status::command_onward(back.execution).unwrap_or_else(|| typed.run());
-        output::print(text(&rollback, back.dry_run, Some((&typed, &onward))))?;
+        output::print_lines(text(&rollback, back.dry_run, Some((&typed, &onward))))?;
     }
     Ok(signals::stopped(&shutdown))
 }

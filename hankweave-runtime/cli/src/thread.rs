@@ -48,7 +48,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
     let live = may_be_live(args.document.state.as_deref(), &args.document.execution.execution);
     let _ = write(&mut text, pending, (&document, &thread), live);
-    output::print(text)?;
+    output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -55,28 +55,74 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks a line between its words into lines of at most `columns`, those after the first one with `indent`. What stands between backticks is one word,
-/// because commands are pasted whole; a longer word is left to the terminal.
+/// Breaks a line between its words into lines of at most `columns`, those after the first one with `indent`. Blanks between words stay, but where a line
+/// ends. What stands between backticks is one word, because commands are pasted whole; a longer word is left to the terminal.
 pub(crate) fn hanging(line: &str, columns: usize, indent: &str) -> Vec<String> {
     let start = line.len() - line.trim_start().len();
     let mut lines = vec![line[..start].to_owned()];
     let (mut used, mut is_empty) = (start, true);
-    for word in &words(&line[start..], usize::MAX) {
+    for (gap, word) in whole_words(&line[start..]) {
         let width = measure_text_width(word);
-        if !is_empty && used + 1 + width > columns {
+        if !is_empty && used + gap + width > columns {
             lines.push(indent.to_owned());
-            (used, is_empty) = (indent.len(), true);
+            (used, is_empty) = (measure_text_width(indent), true);
         }
         if let Some(line) = lines.last_mut() {
             if !is_empty {
-                line.push(' ');
-                used += 1;
+                line.push_str(&" ".repeat(gap));
+                used += gap;
             }
             line.push_str(word);
         }
         (used, is_empty) = (used + width, false);
     }
     lines
+}
+
+/// Returns the words of a line, each with the blanks in front of it. What stands between backticks is one.
+fn whole_words(line: &str) -> Vec<(usize, &str)> {
+    let (mut words, mut rest) = (Vec::new(), line);
+    while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+        let (gap, from) = (start, &rest[start..]);
+        let end = |from: &str| from.find(char::is_whitespace).unwrap_or(from.len());
+        let mut length = end(from);
+        if from[..length].matches('`').count() % 2 == 1
+            && let Some(close) = from[length..].find('`')
+        {
+            let after = length + close + 1;
+            length = after + end(&from[after..]);
+        }
+        words.push((gap, &from[..length]));
+        rest = &from[length..];
+    }
+    words
+}
+
+/// Breaks the lines of a text that are wider than a terminal of this many columns, below their own start.
+pub(crate) fn broken(text: &str, columns: usize) -> String {
+    let mut whole = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        match measure_text_width(line) > columns {
+            false => whole.push_str(line),
+            true => {
+                let mut indent: String = line.chars().map_while(below).take(columns / 2).collect();
+                indent.push_str("  ");
+                whole.push_str(&hanging(line, columns, &indent).join("\n"));
+            }
+        }
+        whole.push_str(end);
+    }
+    whole
+}
+
+/// Returns what stands below a blank or a branch of a tree; `None` for the start of a text.
+const fn below(c: char) -> Option<char> {
+    match c {
+        '│' | '├' => Some('│'),
+        ' ' | '─' | '└' => Some(' '),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +146,23 @@ mod tests {
             ["an odd `", "  is", "  here"]
         );
         assert_eq!(hanging("", 8, "  "), [""]);
+    }
+
+    #[test]
+    fn only_lines_that_are_too_wide_break_and_columns_stay_where_they_are() {
+        let table = "  one   completed  2s\n  three  completed  12s  3 files changed\n";
+        assert_eq!(broken(table, 80), table);
+        assert_eq!(
+            broken(table, 26),
+            "  one   completed  2s\n  three  completed  12s  3\n    files changed\n"
+        );
+        assert_eq!(
+            broken("├─ one two\n│  three four", 8),
+            "├─ one\n│    two\n│  three\n│    four"
+        );
+        let styled = "\u{1b}[1mone two three\u{1b}[0m";
+        assert_eq!(broken(styled, 8), "\u{1b}[1mone two\n  three\u{1b}[0m");
+        assert_eq!(broken("漢字 漢字", 5), "漢字\n  漢字");
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub(crate) fn no_budget_left(limits: &CodonLimits) -> Option<NoBudget> {
 /// Why a run pauses, in words; the run adds the details of its total budget.
 fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
     match limits.is_of_the_ceiling(&exceeded) {
-        true => "the budget of the whole is used up".to_owned(),
+        true => "the total budget is used up".to_owned(),
         false => format!("its budget is used up: {exceeded}"),
     }
 }

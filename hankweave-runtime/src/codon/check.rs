@@ -56,7 +56,7 @@ pub(super) async fn check(
             work.outcome = failed(codon, missed, exit);
             break;
         }
-        let goes_on = format!("the agent continues (try {retry} of {retries})");
+        let goes_on = format!("the agent continues (retry {retry} of {retries})");
         let next = match missed.is_told {
             true => goes_on,
             false => format!("{}; {goes_on}", missed.why),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hankweave_core::agent::FailureReason;
 use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{CodonConfig, RigAction};
+use hankweave_core::view::excerpt;
 use hankweave_core::wire::{Event, ProgressKind};
 
 use super::context::CodonRun;
@@ -53,7 +54,30 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
     if let RigError::Step { index, failure } = &error {
         run.publish(failed(codon, *index, failure, false)).await;
     }
-    Err(error.reason())
+    Err(reason(codon, &error))
+}
+
+/// Most bytes of a command that the cause of a failure shows.
+const MOST_OF_COMMAND: usize = 100;
+
+/// Returns the cause with the command that failed: in a long rig nobody counts the steps.
+fn reason(codon: &CodonRun<'_>, error: &RigError) -> FailureReason {
+    let reason = error.reason();
+    let RigError::Step {
+        index,
+        failure: RigFailure::CommandFailed { .. },
+    } = error
+    else {
+        return reason;
+    };
+    let Some(item) = codon.config.rig_setup.get(*index) else {
+        return reason;
+    };
+    let command = excerpt(&words(&item.action), MOST_OF_COMMAND);
+    FailureReason {
+        message: reason.message.map(|message| format!("{message}: {command}")),
+        ..reason
+    }
 }
 
 pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {

@@ -142,12 +142,6 @@ impl RunOutcome {
 }
 
 impl CodonSummary {
-    /// Returns the cost for people.
-    #[must_use]
-    pub fn told_cost(&self) -> String {
-        self.cost.display(self.cost_is_lower_bound)
-    }
-
     /// Sums up one record.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {

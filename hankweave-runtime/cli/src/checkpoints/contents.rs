@@ -20,7 +20,7 @@ use super::unreadable;
 use crate::args::{DiffArgs, Global};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::screen::{SafeText, is_drawable, print};
+use crate::screen::{SafeText, is_drawable, print, print_stderr};
 
 /// The longest line that is shown in one piece.
 const LINE_BYTES: u64 = 64 << 10;
@@ -34,6 +34,14 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
         let changes = changes.map_err(|error| unreadable(&catalogue, &to.sha, &error))?;
         return output::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
     }
+    // What cannot be compared here git reports below.
+    let changes = catalogue.history()?.diff(&from.sha, &to.sha);
+    if changes.is_ok_and(|changes| changes.is_empty()) {
+        if !global.quiet {
+            print_stderr(unchanged(args.what(), from, to));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let failed = |error: io::Error| CliError::from_error(CliErrorKind::Io, &error);
     let mut git = git(&catalogue, args.execution(), args.stat, [from, to])?;
     let not_started =
@@ -44,6 +52,19 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
         None => show(git, print),
     }
     .map_err(failed)
+}
+
+/// Returns what stands in the place of differences where there are none.
+fn unchanged(what: Option<&str>, from: &CheckpointRow, to: &CheckpointRow) -> String {
+    let is_of_codon = !what.is_some_and(|what| what.contains(".."));
+    match to.codon_id.as_ref().filter(|_| is_of_codon) {
+        Some(codon) => format!("{codon} changed nothing\n"),
+        None => format!(
+            "nothing changed from checkpoint {} to {}\n",
+            from.sha.short(),
+            to.sha.short()
+        ),
+    }
 }
 
 /// The two checkpoints that are compared.

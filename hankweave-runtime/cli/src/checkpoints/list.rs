@@ -24,7 +24,7 @@ pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, C
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", line(row));
     }
-    output::print(&text)?;
+    output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -43,7 +43,7 @@ pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -
     if global.json() {
         output::print_json(&json!({"checkpoints": verdicts, "damaged": damaged}))?;
     } else {
-        output::print(text(&verdicts, damaged))?;
+        output::print_lines(text(&verdicts, damaged))?;
     }
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }

@@ -65,7 +65,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
     let ready = !findings.iter().any(|finding| finding.level == CheckStatus::Error);
     match global.json() {
         true => output::print_json(&json!({"ready": ready, "findings": findings})).map(drop)?,
-        false => output::print(as_text(&findings))?,
+        false => output::print_lines(as_text(&findings))?,
     }
     Ok(ExitCode::from(u8::from(!ready)))
 }

@@ -56,6 +56,9 @@ pub(crate) struct Receipt {
     /// A crash took part of that time, so that it is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) worked_is_lower_bound: bool,
+    /// Codons of the hank that are done, and all of them, as every screen counts them.
+    #[serde(skip)]
+    pub(super) position: (usize, usize),
     pub(super) codons: Vec<CodonReport>,
     /// Codons that are not listed because there are too many.
     pub(super) more_codons: usize,
@@ -196,6 +199,7 @@ impl Receipt {
             ended: run.and_then(|run| run.end_time),
             worked_ms: u64::try_from(worked.as_millis()).unwrap_or(u64::MAX),
             worked_is_lower_bound: status.state.runs.iter().any(|run| status.lost_time(run)),
+            position: status.drawn.position(),
             more_codons: recorded.saturating_sub(LISTED),
             planned: status.state.execution_plan.len().saturating_sub(recorded),
             // The newest ones say more about where the run stands.

@@ -98,12 +98,7 @@ impl Receipt {
 
     /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
     pub(super) fn in_short(&self) -> String {
-        let done = self
-            .codons
-            .iter()
-            .filter(|codon| codon.state == "completed")
-            .count();
-        let all = self.codons.len() + self.planned;
+        let (done, all) = self.position;
         let mut parts = vec![format!("{done} of {}", counted(all, "codon"))];
         if let Some(count) = self.files.count {
             parts.push(changed(count as u64));

@@ -127,8 +127,10 @@ async fn follow(
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;
     let may_command = client.session().mode == Mode::ReadAndWrite;
     let (is_denied, control) = (control && !may_command, control && may_command);
-    let keyboard = control.then(Keyboard::of_stdin).flatten();
-    let elsewhere = keyboard.is_none().then(|| match (control, typed) {
+    // Whatever a terminal shows of keys would move what is drawn again, also where no key commands the run.
+    let is_live = !global.json() && !global.quiet && is_drawable();
+    let keyboard = (control || is_live).then(Keyboard::of_stdin).flatten();
+    let elsewhere = (!control || keyboard.is_none()).then(|| match (control, typed) {
         (true, _) => "approve, or deny REASON, answers".to_owned(),
         (false, Some(typed)) => format!(
             "`{}` answers, `{}` denies",
@@ -175,7 +177,8 @@ async fn follow(
         }
         shown = show(&mut client, &mut report, &prompt, &found, typed) => shown,
         never = suspend::answer(SuspendSignals::new(), keyboard.as_ref()) => match never {},
-        () = press(keyboard.as_ref(), &prompt, &commands, places, typed) => Ok(()),
+        () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, places, typed) => Ok(()),
+        () = ignore_keys(keyboard.as_ref().filter(|_| !control)) => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
@@ -319,6 +322,15 @@ async fn press(
             },
         }
     }
+}
+
+/// Takes the keys of somebody who only watches: a shell would get them afterwards.
+async fn ignore_keys(keyboard: Option<&Keyboard>) {
+    let Some(keyboard) = keyboard else {
+        return std::future::pending().await;
+    };
+    while keyboard.key().await.is_ok() {}
+    std::future::pending().await
 }
 
 /// Asks for the checkpoints, newest first.

@@ -136,9 +136,10 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
             let failure = CliError::from_error(CliErrorKind::Input, error);
             match typed {
                 Some(typed) if typed.knows_the_hank() => failure.hint(format!(
-                    "`{}` shows what is recorded here, `{}` starts a run; -e DIR names the directory of a live one",
-                    typed.command("view"),
-                    typed.run()
+                    "`{}` starts one; `{}` tells of the last one, `{}` serves its page",
+                    typed.run(),
+                    typed.command("status"),
+                    typed.command("view")
                 )),
                 Some(_) => failure.hint("name the directory of a live run with -e DIR"),
                 None => failure,

@@ -26,7 +26,7 @@ use crate::screen::{JsonLines, columns_of_errors, print_stderr};
 use crate::wrap::wrap;
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
-pub(crate) use live::{LiveContext, restoring};
+pub(crate) use live::{LiveContext, activity_words, restoring};
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{

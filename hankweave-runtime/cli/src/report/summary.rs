@@ -14,7 +14,7 @@ use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
 use crate::left_out::LeftOut;
 use crate::screen::{SafeText, columns_of_errors, with_local_times};
-use crate::wrap::wrap;
+use crate::wrap::{hanging, wrap};
 
 /// Input of the summary besides the outcome.
 #[derive(Debug)]
@@ -78,23 +78,23 @@ impl SummaryContext<'_> {
         }
         if outcome.run_id.is_some() {
             let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
-            writeln!(
-                text,
+            let line = format!(
                 "  this run {} in {}, all runs {}",
                 outcome.run_cost.display(outcome.run_cost_is_lower_bound),
                 duration(time),
                 outcome.total_cost.display(outcome.total_cost_is_lower_bound)
-            )?;
+            );
+            write_sentence(text, &line)?;
         }
         write_class(outcome, text)?;
         let execution = self.execution.display();
         writeln!(text, "  files        {execution}")?;
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
         if let Some(files) = self.left_out.words() {
-            writeln!(text, "  not in them  {files}")?;
+            write_sentence(text, &format!("  not in them  {files}"))?;
         }
         for StateWarning { kind, path, message } in &self.warnings {
-            writeln!(text, "  odd record   {path}: {message} ({kind})")?;
+            write_sentence(text, &format!("  odd record   {path}: {message} ({kind})"))?;
         }
         if let RunResult::Failed(id) = &outcome.result {
             writeln!(text, "  its log      {} {id}", self.logs)?;
@@ -121,6 +121,20 @@ impl SummaryContext<'_> {
         }
         Ok(())
     }
+}
+
+/// Columns of the words in front of a fact.
+const LABEL: &str = "               ";
+
+/// Writes a line that is broken between its words on a terminal. Lines with a command are left to the terminal, which copies them whole.
+fn write_sentence(text: &mut SafeText, line: &str) -> std::fmt::Result {
+    let lines = match columns_of_errors() {
+        // Of a narrow terminal the words in front would take half.
+        Some(columns) if columns > 3 * LABEL.len() => hanging(line, columns, LABEL),
+        Some(columns) => hanging(line, columns, "    "),
+        None => vec![line.to_owned()],
+    };
+    lines.iter().try_for_each(|line| writeln!(text, "{line}"))
 }
 
 /// Most steps that the summary of a rehearsal names.
@@ -184,10 +198,10 @@ fn write_class(outcome: &RunOutcome, text: &mut SafeText) -> std::fmt::Result {
     let Some(class) = class(failure) else {
         return Ok(());
     };
-    writeln!(text, "  what it is   {}", class.words)?;
+    write_sentence(text, &format!("  what it is   {}", class.words))?;
     // A run that has paused says itself how it continues.
     if is_over {
-        writeln!(text, "  what helps   {}", class.hint)?;
+        write_sentence(text, &format!("  what helps   {}", class.hint))?;
     }
     match failure.retry_after_ms {
         Some(millis) => writeln!(text, "  to wait      {}", duration(Duration::from_millis(millis))),
@@ -255,7 +269,7 @@ fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::
         .collect();
     let first = all.len().saturating_sub(MOST_REMARKS);
     for (codon, remark) in &all[first..] {
-        writeln!(text, "  remark       {}: {remark}", codon.codon_id)?;
+        write_sentence(text, &format!("  remark       {}: {remark}", codon.codon_id))?;
     }
     match first {
         0 => Ok(()),

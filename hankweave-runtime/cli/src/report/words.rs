@@ -109,10 +109,10 @@ pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded) -> St
 /// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files. How long it took may be unknown.
 pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, codon: &CodonSummary) -> String {
     let elapsed = elapsed.map_or_else(|| UNKNOWN.to_owned(), duration);
-    let cost = codon.told_cost();
+    let cost = money(codon.cost, codon.cost_is_lower_bound);
     let tokens = tokens(codon.tokens.total());
     let files = files(codon.files_changed);
-    format!("{standing:<10} {elapsed:>7} {cost:>10} {tokens:>8} tokens  {files:<15}")
+    format!("{standing:<10} {elapsed:>7} {cost:>11} {tokens:>8} tokens  {files:<15}")
 }
 
 /// `budget: $0.0210 of $1.0000, 12s of 1m0s`
@@ -165,6 +165,7 @@ pub(super) fn answer(content: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::cost::TokenUsage;
     use hankweave_core::view::{ItemView, ViewedRun};
 
     use super::*;
@@ -172,6 +173,31 @@ mod tests {
     #[test]
     fn an_excerpt_is_one_line() {
         assert_eq!(excerpt("two\nlines"), "two lines");
+    }
+
+    // covers: CLI-43
+    #[test]
+    fn a_cost_that_is_a_lower_bound_moves_no_column() {
+        let line = |is_lower_bound| {
+            let codon = CodonSummary {
+                codon_id: "one".parse().unwrap(),
+                status: CodonStatus::Failed,
+                duration: Duration::ZERO,
+                cost: Usd::from_nanos(36_000_000),
+                cost_is_lower_bound: is_lower_bound,
+                tokens: TokenUsage::default(),
+                checkpoint: None,
+                files_changed: None,
+                failure: None,
+                budget_exceeded: None,
+                interrupted_by: None,
+                remarks: Vec::new(),
+            };
+            codon_line("stopped", None, &codon)
+        };
+        let place = |line: &str| line.find(" tokens").map(|place| line[..place].chars().count());
+        assert_eq!(place(&line(true)), place(&line(false)));
+        assert!(line(true).contains("≥ $0.0360"), "{}", line(true));
     }
 
     // covers: CLI-24

@@ -11,6 +11,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use console::{Term, strip_ansi_codes, truncate_str};
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
 
 use super::SafeText;
 use super::lost::{InfallibleWriter, is_lost};
@@ -56,6 +58,11 @@ impl Foot {
         if self.is_hidden || !term.is_term() {
             return;
         }
+        if is_in_background() {
+            // A shell writes where the lines were, so they are not taken away any more.
+            self.is_drawn = false;
+            return;
+        }
         let lines = self.lines(ScreenSize::of_terminal());
         if lines.is_empty() {
             self.erase();
@@ -80,10 +87,21 @@ impl Foot {
     }
 
     fn erase(&mut self) {
-        if std::mem::take(&mut self.is_drawn) {
-            write("\r\u{1b}[J");
+        if std::mem::take(&mut self.is_drawn) && !is_in_background() {
+            write(ERASE);
         }
     }
+}
+
+/// Takes away the line of the cursor and all below it.
+///
+/// Erased from the first column of the first row on, a whole screen is kept by some terminals in what has left it at the top (tmux), so all that was drawn
+/// would come back with the next larger size. So the first line is erased by itself, and the rest from its second column on.
+const ERASE: &str = "\r\u{1b}[K\u{1b}[C\u{1b}[J\r";
+
+/// Whether the terminal is another program's at the moment, as after `bg`: a shell reads a line there, which nothing may be drawn over.
+pub(crate) fn is_in_background() -> bool {
+    tcgetpgrp(io::stderr()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
 /// Returns what draws these lines in the place of the ones that were drawn before.
@@ -92,7 +110,7 @@ impl Foot {
 /// learns of a new size late, and a way back from the end would be counted with the old one. So lines are not broken either (DECAWM); the cursor is
 /// put on the second column, beside the mark of the line.
 fn drawing(lines: &[String]) -> String {
-    let mut text = format!("\r\u{1b}[J\u{1b}[?7l{}", lines.join("\r\n"));
+    let mut text = format!("{ERASE}\u{1b}[?7l{}", lines.join("\r\n"));
     let up = lines.len() - 1;
     if up > 0 {
         // Writing to a String cannot fail.
@@ -269,7 +287,7 @@ mod tests {
         let lines = ["⠋ one", "  two"].map(str::to_owned);
         assert_eq!(
             drawing(&lines),
-            "\r\u{1b}[J\u{1b}[?7l⠋ one\r\n  two\u{1b}[1A\r\u{1b}[C\u{1b}[?7h"
+            "\r\u{1b}[K\u{1b}[C\u{1b}[J\r\u{1b}[?7l⠋ one\r\n  two\u{1b}[1A\r\u{1b}[C\u{1b}[?7h"
         );
         assert!(!drawing(&lines[..1]).contains('A'));
     }

@@ -18,7 +18,8 @@ use self::full::{OutputStream, hold};
 use hankweave_runtime::world::environment::Environment;
 
 pub(crate) use area::{
-    Footer, ScreenSize, columns, columns_of_errors, columns_of_output, set_aside, show_again,
+    Footer, ScreenSize, columns, columns_of_errors, columns_of_output, is_in_background, set_aside,
+    show_again,
 };
 pub(crate) use full::{Full, give_back, is_taken};
 pub(crate) use harmless::one_line;

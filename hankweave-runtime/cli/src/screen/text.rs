@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Write};
 use anstyle::Style;
 
 use super::harmless::push_printable;
+use crate::wrap::broken;
 
 /// Text for people, harmless from the moment it is written: whatever is hidden in it is made visible, and only [`styled`](Self::styled) adds colours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,6 +17,14 @@ impl SafeText {
         write!(self.0, "{style}")?;
         write!(self, "{words}")?;
         write!(self.0, "{style:#}")
+    }
+
+    /// Breaks lines that are wider than this many columns between their words; without a number they stay.
+    pub(crate) fn broken(self, columns: Option<usize>) -> Self {
+        match columns {
+            Some(columns) => Self(broken(&self.0, columns)),
+            None => self,
+        }
     }
 
     pub(crate) fn as_str(&self) -> &str {

@@ -54,7 +54,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = report.write(current.is_some(), &mut text);
-    output::print(&text)?;
+    output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -193,40 +193,75 @@ impl RunCost<'_> {
 }
 
 impl CostReport<'_> {
+    /// Writes the table. What sentinels and skipped codons cost is counted as spent, and has a column only where there is any.
     fn write(&self, has_current_run: bool, text: &mut String) -> std::fmt::Result {
-        let head = ["", "status", "cost", "spent", "tokens"];
-        let [name, state, cost, spent, tokens] = head;
-        writeln!(text, "{name:<36} {state:>10} {cost:>10} {spent:>11} {tokens:>8}")?;
+        let mut rows = Vec::new();
         for run in &self.runs {
-            line(text, &format!("run {}", run.run_id), run.state, run.shown())?;
+            rows.push(CostRow::of(format!("run {}", run.run_id), run.state, run.shown()));
             for codon in &run.codons {
-                line(text, &format!("  {}", codon.codon_id), codon.state, codon.shown())?;
-                for sentinel in &codon.sentinels {
-                    let name = format!("    sentinel {}", sentinel.id);
-                    let cost = money(sentinel.total_cost, sentinel.is_lower_bound);
-                    writeln!(text, "{name:<36} {:>10} {:>10} {cost:>11}", "", "")?;
-                }
+                rows.push(CostRow::of(
+                    format!("  {}", codon.codon_id),
+                    codon.state,
+                    codon.shown(),
+                ));
+                rows.extend(codon.sentinels.iter().map(CostRow::of_sentinel));
             }
         }
         if let Some(run) = self.runs.first().filter(|_| has_current_run) {
-            line(text, "current run", "", run.shown())?;
+            rows.push(CostRow::of("current run".to_owned(), "", run.shown()));
         }
-        line(
-            text,
-            "total",
-            "",
-            CostTotals::sum(self.runs.iter().map(RunCost::shown)),
-        )
+        let total = CostTotals::sum(self.runs.iter().map(RunCost::shown));
+        rows.push(CostRow::of("total".to_owned(), "", total));
+        let name = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+        let differ = rows
+            .iter()
+            .any(|row| row.cost.trim_start_matches("≥ ") != row.spent.trim_start_matches("≥ "));
+        let head = CostRow {
+            name: String::new(),
+            state: "state",
+            cost: "codons".to_owned(),
+            spent: "spent".to_owned(),
+            tokens: "tokens".to_owned(),
+        };
+        for row in [head].iter().chain(&rows) {
+            write!(text, "{:<name$}  {:<10}", row.name, row.state)?;
+            if differ {
+                write!(text, " {:>10}", row.cost)?;
+            }
+            writeln!(text, " {:>11} {:>8}", row.spent, row.tokens)?;
+        }
+        Ok(())
     }
 }
 
-fn line(text: &mut String, name: &str, state: &str, figures: CostTotals) -> std::fmt::Result {
-    let [cost, spent] = [figures.codon_cost, figures.spend];
-    let cost = match figures.is_lower_bound && cost == Usd::ZERO {
-        true => cost.display(true),
-        false => cost.to_string(),
-    };
-    let spent = money(spent, figures.is_lower_bound);
-    let tokens = tokens(figures.tokens.total());
-    writeln!(text, "{name:<36} {state:>10} {cost:>10} {spent:>11} {tokens:>8}")
+/// One line of the table.
+struct CostRow {
+    name: String,
+    state: &'static str,
+    cost: String,
+    spent: String,
+    tokens: String,
+}
+
+impl CostRow {
+    fn of(name: String, state: &'static str, figures: CostTotals) -> Self {
+        let is_unknown = figures.is_lower_bound && figures.codon_cost == Usd::ZERO;
+        Self {
+            name,
+            state,
+            cost: figures.codon_cost.display(is_unknown).to_string(),
+            spent: money(figures.spend, figures.is_lower_bound),
+            tokens: tokens(figures.tokens.total()),
+        }
+    }
+
+    fn of_sentinel(sentinel: &SentinelCost<'_>) -> Self {
+        Self {
+            name: format!("    sentinel {}", sentinel.id),
+            state: "",
+            cost: String::new(),
+            spent: money(sentinel.total_cost, sentinel.is_lower_bound),
+            tokens: String::new(),
+        }
+    }
 }

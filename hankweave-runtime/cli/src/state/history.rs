@@ -31,7 +31,7 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
         &state,
         may_be_live(document.state.as_deref(), &document.execution.execution),
     );
-    output::print(&text)?;
+    output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,6 +114,8 @@ fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::
     if state.runs.is_empty() {
         return writeln!(text, "no run has been recorded yet");
     }
+    let codons = state.runs.iter().flat_map(|run| &run.codons);
+    let width = id_width(codons.map(|codon| codon.codon_id()));
     for run in &state.runs {
         let start = local_time(run.start_time);
         let time = match run.end_time {
@@ -129,7 +131,6 @@ fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::
                 .map_or("its beginning", CodonId::as_str);
             writeln!(text, "  continues run {} after {place}", source.run_id)?;
         }
-        let width = id_width(run.codons.iter().map(|codon| codon.codon_id()));
         for codon in &run.codons {
             let summary = CodonSummary::of(codon);
             let line = codon_line(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_core::wire::{Event, JournalEntry, ProgressKind};
 use hankweave_runtime::journal::each_line;
 use hankweave_runtime::world::disk::Disk;
 use serde::Deserialize;
@@ -50,8 +50,8 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
 }
 
 /// The newest `budget.summary`, if a run with budgets has ended and not much was recorded since: it is one of the last lines of its run.
-pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Event> {
-    Some(newest(disk, segments, "budget.summary", &|_| true)?.event)
+pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
+    newest(disk, segments, "budget.summary", &|_| true)
 }
 
 /// The newest question about this codon, if not much was recorded since.
@@ -66,6 +66,15 @@ pub(super) fn check(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> O
     let is_of_it =
         |event: &Event| matches!(event, Event::CheckCompleted { codon_id, .. } if codon_id == codon);
     newest(disk, segments, "check.completed", &is_of_it)
+}
+
+/// The newest wait of this codon for background work, if its agent has said and done nothing since.
+pub(super) fn background(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
+    let is_wait = |event: &Event| matches!(event, Event::Progress { codon_id: Some(of), kind: ProgressKind::Background, .. } if of == codon);
+    let wait = newest(disk, segments, "progress", &is_wait)?;
+    let has_ended = |kind| newest(disk, segments, kind, &|_| true).is_some_and(|entry| entry.seq > wait.seq);
+    let ends = ["assistant.action", "tool.result", "token.usage"];
+    (!ends.into_iter().any(has_ended)).then_some(wait)
 }
 
 /// The newest event of a type that is `wanted`. Only the newest part of the journal is searched, from its end, and no line of another type is parsed.
@@ -190,7 +199,7 @@ mod tests {
         RealDisk
             .create_new(&path, (lines.join("\n") + "\n").as_bytes())
             .unwrap();
-        budget_summary(&RealDisk, &[path])
+        Some(budget_summary(&RealDisk, &[path])?.event)
     }
 
     #[test]

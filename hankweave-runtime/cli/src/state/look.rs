@@ -10,7 +10,7 @@ use hankweave_core::document::{
 };
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::state::{Candidate, RecoveredState, recover};
-use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, KnownCheckpoint};
 use hankweave_runtime::error::chain;
@@ -93,7 +93,7 @@ pub(crate) fn journal_bytes(execution: &Path) -> Result<u64, CliError> {
 }
 
 /// Returns the budgets' usage at the end of the newest run that has budgets.
-pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, CliError> {
+pub(crate) fn budget_summary(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
     Ok(journal::budget_summary(&RealDisk, &segments))
 }
@@ -102,6 +102,12 @@ pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, CliError
 pub(crate) fn question(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
     Ok(journal::question(&RealDisk, &segments, codon))
+}
+
+/// Returns the wait of an open codon for background work of its agent, if it waits.
+pub(crate) fn background(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::background(&RealDisk, &segments, codon))
 }
 
 /// Returns the newest check of a codon, if not much was recorded since.

@@ -17,8 +17,8 @@ use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AskedApproval, RunView};
-use hankweave_core::wire::Event;
+use hankweave_core::view::{AskedApproval, CurrentActivity, RunView};
+use hankweave_core::wire::{Event, ProgressKind};
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::inspect;
@@ -70,6 +70,11 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "most": retry.most,
                 "inSeconds": view.left(retry).as_secs_f64(),
             })),
+            "background": view.background().map(|work| json!({
+                "subject": work.subject,
+                "since": work.since,
+                "endsAt": work.to,
+            })),
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
             "nextCodonId": thread.next_codon_id,
@@ -102,7 +107,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
     let mut text = SafeText::default();
     // Writing to a String cannot fail.
     let _ = view.write(&mut text);
-    output::print(text)?;
+    output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -146,6 +151,8 @@ pub(crate) struct StatusView<'a> {
     unfinished: Option<CodonId>,
     /// The budget summary of the last run that ended.
     budget: Option<Event>,
+    /// This run is the newest one.
+    budget_of_run: bool,
     /// Last line of the check that the newest codon did not pass.
     says: Option<(CodonId, String)>,
     /// Question that waits for an answer, or that was denied.
@@ -170,9 +177,15 @@ impl<'a> StatusView<'a> {
     ) -> Result<Self, CliError> {
         let head = thread::head(state).map(|head| head.checkpoint_sha);
         let mut view = Self::of(execution, state, thread, hank);
-        view.budget = crate::state::budget_summary(execution)?;
+        let summary = crate::state::budget_summary(execution)?;
+        view.budget_of_run = match (&summary, state.runs.front()) {
+            (Some(summary), Some(run)) => summary.timestamp >= run.start_time,
+            _ => false,
+        };
+        view.budget = summary.map(|summary| summary.event);
         view.draw(hank);
         view.ask(execution, hank)?;
+        view.find_background_work(execution)?;
         view.says = last_words_of_check(execution, thread)?;
         Ok(Self {
             is_shortened: crate::state::is_shortened(execution)?,
@@ -218,6 +231,23 @@ impl<'a> StatusView<'a> {
         Ok(())
     }
 
+    /// Finds the background work that the open codon waits for (HANK-75).
+    fn find_background_work(&mut self, execution: &Path) -> Result<(), CliError> {
+        let run = self.state.runs.front().filter(|run| self.is_working(run));
+        let open = run.and_then(|run| run.open_codon());
+        let Some(open) = open.filter(|open| open.status() == CodonStatus::Running) else {
+            return Ok(());
+        };
+        if let Some(wait) = crate::state::background(execution, open.codon_id())?
+            && wait.timestamp >= *open.start_time()
+            && let Event::Progress { subject, ends_at, .. } = wait.event
+        {
+            let activity = CurrentActivity::background(subject.as_deref(), wait.timestamp, ends_at);
+            self.drawn = std::mem::take(&mut self.drawn).with_activity(activity);
+        }
+        Ok(())
+    }
+
     fn of(
         execution: &Path,
         state: &'a HankweaveState,
@@ -244,6 +274,7 @@ impl<'a> StatusView<'a> {
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
             budget: None,
+            budget_of_run: false,
             left_out: LeftOut::default(),
             is_shortened: false,
             disk: None,
@@ -281,6 +312,12 @@ impl StatusView<'_> {
     fn limit(&self) -> Option<(&CodonId, Timestamp)> {
         let newest = &self.thread.codons.first()?.codon;
         Some((newest.codon_id(), newest.failure_reason()?.retry_at?))
+    }
+
+    /// Wait for background work of the open codon's agent.
+    fn background(&self) -> Option<&CurrentActivity> {
+        let activity = self.drawn.activity.as_ref();
+        activity.filter(|activity| activity.kind == ProgressKind::Background)
     }
 
     /// The retry that a live run waits for.

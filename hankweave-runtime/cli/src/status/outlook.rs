@@ -18,7 +18,10 @@ impl StatusView<'_> {
             let id = open.codon_id();
             return match self.live {
                 true if self.suspended.is_some() => format!("{id} is suspended with its run"),
-                true => format!("{id} is running"),
+                true => match self.background() {
+                    Some(work) => format!("{id} {}", report::activity_words(work, self.now)),
+                    None => format!("{id} is running"),
+                },
                 false => format!("{id} crashed; the next run continues with it or before it"),
             };
         }

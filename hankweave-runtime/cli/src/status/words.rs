@@ -3,18 +3,53 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
+use console::measure_text_width;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::{RunRecord, StateWarning};
 use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
+use super::commands::SuggestedCommand;
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
-use crate::screen::{SafeText, local_period, local_time, with_local_times};
+use crate::screen::{SafeText, columns_of_output, local_period, local_time, with_local_times};
+use crate::wrap::wrap;
 
 /// Columns of a command next to its purpose.
 const COMMAND: usize = 48;
+
+/// Columns of a purpose without which it stands below its command.
+const PURPOSE: usize = 30;
+
+/// Writes commands with their purposes next to them, in lines of at most `columns`.
+fn write_commands(
+    text: &mut SafeText,
+    commands: &[SuggestedCommand],
+    columns: Option<usize>,
+) -> std::fmt::Result {
+    let widest = commands.iter().map(|(command, _)| measure_text_width(command));
+    let widest = widest.filter(|width| *width <= COMMAND).max().unwrap_or_default();
+    let width = match columns {
+        // Whoever reads a file of it finds them where they always were.
+        None => COMMAND,
+        Some(columns) if columns < 2 + widest + 2 + PURPOSE => 0,
+        Some(_) => widest + 1,
+    };
+    for (command, purpose) in commands {
+        write!(text, "  ")?;
+        text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<width$}"))?;
+        // Next to a longer one it would look like a part of the command.
+        let (gap, indent) = match measure_text_width(command) > width {
+            true => ("\n    ", 4),
+            false => (" ", 2 + width + 1),
+        };
+        let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent));
+        let lines = wrap(purpose, room).join(&format!("\n{}", " ".repeat(indent)));
+        writeln!(text, "{gap}{lines}")?;
+    }
+    Ok(())
+}
 
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
@@ -73,9 +108,11 @@ impl StatusView<'_> {
             report::worked(self.worked(run), self.lost_time(run)),
             state.total_spend().display(self.costs_at_least())
         )?;
-        if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
+        if let Some(Event::BudgetSummary { ceiling, totals, .. }) =
+            self.budget.as_ref().filter(|_| self.budget_of_run)
+        {
             let budget = report::budget(ceiling, totals);
-            writeln!(text, "  {budget} (when the last run ended)")?;
+            writeln!(text, "  {budget} (when the run ended)")?;
         }
         if let Some(pending) = &state.pending_rollback {
             let source = &pending.source;
@@ -128,18 +165,7 @@ impl StatusView<'_> {
             writeln!(text, "{}; `{cleanup}` removes what old runs left", found.words())?;
         }
         self.changes.write(text)?;
-        for (command, purpose) in self.commands() {
-            write!(text, "  ")?;
-            text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<COMMAND$}"))?;
-            // Next to a longer one it would look like a part of the command.
-            let gap = if command.chars().count() > COMMAND {
-                "\n    "
-            } else {
-                " "
-            };
-            writeln!(text, "{gap}{purpose}")?;
-        }
-        Ok(())
+        write_commands(text, &self.commands(), columns_of_output())
     }
 
     /// Returns the state of the newest run in words; a process that is suspended answers nobody.

@@ -37,7 +37,7 @@ const CHANGED: usize = 18;
 const TITLE: usize = 20;
 
 /// Columns of the plan for a mark and a time.
-const FIGURES: usize = 12;
+const FIGURES: usize = 10;
 
 /// Least number of columns for the names of all parts.
 const NARROW: usize = 65;
@@ -75,7 +75,7 @@ pub(super) fn draw(
             let wanted = widest(model.rows()) + FIGURES;
             let plan = u16::try_from(wanted)
                 .unwrap_or(u16::MAX)
-                .clamp(LEAST_PLAN, middle.width * 2 / 5);
+                .clamp(LEAST_PLAN, middle.width * 9 / 20);
             let columns = [
                 Constraint::Length(plan),
                 Constraint::Length(1),
@@ -163,7 +163,7 @@ fn plan_line(row: &CodonRow<'_>, width: usize, is_asked: bool, now: Timestamp) -
     };
     let time = row.time(now);
     let title = padded(&row.title, width.saturating_sub(FIGURES));
-    Line::styled(format!("{mark} {title} {time:>9}"), style)
+    Line::styled(format!("{mark} {title} {time:>7}"), style)
 }
 
 const fn mark(state: AttemptState) -> &'static str {

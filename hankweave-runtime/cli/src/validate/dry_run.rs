@@ -68,7 +68,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
             text,
             "\nlimits: {limits}\nnothing was started, and nothing written"
         );
-        output::print(text)?;
+        output::print_lines(text)?;
     }
     Ok(match changes.misfits.is_empty() {
         true => ending(&looked),

@@ -41,7 +41,7 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     if global.json() {
         output::print_json(&looked.as_json())?;
     } else {
-        output::print(as_text(&looked.loaded))?;
+        output::print_lines(as_text(&looked.loaded))?;
     }
     Ok(ExitCode::from(u8::from(!looked.is_valid())))
 }

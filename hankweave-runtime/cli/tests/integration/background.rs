@@ -1,7 +1,7 @@
 //! Work in the background of an agent that has answered: it is waited for, and what is cut off is said everywhere (HANK-75).
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;
@@ -203,10 +203,27 @@ fn a_wait_that_was_killed_or_stopped_leaves_nothing_and_the_next_run_goes_on() {
         let project = scripted(&script("exec tail -f /dev/null"), &json!({}));
         let mut running = project.start(["run", "--headless", "--json"]);
         running.wait_for_line(is_wait);
-        let status = project.run(["status"]).expect_code(0).stdout.clone();
-        assert!(status.contains("only"), "{status}");
+        let waits = "only waits for background work, at most ";
+        let work = "exec tail -f /dev/null";
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let status = project.run(["status"]).expect_code(0).stdout.clone();
+            if status.contains(waits) && status.contains(&format!(": {work}\n")) {
+                break;
+            }
+            assert!(Instant::now() < end, "{status}");
+        }
+        let status = project.run(["status", "--json"]).json_document();
+        assert_eq!(status["background"]["subject"], work, "{status:#}");
+        assert!(status["background"]["endsAt"].is_string());
+        assert_eq!(
+            status["view"]["headline"],
+            format!("Waits for background work of Only: {work}")
+        );
         running.signal(signal);
         running.finish_within(DEADLINE);
+        let status = project.run(["status", "--json"]).json_document();
+        assert_eq!(status["background"], Value::Null);
         let again = json!({"turns": [{"text": "${PROMPT}"}]});
         project.write("play.json", again.to_string());
         let finished = project.run(["run", "--headless", "--json", "--recover", "session"]);

@@ -65,7 +65,7 @@ fn an_agent_goes_on_until_its_work_passes() {
         );
     }
     assert!(
-        finished.stdout.contains("the agent continues (try 2 of 3)"),
+        finished.stdout.contains("the agent continues (retry 2 of 3)"),
         "{finished}"
     );
     let validated = project.run(["validate", "--json"]).expect_code(0).json_document();

@@ -137,7 +137,7 @@ fn an_agent_that_changed_nothing_is_told_so_in_its_session_once() {
     assert!(
         finished
             .stdout
-            .contains("it changed nothing, and it has to (`requires`); the agent continues (try 1 of 1)"),
+            .contains("it changed nothing, and it has to (`requires`); the agent continues (retry 1 of 1)"),
         "{}",
         finished.stdout
     );

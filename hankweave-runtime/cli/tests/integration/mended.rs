@@ -151,7 +151,7 @@ fn commands_without_a_live_run_name_what_shows_the_record() {
     assert!(
         page.expect_code(65)
             .stderr
-            .contains("`hankweave view` shows what is recorded here"),
+            .contains("`hankweave view` serves its page"),
         "{page}"
     );
     let diff = project.run(["diff", "mend"]);

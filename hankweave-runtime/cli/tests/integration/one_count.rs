@@ -62,6 +62,109 @@ fn a_long_command_does_not_run_into_its_purpose() {
     );
 }
 
+/// Whatever a person reads of a directory stands on a narrow terminal in the same words, none of them broken.
+// covers: CLI-24
+#[test]
+fn no_command_breaks_a_word_on_a_narrow_terminal() {
+    let project = project();
+    failing(&project);
+    project
+        .run(["run", "--headless", "--max-cost", "0.4"])
+        .expect_code(3);
+    project.run(["run", "--headless"]).expect_code(1);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for command in [
+        "status",
+        "history",
+        "history --all",
+        "cost",
+        "op log",
+        "rollback --codon one --dry-run",
+        "config",
+    ] {
+        let whole = project.run(command.split(' ')).expect_code(0).stdout.clone();
+        for columns in [40, 80] {
+            let Some(mut terminal) = Terminal::sized(&project, 200, columns, command) else {
+                return;
+            };
+            terminal.until_ended();
+            let shown = terminal.history();
+            assert_eq!(words(&shown), words(&whole), "{command}:\n{shown}");
+        }
+    }
+    let Some(mut terminal) = Terminal::sized(&project, 40, 40, "run") else {
+        return;
+    };
+    terminal.until("Where shall it continue?");
+    let shown = words(&terminal.history()).join(" ");
+    for offer in [
+        "roll back to the last success, two#1; what is there now is kept in a checkpoint",
+        "keep the files as they are and run three again from its beginning",
+    ] {
+        assert!(shown.contains(offer), "{offer}: {shown}");
+    }
+    terminal.press("q\n");
+    assert_eq!(terminal.close(), Some(1));
+}
+
+/// Runs of one list share their columns, the report counts codons as every screen does, and a limit that held for an earlier run is not said of the newest.
+// covers: CLI-14
+#[test]
+fn lists_have_columns_and_one_count() {
+    let project = project();
+    failing(&project);
+    project
+        .run(["run", "--headless", "--max-cost", "0.4"])
+        .expect_code(3);
+    let paused = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(paused.contains("  budget: $0.5000 of $0.4000, "), "{paused}");
+    project.run(["run", "--headless"]).expect_code(1);
+    let failed = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(!failed.contains("budget: "), "{failed}");
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(report.contains("\n2 of 3 codons, "), "{report}");
+
+    let column = |text: &str, wanted: &str| -> Vec<usize> {
+        let lines = text.lines().filter_map(|line| line.find(wanted));
+        lines.collect()
+    };
+    let is_one = |places: &[usize]| places.len() > 1 && places.iter().all(|place| *place == places[0]);
+    let history = project.run(["history", "--all"]).expect_code(0).stdout.clone();
+    assert!(is_one(&column(&history, " tokens")), "{history}");
+    let log = project.run(["op", "log"]).expect_code(0).stdout.clone();
+    assert!(is_one(&column(&log, " file")), "{log}");
+    // Without sentinels nothing else was spent, and one column says so.
+    let cost = project.run(["cost"]).expect_code(0).stdout.clone();
+    let head = cost.lines().next().unwrap();
+    assert_eq!(words_of(head), ["state", "spent", "tokens"], "{cost}");
+}
+
+fn words_of(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Where nothing is printed one does not know whether anything went wrong; and a run that has ended has a page as well.
+// covers: CLI-23
+#[test]
+fn what_did_not_change_is_said_and_an_ended_run_is_not_the_end() {
+    let project = project();
+    failing(&project);
+    project.run(["run", "--headless"]).expect_code(1);
+    let diff = project.run(["diff", "three"]);
+    diff.expect_code(0);
+    assert_eq!(
+        (diff.stdout.as_str(), diff.stderr.as_str()),
+        ("", "three changed nothing\n")
+    );
+    let page = project.run(["page"]);
+    assert!(
+        page.expect_code(65).stderr.contains(
+            "`hankweave run` starts one; `hankweave status` tells of the last one, `hankweave view` serves its page"
+        ),
+        "{page}"
+    );
+}
+
 /// A terminal of 80 columns breaks no word.
 // covers: CLI-24
 #[test]

@@ -104,7 +104,6 @@ fn a_line_that_stays_is_there_once_after_any_order_of_sizes() {
         window.resize(size);
         window.until(is_drawn);
     }
-    let is_there = |screen: &str| MOVING.iter().all(|line| screen.contains(line));
     for seed in 1..=4 {
         let mut seed = Seed(seed);
         for _ in 0..12 {
@@ -117,9 +116,35 @@ fn a_line_that_stays_is_there_once_after_any_order_of_sizes() {
             }
         }
         window.resize((100, 30));
-        window.until(is_there);
+        window.until(is_drawn);
         // A terminal that has room at its bottom may push it into its scrollback; it is never lost.
         let history = window.history();
         assert_eq!(history.matches("✓ Name of one").count(), 1, "{history}");
     }
+}
+
+/// A terminal that has to move lines out at its top takes the first of those that are drawn again with them, and no program gets them back; what is left
+/// of them is drawn in their place, and not kept below them.
+// covers: CLI-24
+#[test]
+fn what_a_terminal_moves_out_at_its_top_is_no_more_than_it_has_to() {
+    let project = project();
+    let long = |number| json!({"text": format!("{number}: {}", "a word and another one ".repeat(8))});
+    let mut turns: Vec<_> = (1..=6).map(long).collect();
+    turns.push(json!({"hang": true}));
+    project.write("play.json", json!({"turns": turns}).to_string());
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": {"script": "play.json"}, "model": "claude-sonnet-4-5",
+            "continuationMode": "fresh", "promptText": id})
+    };
+    project.write_hank(&json!({"hank": [codon("one"), codon("two")]}));
+    let Some(window) = Window::open(&project, (200, 60)) else {
+        return;
+    };
+    window.until(|screen| screen.contains("│ 1: ") && screen.contains("│ 6: "));
+    window.resize((40, 60));
+    // Before they are drawn again the lines are broken, and none is cut.
+    window.until(|screen| screen.matches('…').count() >= 6);
+    let history = window.history();
+    assert_eq!(history.matches("0 of 2 · ").count(), 1, "{history}");
 }

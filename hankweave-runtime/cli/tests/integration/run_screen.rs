@@ -55,7 +55,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
         "{screen}"
     );
     assert!(
-        lines[1].contains(" Name of two 1 of at most 2 T ") && lines[1].ends_with(" running"),
+        lines[1].contains(" Name of two, 1 of at most 2 T ") && lines[1].ends_with(" running"),
         "{screen}"
     );
     assert_eq!(
@@ -116,6 +116,28 @@ fn a_failure_shows_why_what_was_said_last_and_where_all_of_it_is() {
         assert!(history.contains(shown), "no {shown} in {history}");
     }
     assert!(!history.contains("│ | 30\n"), "{history}");
+    assert_eq!(terminal.close(), Some(1));
+}
+
+/// What an agent did before each check is not told again at the end.
+// covers: CLI-43
+#[test]
+fn a_failure_after_several_checks_shows_the_last_lines_once() {
+    let project = project();
+    project.write("play.json", json!({"turns": [{"text": "I try."}]}).to_string());
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "Name of one", "agent": {"script": "play.json"}, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "go", "check": {"run": "echo 2 are red; exit 1", "retries": 2}}]}),
+    );
+    let Some(mut terminal) = Terminal::sized(&project, 40, 100, "run") else {
+        return;
+    };
+    terminal.until("continue  ");
+    let history = terminal.history();
+    let count = |words: &str| history.matches(words).count();
+    assert_eq!(count("    check failed: 2 are red"), 3, "{history}");
+    assert_eq!((count("│ I try."), count("│ | 2 are red")), (1, 1), "{history}");
+    assert_eq!((count("│ check failed"), count("│ one: ")), (0, 0), "{history}");
     assert_eq!(terminal.close(), Some(1));
 }
 
@@ -224,6 +246,80 @@ fn sentinels_stand_below_what_they_watch_with_what_they_said_last() {
     terminal.press("\u{3}");
     terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
+}
+
+/// A shell reads a line while a run is in the background, so only lines that stay are written; in the foreground all is drawn.
+// covers: CLI-24
+#[test]
+fn nothing_is_drawn_anew_in_the_background() {
+    let project = project();
+    project.write_hank(
+        &json!({"hank": [codon(&project, "one", "one"), codon(&project, "two", "two, wait for go"), codon(&project, "three", "three")]}),
+    );
+    let line = format!(
+        "set -m; '{}' run & read -r line; fg",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("✓ Name of one");
+    let sent = terminal.sent();
+    assert!(!sent.contains("next: ") && !sent.contains("│ "), "{sent}");
+    terminal.press("\n");
+    terminal.until("next: Name of three");
+    terminal.press("\u{3}");
+    terminal.until("continue  ");
+    terminal.close();
+}
+
+/// A question is not lost while a shell has the terminal.
+// covers: CLI-30
+#[test]
+fn a_question_in_the_background_is_said_once_and_put_in_the_foreground() {
+    let project = project();
+    let mut asked = codon(&project, "two", "two");
+    asked["approval"] = json!("Deploy?");
+    project.write_hank(&json!({"hank": [codon(&project, "one", "one"), asked]}));
+    let line = format!(
+        "set -m; '{}' run & read -r line; fg",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("Name of two waits for an approval: Deploy?");
+    terminal.until("`fg` shows the run, whose keys answer");
+    terminal.press("\n");
+    terminal.until("y approves, n denies");
+    terminal.press("y");
+    terminal.until("Finished: 2 of 2 codons completed.");
+    let history = terminal.history();
+    assert_eq!(history.matches("`fg` shows the run").count(), 1, "{history}");
+    terminal.close();
+}
+
+/// Keys that command nothing move nothing.
+// covers: CLI-24
+#[test]
+fn a_terminal_does_not_show_keys_to_who_only_watches() {
+    let project = project();
+    project.write_hank(
+        &json!({"hank": [codon(&project, "one", "one, wait for go"), codon(&project, "two", "two")]}),
+    );
+    let running = project.start(["run", "--headless"]);
+    crate::support::port(&project.directory());
+    let Some(mut terminal) = Terminal::sized(&project, 24, 80, "attach") else {
+        running.kill();
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("next: Name of two"));
+    terminal.press("typed\n");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(Duration::from_secs(60)).expect_code(3);
+    terminal.until_standing(|screen| screen.contains("■ Name of one"));
+    assert!(!terminal.sent().contains("typed"), "{:?}", terminal.sent());
+    assert_eq!(terminal.close(), Some(0));
 }
 
 /// A shell continues below what has ended, and not over what is drawn again.

@@ -348,7 +348,7 @@ fn what_sentinels_cost_counts_in_the_budget_of_the_hank() {
     hank["hank"].as_array_mut().unwrap().push(next);
     project.write_hank(&hank);
     let finished = project.run(["run", "--headless"]);
-    let paused = "Paused before b: the budget of the whole is used up: used $0.2520 of $0.2510";
+    let paused = "Paused before b: the total budget is used up: used $0.2520 of $0.2510";
     assert!(finished.expect_code(3).stderr.contains(paused), "{finished}");
 }
 

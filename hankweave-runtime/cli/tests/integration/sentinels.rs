@@ -605,10 +605,7 @@ fn sentinels_that_use_up_the_budget_of_the_hank_pause_the_run() {
         "promptText": "go", "budget": {"maxDollars": 0.4}, "sentinels": [{"sentinelConfig": dear}]}]}));
     let finished = project.run(["run", "--headless"]);
     let stderr = finished.expect_code(3).stderr.clone();
-    assert!(
-        stderr.contains("the budget of the whole is used up"),
-        "{finished}"
-    );
+    assert!(stderr.contains("the total budget is used up"), "{finished}");
     let state = project.state(&project.directory());
     let record = codon(&state["runs"][0], "a");
     assert_eq!(record["failureReason"]["interrupted"], true, "{record:#}");

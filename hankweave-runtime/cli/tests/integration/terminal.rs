@@ -178,6 +178,17 @@ impl Terminal {
         self.keys.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Waits until all that the program prints is there, because it has ended.
+    pub(crate) fn until_ended(&mut self) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.read(deadline).is_ok() {}
+        assert!(
+            Instant::now() < deadline,
+            "the program does not end:\n{}",
+            self.standing()
+        );
+    }
+
     /// Waits for the end of the program, and returns its exit code.
     #[track_caller]
     pub(crate) fn close(mut self) -> Option<i32> {

@@ -181,7 +181,7 @@ fn a_budget_that_is_used_up_is_told_before_anybody_is_asked() {
     let paused = project.run(["run", "--headless", "--max-cost", "0.2"]);
     assert_has(
         &paused.expect_code(3).stderr,
-        &["Paused before deploy: the budget of the whole is used up: used $0.2500 of $0.2000"],
+        &["Paused before deploy: the total budget is used up: used $0.2500 of $0.2000"],
     );
     let status = printed(&project, "status");
     assert_has(

@@ -13,60 +13,53 @@ const GAP: usize = 2;
 /// Mark and blank at the start of a line.
 const MARK: usize = 2;
 
-/// Columns after the name, in the order of a line.
-const POSITION: usize = 0;
-const TIME: usize = 1;
-const MONEY: usize = 2;
-const TOKENS: usize = 3;
-const FILES: usize = 4;
-const CHECKPOINT: usize = 5;
+/// Columns after the name and its position, in the order of a line.
+const MONEY: usize = 1;
+const TOKENS: usize = 2;
+const FILES: usize = 3;
+const CHECKPOINT: usize = 4;
 
 /// Columns that a narrow terminal loses, the first one first, each with the columns of a name that are worth more than it.
-const OPTIONAL: [(usize, usize); 5] = [
-    (CHECKPOINT, 24),
-    (TOKENS, 20),
-    (FILES, 12),
-    (MONEY, 12),
-    (POSITION, 10),
-];
+const OPTIONAL: [(usize, usize); 4] = [(CHECKPOINT, 24), (TOKENS, 20), (FILES, 12), (MONEY, 12)];
+
+/// Columns of a name without which its position says nothing.
+const LEAST_NAME: usize = 6;
 
 /// Widths of the columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
-    name: usize,
+    /// Name and position in a loop.
+    title: usize,
     /// 0 for a column that is not shown.
-    widths: [usize; 6],
+    widths: [usize; 5],
 }
 
 impl Columns {
     /// Returns the columns for the plan of a run, on lines of this many columns.
     pub(super) fn of(view: &RunView, columns: usize) -> Self {
-        let longest = view.codons().map(|id| measure_text_width(view.name(id))).max();
+        let longest = view.codons().map(|id| widest_title(view, id)).max();
+        let longest = longest.unwrap_or_default().max(1);
         let position = view.codons().filter_map(|id| widest_position(view, id)).max();
-        let position = position.unwrap_or_default();
-        let fixed = [
+        let position = position.map_or(0, |position| measure_text_width(&position));
+        let widths = [
             if view.has_lost_time() { UNKNOWN } else { "59m59s" },
             "≥ $0.0000",
             "999.9k tokens",
             "changed nothing",
             "0123456789ab",
         ];
-        let mut widths = [position; 6];
-        for (width, text) in widths[TIME..].iter_mut().zip(fixed) {
-            *width = measure_text_width(text);
-        }
-        let longest = longest.unwrap_or_default().max(1);
-        let room = |widths: &[usize; 6]| {
+        let mut widths = widths.map(measure_text_width);
+        let room = |widths: &[usize; 5]| {
             let shown = widths.iter().filter(|width| **width > 0);
             columns.saturating_sub(MARK + shown.map(|width| width + GAP).sum::<usize>())
         };
         for (column, worth) in OPTIONAL {
-            if room(&widths) < longest.min(worth) {
+            if room(&widths) < longest.min(worth + position) {
                 widths[column] = 0;
             }
         }
-        let name = longest.min(room(&widths));
-        Self { name, widths }
+        let title = longest.min(room(&widths));
+        Self { title, widths }
     }
 
     /// Returns the line of an attempt after its mark; `last` stands in the place of the changed files.
@@ -84,19 +77,30 @@ impl Columns {
         let money = money(attempt.spent(), attempt.at_least);
         let tokens = format!("{} tokens", tokens(attempt.tokens.total()));
         let texts = [
-            (position.unwrap_or_default(), Alignment::Left),
-            (&time, Alignment::Right),
+            (time.as_str(), Alignment::Right),
             (&money, Alignment::Right),
             (&tokens, Alignment::Right),
             (last, Alignment::Left),
             (checkpoint, Alignment::Left),
         ];
-        let mut line = cell(name, self.name, Alignment::Left);
+        let mut line = cell(&self.title(name, position), self.title, Alignment::Left);
         for ((text, alignment), width) in texts.into_iter().zip(self.widths).filter(|(_, width)| *width > 0) {
             line += &" ".repeat(GAP);
             line += &cell(text, width, alignment);
         }
         line.trim_end().to_owned()
+    }
+
+    /// Returns a name with its position in a loop; where both do not fit the name is cut, as long as something of it is left.
+    fn title(&self, name: &str, position: Option<&str>) -> String {
+        let Some(position) = position.map(|position| format!(", {position}")) else {
+            return name.to_owned();
+        };
+        let left = self.title.saturating_sub(measure_text_width(&position));
+        match left < LEAST_NAME.min(measure_text_width(name)) {
+            true => name.to_owned() + &position,
+            false => truncate_str(name, left, "…").into_owned() + &position,
+        }
     }
 }
 
@@ -114,11 +118,18 @@ pub(in crate::report) fn files(changed: Option<u64>) -> String {
     }
 }
 
-fn widest_position(view: &RunView, id: &str) -> Option<usize> {
+/// Columns of the name of a codon with its longest position.
+fn widest_title(view: &RunView, id: &str) -> usize {
+    let position = widest_position(view, id).map_or(0, |position| measure_text_width(&position));
+    measure_text_width(view.name(id)) + position
+}
+
+/// Longest position of a codon in its loop, as it stands after a name.
+fn widest_position(view: &RunView, id: &str) -> Option<String> {
     let within = view.items.get(id)?.within.as_ref()?;
     // A loop without a known limit may go round often.
     let most = view.items.get(within)?.most.unwrap_or(99);
-    Some(measure_text_width(&view.position_in_loop(id, most)?))
+    Some(format!(", {}", view.position_in_loop(id, most)?))
 }
 
 #[cfg(test)]
@@ -172,6 +183,18 @@ mod tests {
             for width in 20..220 {
                 let columns = Columns::of(&view, width);
                 let position = is_looped.then_some("3 of at most 10");
+                let cut = columns.line(
+                    (NAMES[2], position),
+                    (&attempt(0, false), Duration::from_millis(4_600)),
+                    "",
+                );
+                assert!(
+                    !is_looped
+                        || width < 40
+                        || cut.contains("…, 3 of at most 10 ")
+                        || cut.contains("read it, 3"),
+                    "{width}: {cut:?}"
+                );
                 let lines = NAMES.map(|name| {
                     let place = if name == "Plan" { None } else { position };
                     columns.line(
@@ -212,9 +235,9 @@ mod tests {
         assert_eq!(
             [39, 79, 199].map(line),
             [
-                "Review it    2 of at most 10    3m20s",
-                "Review it                2 of at most 10    3m20s    $0.0231  changed nothing",
-                "Review it                                                      2 of at most 10    3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
+                "Review it, 2 of at most 10      3m20s",
+                "Review it, 2 of at most 10                  3m20s    $0.0231  changed nothing",
+                "Review it, 2 of at most 10                                                        3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
             ]
         );
         assert_eq!([None, Some(1), Some(12)].map(files), ["", "1 file", "12 files"]);

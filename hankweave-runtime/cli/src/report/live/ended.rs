@@ -38,7 +38,14 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
     if let Some(why) = why(attempt) {
         write_below(&why, said)?;
     }
-    for line in tail(view, codon, key) {
+    // What stands above is not said again.
+    let is_new = |line: &&String| {
+        let own = line
+            .strip_prefix(codon.as_str())
+            .and_then(|own| own.strip_prefix(": "));
+        !notes.lines.iter().any(|note| note == own.unwrap_or(line))
+    };
+    for line in tail(view, codon, key).filter(is_new) {
         for part in wrap(line, columns().saturating_sub(6).max(20)) {
             said.styled(Style::new().dimmed(), format_args!("    │ {part}"))?;
             writeln!(said)?;

@@ -132,6 +132,11 @@ impl LiveView {
     }
 }
 
+/// Returns one line about a lengthy activity at `now`.
+pub(crate) fn activity_words(activity: &CurrentActivity, now: Timestamp) -> String {
+    doing::words(activity, now, BAR)
+}
+
 /// Shows a bar for files that are taken back, as long as it is kept.
 pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static) -> Footer {
     let since = now();
