@@ -53,8 +53,16 @@ impl RunView {
             StateEvent::CodonStarted {
                 codon_id,
                 loop_context,
+                chosen_agent,
                 ..
-            } => self.start_codon(codon_id, loop_context.as_ref(), at, seq),
+            } => {
+                self.start_codon(codon_id, loop_context.as_ref(), at, seq);
+                if let (Some(chosen), Some(attempt)) = (chosen_agent, self.attempt_of(codon_id)) {
+                    attempt.agent = Some(excerpt(&chosen.agent, NAME));
+                    attempt.model = chosen.model.as_deref().map(|model| excerpt(model, NAME));
+                    attempt.instead.clone_from(&chosen.instead);
+                }
+            }
             StateEvent::CodonTransitioned {
                 codon_id,
                 to,

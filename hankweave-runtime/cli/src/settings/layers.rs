@@ -226,6 +226,7 @@ impl Configuration {
         let before = hank.overrides.take();
         let Overrides {
             sentinel,
+            fallback,
             requires,
             budget,
             on_background_cut,
@@ -241,6 +242,7 @@ impl Configuration {
             max_background_seconds: self.number(Setting::MaxBackgroundSeconds),
             on_background_cut,
             sentinel,
+            fallback,
             requires,
             budget,
         };
