@@ -405,6 +405,7 @@ fn codon_started(run: &str, codon: &str) -> StateEvent {
         run_id: run_id(run),
         codon_id: codon_id(codon),
         loop_context: None,
+        chosen_agent: None,
     }
 }
 

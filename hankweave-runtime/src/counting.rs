@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use hankweave_core::codon::ChosenAgent;
 use hankweave_core::cost::pricing::{ModelRate, Prices};
 use hankweave_core::hank::{AgentChoice, CodonConfig, Hank};
 use hankweave_core::id::{CodonId, RunId};
@@ -70,13 +71,33 @@ impl Counting {
         }
     }
 
+    /// The model that an attempt of a codon asks for, where that is known.
+    pub(crate) fn model_of<'a>(
+        &'a self,
+        codon: &CodonId,
+        chosen: Option<&'a ChosenAgent>,
+    ) -> Option<&'a str> {
+        match chosen {
+            Some(chosen) => chosen.model.as_deref(),
+            None => self.model(codon),
+        }
+    }
+
+    /// How the agent of an attempt was to sign in.
+    pub(crate) fn auth_of<'a>(&'a self, codon: &CodonId, chosen: Option<&'a ChosenAgent>) -> Option<&'a str> {
+        match chosen {
+            Some(chosen) => chosen.auth.as_deref(),
+            None => self.auth(codon),
+        }
+    }
+
     /// The model that a codon asks for, where that is known.
-    pub(crate) fn model(&self, codon: &CodonId) -> Option<&str> {
+    fn model(&self, codon: &CodonId) -> Option<&str> {
         self.codons.get(codon.configured())?.model.as_deref()
     }
 
     /// How the agent of a codon was to sign in.
-    pub(crate) fn auth(&self, codon: &CodonId) -> Option<&str> {
+    fn auth(&self, codon: &CodonId) -> Option<&str> {
         self.codons.get(codon.configured())?.auth.as_deref()
     }
 

@@ -44,6 +44,7 @@ pub mod data;
 pub mod driver;
 mod embed;
 pub mod error;
+mod fallback;
 pub mod hank_files;
 #[doc(hidden)]
 pub mod inspect;

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
 use hankweave_core::hank::{
-    AgentChoice, CodonConfig, Hank, Problem, Severity, beyond_agents, uncounted_money, unknown_names,
+    AgentChoice, CodonConfig, FallbackAgent, Hank, Problem, Severity, beyond_agents, uncounted_money,
+    unknown_names,
 };
+use hankweave_core::plan::{AgentList, ListedAgent};
 use hankweave_core::sentinel::model::unready_sentinels;
 
 use crate::driver::{DriverSet, StartError};
+use crate::fallback::value_of;
 use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::options::RunOptions;
 use crate::sentinel::unloadable;
@@ -67,8 +70,8 @@ pub(crate) fn check(
     if !lines.is_empty() {
         return Err(PreflightError::Hank(lines.join("\n")));
     }
-    for (_, codon) in hank.located_codons() {
-        check_agent(codon, drivers).map_err(|source| PreflightError::Agent {
+    for (_, codon) in all_agents(&hank) {
+        check_agent(&codon, drivers).map_err(|source| PreflightError::Agent {
             codon: codon.id.to_string(),
             source,
         })?;
@@ -113,6 +116,10 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     for codon in hank.codons_mut() {
         apply_to(codon, agent, model);
     }
+    // It stands in for every agent, also for those that would take over.
+    if agent.is_some_and(|agent| agent.name() == "scripted") {
+        hank.leave_out_fallbacks();
+    }
     hank
 }
 
@@ -135,6 +142,119 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
     let can = |agent: &str| Some(drivers.get(agent)?.capabilities());
     problems.extend(beyond_agents(hank, can));
     problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars, can));
+    problems.extend(of_fallbacks(hank, &problems, |hank| {
+        let mut problems = unknown_names(hank, &names, &options.prices);
+        problems.extend(beyond_agents(hank, can));
+        problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars, can));
+        problems
+    }));
+    problems
+}
+
+/// Returns what is wrong with fallbacks: everything that `look` finds in the hank as it is with each of them, and not in `known`.
+fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Problem>) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = Vec::new();
+    for position in 1.. {
+        let (mut other, mut places) = (hank.clone(), Vec::new());
+        let mut found = false;
+        for ((path, codon), replaced) in hank.located_codons().zip(other.codons_mut()) {
+            let Some(list) = AgentList::of(hank, codon) else {
+                continue;
+            };
+            found |= list.positions().any(|other| other >= position);
+            if let Some(agent) = list.entry(position).cloned() {
+                places.push((path, fallback_place(hank, codon, &agent)));
+                *replaced = agent.codon;
+            }
+        }
+        if !found {
+            break;
+        }
+        for problem in look(&other) {
+            let is_known = known
+                .iter()
+                .any(|known| known.path == problem.path && known.message == problem.message);
+            let inside = |path: &str| {
+                problem
+                    .path
+                    .strip_prefix(path)
+                    .is_some_and(|rest| rest.starts_with('.'))
+            };
+            let place = places
+                .iter()
+                .find(|(path, _)| inside(path))
+                .map(|(_, place)| place);
+            // A limit of several codons is the place of what cannot be counted against it.
+            let place = place.map_or(&problem.path, |place| place).clone();
+            let moved = Problem {
+                level: problem.level,
+                hint: problem.hint,
+                ..Problem::error(&hank.places, place, problem.message)
+            };
+            if !is_known && !problems.contains(&moved) {
+                problems.push(moved);
+            }
+        }
+    }
+    problems
+}
+
+/// Returns the path of a fallback of a codon.
+fn fallback_place(hank: &Hank, codon: &CodonConfig, agent: &ListedAgent<'_>) -> String {
+    let path = hank.located_codons().find(|(_, other)| other.id == codon.id);
+    let list = match (&codon.fallback, path) {
+        (Some(_), Some((path, _))) => format!("{path}.fallback"),
+        _ => "overrides.fallback".to_owned(),
+    };
+    agent
+        .written
+        .map_or(list.clone(), |(index, _)| format!("{list}[{index}]"))
+}
+
+/// All agents of a planned hank: of each codon its own and its fallbacks, with their places.
+fn all_agents(hank: &Hank) -> impl Iterator<Item = (String, CodonConfig)> {
+    hank.located_codons().flat_map(move |(path, codon)| {
+        let own = match codon.agent {
+            Some(_) => format!("{path}.agent"),
+            None => format!("{path}.model"),
+        };
+        let list = AgentList::of(hank, codon);
+        let others: Vec<(String, CodonConfig)> = list.map_or_else(Vec::new, |list| {
+            let others = list
+                .positions()
+                .skip(1)
+                .filter_map(|position| list.entry(position));
+            let others = others.map(|agent| (fallback_place(hank, codon, agent), agent.codon.clone()));
+            others.collect()
+        });
+        std::iter::once((own, codon.clone())).chain(others)
+    })
+}
+
+/// Variables that fallbacks name and that are not set here.
+fn missing_variables(hank: &Hank, world: &World) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = Vec::new();
+    for codon in hank.codons() {
+        let Some(list) = AgentList::of(hank, codon) else {
+            continue;
+        };
+        for agent in list.positions().filter_map(|position| list.entry(position)) {
+            let written = agent.written.into_iter().flat_map(|(_, written)| &written.env);
+            for (name, value) in written {
+                let variable = FallbackAgent::variable(value);
+                let Some(variable) = variable.filter(|name| value_of(name, &world.environment).is_none())
+                else {
+                    continue;
+                };
+                let place = format!("{}.env.{name}", fallback_place(hank, codon, agent));
+                let problem = Problem::error(&hank.places, place, format!("`{variable}` is not set here"));
+                let problem = problem.with_hint(format!("export {variable}=…"));
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
+            }
+        }
+    }
     problems
 }
 
@@ -142,12 +262,8 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
 #[must_use]
 pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     let mut told = BTreeSet::new();
-    let missing = hank.located_codons().filter_map(|(path, codon)| {
-        let why = crate::error::chain(&check_agent(codon, drivers).err()?);
-        let place = match codon.agent {
-            Some(_) => format!("{path}.agent"),
-            None => format!("{path}.model"),
-        };
+    let missing = all_agents(hank).filter_map(|(place, codon)| {
+        let why = crate::error::chain(&check_agent(&codon, drivers).err()?);
         let message = format!("{why}; a run would not start");
         told.insert(why)
             .then(|| Problem::warning(&hank.places, place, message))
@@ -173,6 +289,7 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
             (!value.is_empty()).then(|| value.to_owned())
         },
     );
+    problems.extend(missing_variables(hank, world));
     problems.extend(unloadable(hank, loaded, world));
     problems.extend(long_system_prompts(hank, loaded, world));
     problems

@@ -23,6 +23,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("checkpoint", FOR_ADAPTERS),
     ("data", FOR_ADAPTERS),
     ("driver", FOR_ADAPTERS),
+    ("fallback", "world"),
     ("hank_files", "structured world"),
     ("instance_lock", FOR_ADAPTERS),
     ("journal", FOR_ADAPTERS),
@@ -36,18 +37,21 @@ const LIBRARY: &[(&str, &str)] = &[
         "sentinel",
         "error hank_files paths state_manager structured world",
     ),
-    ("preflight", "driver error hank_files options sentinel world"),
+    (
+        "preflight",
+        "driver error fallback hank_files options sentinel world",
+    ),
     (
         "codon",
         "presence checkpoint driver error hank_files options paths rig sentinel shutdown state_manager world",
     ),
     (
         "recovery",
-        "arrival checkpoint counting data driver error hank_files instance_lock invocation journal options paths preflight rig sentinel state_manager store world",
+        "arrival checkpoint counting data driver error fallback hank_files instance_lock invocation journal options paths preflight rig sentinel state_manager store world",
     ),
     (
         "runner",
-        "arrival presence checkpoint codon counting error instance_lock options paths recovery rig shutdown state_manager world",
+        "arrival presence checkpoint codon counting error fallback instance_lock options paths recovery rig shutdown state_manager world",
     ),
     ("inspect", "recovery runner"),
     ("replay", "counting driver paths world"),

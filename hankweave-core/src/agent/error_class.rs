@@ -1,6 +1,6 @@
 //! The classes of failures as data: who says what, what it means, and what helps (AGENT-9, AGENT-30).
 
-use super::failure::FailureKind;
+use super::failure::{FailureKind, FallbackCause};
 
 /// A class of failures, as the words of an agent or a provider tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct ErrorClass {
     pub kind: FailureKind,
     /// Whether another try may help.
     pub retriable: bool,
+    /// Cause for which another agent or model may succeed; `None` where the request, the key or the conversation is at fault.
+    pub fallback: Option<FallbackCause>,
     /// Description for people; fits after "what it is:".
     pub words: &'static str,
     /// Remedy: a command, or a key for the codon.
@@ -74,6 +76,7 @@ pub(super) const CONTEXT: ErrorClass = ErrorClass {
     codes: &[],
     kind: FailureKind::ApiError,
     retriable: false,
+    fallback: None,
     words: "the conversation no longer fits into the context of the model",
     hint: r#""autoCompact": true in the codon"#,
 };
@@ -93,6 +96,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::RateLimit,
         retriable: true,
+        fallback: Some(FallbackCause::UsageLimit),
         words: "the provider asks to slow down",
         hint: AGAIN,
     },
@@ -103,6 +107,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::RateLimit,
         retriable: true,
+        fallback: Some(FallbackCause::UsageLimit),
         words: "the quota of the key is used up for now",
         hint: AGAIN,
     },
@@ -113,6 +118,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::RateLimit,
         retriable: true,
+        fallback: Some(FallbackCause::UsageLimit),
         words: "the limit of the subscription is used up until it resets",
         hint: "hankweave run",
     },
@@ -123,6 +129,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::ApiError,
         retriable: false,
+        fallback: Some(FallbackCause::UsageLimit),
         words: "the limit of the subscription is used up",
         hint: "hankweave run",
     },
@@ -140,6 +147,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::ApiError,
         retriable: false,
+        fallback: Some(FallbackCause::UsageLimit),
         words: "the provider wants to be paid first",
         hint: "hankweave run",
     },
@@ -150,6 +158,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::Timeout,
         retriable: true,
+        fallback: Some(FallbackCause::Outage),
         words: "a request took too long",
         hint: AGAIN,
     },
@@ -160,6 +169,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &["401", "403"],
         kind: FailureKind::ApiError,
         retriable: false,
+        fallback: None,
         words: "the provider does not take the key",
         hint: KEYS,
     },
@@ -172,6 +182,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::ApiError,
         retriable: false,
+        fallback: None,
         words: "the provider ended the answer early, at its output limit or by a filter",
         hint: "hankweave logs",
     },
@@ -182,6 +193,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &["400"],
         kind: FailureKind::ApiError,
         retriable: false,
+        fallback: None,
         words: "the provider does not understand the request",
         hint: "hankweave validate",
     },
@@ -196,6 +208,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &["404"],
         kind: FailureKind::ApiError,
         retriable: false,
+        fallback: Some(FallbackCause::UnknownModel),
         words: "there is no such model for this key",
         hint: "hankweave prices",
     },
@@ -206,6 +219,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &["429"],
         kind: FailureKind::RateLimit,
         retriable: true,
+        fallback: Some(FallbackCause::UsageLimit),
         words: "the provider asks to slow down",
         hint: AGAIN,
     },
@@ -229,6 +243,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &[],
         kind: FailureKind::ApiError,
         retriable: true,
+        fallback: Some(FallbackCause::Outage),
         words: "the connection to the provider was lost",
         hint: AGAIN,
     },
@@ -245,6 +260,7 @@ pub const CLASSES: &[ErrorClass] = &[
         codes: &["500", "502", "503", "504", "529"],
         kind: FailureKind::ApiError,
         retriable: true,
+        fallback: Some(FallbackCause::Outage),
         words: "the provider has too much to do, or is broken",
         hint: AGAIN,
     },

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::error_class::ErrorClass;
 use crate::machine::Extra;
 use crate::shape::Shape;
 use crate::time::Timestamp;
@@ -78,12 +79,47 @@ impl FailureReason {
         }
     }
 
+    /// Returns the cause for which another agent or model may succeed; `None` for failures of the codon itself.
+    #[must_use]
+    pub fn fallback_cause(&self) -> Option<FallbackCause> {
+        if self.retry_at.is_some() {
+            return Some(FallbackCause::UsageLimit);
+        }
+        let is_of_provider = matches!(
+            self.kind,
+            FailureKind::Timeout | FailureKind::RateLimit | FailureKind::ApiError
+        );
+        if !is_of_provider || self.interrupted {
+            return None;
+        }
+        let of_words = self.message.as_deref().and_then(ErrorClass::of);
+        let of_kind = match self.kind {
+            FailureKind::Timeout => Some(FallbackCause::Outage),
+            FailureKind::RateLimit => Some(FallbackCause::UsageLimit),
+            _ => None,
+        };
+        of_words.map_or(of_kind, |class| class.fallback)
+    }
+
     /// Returns the cause of the interruption, if the codon was interrupted.
     #[must_use]
     pub fn interruption(&self) -> Option<InterruptedBy> {
         self.interrupted
             .then(|| self.interrupted_by.unwrap_or(InterruptedBy::Stop))
     }
+}
+
+/// Cause for which another agent or model takes a codon over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Shape)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FallbackCause {
+    /// The provider takes no more requests of this account, for now or until it is paid.
+    UsageLimit,
+    /// The provider cannot be reached, is overloaded or does not answer.
+    Outage,
+    /// The provider has no such model for this key.
+    UnknownModel,
 }
 
 /// Cause of an interruption of a run or codon without a fault: both can continue.

@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    BudgetExceeded, CheckpointType, CodonExecution, CodonStatus, Fail, LoopCheck, LoopStall, SentinelState,
+    BudgetExceeded, CheckpointType, ChosenAgent, CodonExecution, CodonStatus, Fail, Failed, LoopCheck,
+    LoopStall, SentinelState,
 };
 use crate::agent::{FailureReason, InterruptedBy};
 use crate::id::CheckpointSha;
+use crate::machine::Extra;
 use crate::time::Timestamp;
 
 /// The key under which a record keeps that its agent ran out of context.
@@ -34,6 +36,9 @@ const CRASHED: &str = "Server crashed";
 /// Key of how long the loop has repeated itself.
 const LOOP_STALL: &str = "loopStall";
 
+/// Key of the agent that was chosen for the attempt, where the codon has fallbacks.
+const CHOSEN_AGENT: &str = "chosenAgent";
+
 /// Key of the number of files that differ from the start of the codon.
 const FILES_CHANGED: &str = "filesChanged";
 
@@ -47,6 +52,22 @@ impl Fail {
             failure_reason: FailureReason::unknown(false, CRASHED),
             error_checkpoint: None,
         }
+    }
+}
+
+/// The position of the agent that a record with these names of our own was made by.
+fn entry_of_agent(extra: &Extra) -> u32 {
+    let entry = extra
+        .get(CHOSEN_AGENT)
+        .and_then(|chosen| chosen.get("entry")?.as_u64());
+    entry.map_or(0, |entry| u32::try_from(entry).unwrap_or(u32::MAX))
+}
+
+impl Failed {
+    /// Returns the position of its agent in the list of the codon: 0 is the codon's own.
+    #[must_use]
+    pub fn entry_of_agent(&self) -> u32 {
+        entry_of_agent(&self.extra)
     }
 }
 
@@ -112,12 +133,42 @@ impl CodonExecution {
         self.extra_mut().insert(LOOP_STALL, stall);
     }
 
-    /// Returns what people should know besides the state of the codon: background work that was ended, the request of a sentinel, and what its sentinels
+    /// Returns the agent that was chosen for this attempt; `None` when the codon had no fallbacks and ran as hank.json says.
+    #[must_use]
+    pub fn chosen_agent(&self) -> Option<ChosenAgent> {
+        serde_json::from_value(self.extra().get(CHOSEN_AGENT)?.clone()).ok()
+    }
+
+    /// Returns the position of its agent in the list of the codon: 0 is the codon's own.
+    #[must_use]
+    pub fn entry_of_agent(&self) -> u32 {
+        entry_of_agent(self.extra())
+    }
+
+    /// Notes the agent that was chosen for the attempt.
+    pub(crate) fn set_chosen_agent(&mut self, chosen: &ChosenAgent) {
+        match serde_json::to_value(chosen) {
+            Ok(value) => drop(self.extra_mut().insert(CHOSEN_AGENT, value)),
+            // Names, a number and a time always are JSON.
+            Err(error) => unreachable!("{chosen:?} is not written: {error}"),
+        }
+    }
+
+    /// Returns what people should know besides the state of the codon: a fallback that it ran with, background work that was ended, the request of a sentinel, and what its sentinels
     /// said last.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let of_sentinels = self.sentinels().iter().flat_map(SentinelState::remarks);
-        self.noted_remarks().into_iter().chain(of_sentinels).collect()
+        let chosen = self.chosen_agent();
+        let fallback = chosen.and_then(|chosen| {
+            Some(format!(
+                "ran with {}, {}",
+                chosen.words(),
+                chosen.instead.as_ref()?.words()
+            ))
+        });
+        let noted = fallback.into_iter().chain(self.noted_remarks());
+        noted.chain(of_sentinels).collect()
     }
 
     /// Returns the remarks that were noted when the codon ended.
@@ -177,7 +228,7 @@ impl CodonExecution {
     /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [DURATION, FILES_CHANGED] {
+        for name in [CHOSEN_AGENT, DURATION, FILES_CHANGED] {
             if let Some(measured) = other.extra().get(name) {
                 self.extra_mut().insert(name, measured.clone());
             }

@@ -1,6 +1,7 @@
 //! One codon: its state machine and its stored form.
 
 mod checkpoint;
+mod chosen;
 mod cost;
 mod exceeded;
 mod fields;
@@ -10,6 +11,7 @@ mod place;
 mod sentinels;
 
 pub use checkpoint::CheckpointType;
+pub use chosen::{ChosenAgent, InsteadOf};
 pub use exceeded::BudgetExceeded;
 pub use loop_check::{LoopCheck, LoopStall, without_times};
 pub use machine::codon::*;

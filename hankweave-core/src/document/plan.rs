@@ -53,7 +53,15 @@ fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Map<
 
 /// Keeps only the names of the variables (X10).
 fn conceal(codon: &mut Map<String, Value>) {
-    let variables = codon.get_mut("env").and_then(Value::as_object_mut);
+    conceal_variables(codon.get_mut("env"));
+    let fallbacks = codon.get_mut("fallback").and_then(Value::as_array_mut);
+    for entry in fallbacks.into_iter().flatten() {
+        conceal_variables(entry.get_mut("env"));
+    }
+}
+
+fn conceal_variables(variables: Option<&mut Value>) {
+    let variables = variables.and_then(Value::as_object_mut);
     for (_, value) in variables.into_iter().flatten() {
         *value = Value::from(NOT_RECORDED);
     }

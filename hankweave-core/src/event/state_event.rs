@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::encode_metadata;
 use crate::agent::InterruptedBy;
 use crate::codon::{
-    BudgetExceeded, CheckpointType, CodonPhase, CodonStatus, CodonTransition, LoopCheck, LoopContext,
-    LoopStall, SentinelState,
+    BudgetExceeded, CheckpointType, ChosenAgent, CodonPhase, CodonStatus, CodonTransition, LoopCheck,
+    LoopContext, LoopStall, SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{
@@ -78,6 +78,9 @@ pub enum StateEvent {
         /// Position in its loop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loop_context: Option<LoopContext>,
+        /// Agent that was chosen for the attempt, where the codon has fallbacks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chosen_agent: Option<ChosenAgent>,
     },
     /// A codon moves to another state.
     CodonTransitioned {

@@ -88,7 +88,7 @@ pub(super) static ROOT: KeyTable = KeyTable {
 pub(super) static META: KeyTable = KeyTable::new("`meta`", "name version description author");
 pub(super) static OVERRIDES: KeyTable = KeyTable::new(
     "`overrides`",
-    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut requires budget",
+    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut fallback requires budget",
 );
 pub(super) static SENTINEL_DEFAULTS: KeyTable = KeyTable::new(
     "`sentinel`",
@@ -101,10 +101,11 @@ pub(super) static CODON: KeyTable = KeyTable {
     kind: "a codon",
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
-            sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions check requires \
+            sentinels archiveOnSuccess onFailure retryConfig fallback exhaustWithPrompt maxExtensions check requires \
             autoCompact shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut budget approval",
     known_mistakes: &[
         ("requires", "require requireChanges mustChange*"),
+        ("fallback", "fallback* failover* onLimit"),
         (
             "maxBackgroundSeconds",
             "background* waitForBackground awaitBackground",
@@ -134,6 +135,7 @@ pub(super) static LOOP: KeyTable = KeyTable {
         ("terminateOn", "iterations limit"),
     ],
 };
+pub(super) static FALLBACK: KeyTable = KeyTable::new("a fallback", "agent model env");
 pub(super) static AGENT_COMMAND: KeyTable = KeyTable::new("an agent command", "command stream");
 pub(super) static AGENT_ACP: KeyTable = KeyTable::new("an agent that speaks ACP", "acp permissions auth");
 pub(super) static PERMISSIONS: KeyTable = KeyTable::new("permissions", "read edit execute");

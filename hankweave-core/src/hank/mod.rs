@@ -60,10 +60,10 @@ pub use check::repeated_sentinels;
 #[cfg(feature = "hanks")]
 pub use convert::{ConversionNote, ConvertedSentinel, convert_sentinel};
 pub use document::{
-    ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, HankMeta, LoopConfig,
-    MAX_BACKGROUND_SECONDS, OnBackgroundCut, OnFailure, OutputItem, Overrides, PromptSource, Requirements,
-    Requires, RetryConfig, RigAction, RigCommand, RigItem, SentinelEntry, SentinelSource, TerminateOn,
-    WorkingDirectory,
+    ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Fallback, FallbackAgent, Hank,
+    HankItem, HankMeta, LoopConfig, MAX_BACKGROUND_SECONDS, OnBackgroundCut, OnFailure, OutputItem,
+    Overrides, PromptSource, Requirements, Requires, RetryConfig, RigAction, RigCommand, RigItem,
+    SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory, agent_words, fallback_list,
 };
 #[cfg(feature = "hanks")]
 pub use old_template::{ConvertedPrompt, convert_prompt};

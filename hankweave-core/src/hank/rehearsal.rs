@@ -16,6 +16,9 @@ pub enum RehearsedKind {
     Ask,
     /// Command that decides, which counts as passed.
     Run,
+    /// Agents that take a codon over, which are not needed.
+    #[serde(rename = "fallback")]
+    FallBack,
     /// Files that must have changed, which are not looked for.
     Require,
     /// Iterations of a loop after the first one.
@@ -35,6 +38,7 @@ impl RehearsedKind {
         match self {
             Self::Ask => format!("would ask: {text}"),
             Self::Run => format!("would run: {text}"),
+            Self::FallBack => format!("would fall back to: {text}"),
             Self::Require => format!("would require: {text}"),
             Self::Repeat => format!("one pass of {text}"),
             Self::Extend => format!("would continue {text}"),
@@ -45,8 +49,9 @@ impl RehearsedKind {
 }
 
 impl Hank {
-    /// Takes out what a rehearsal leaves out: approvals, required changes, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
+    /// Takes out what a rehearsal leaves out: approvals, required changes, fallbacks, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
     pub fn rehearse(&mut self) {
+        self.leave_out_fallbacks();
         if let Some(overrides) = &mut self.overrides {
             overrides.requires = None;
         }

@@ -3,7 +3,7 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::{CodonConfig, LoopConfig};
+use super::{AgentChoice, CodonConfig, LoopConfig};
 
 /// An entry of the list `hank`; a codon may leave out its type.
 pub(super) fn items(generator: &mut SchemaGenerator) -> Schema {
@@ -55,6 +55,31 @@ pub(super) fn approval(_: &mut SchemaGenerator) -> Schema {
         "description": "Somebody has to approve before the codon begins: true, or the question that is shown to them.",
         "anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 1}],
         "default": false,
+    })
+}
+
+/// Models and agents that take a codon over.
+pub(super) fn fallback(generator: &mut SchemaGenerator) -> Schema {
+    let agent = generator.subschema_for::<AgentChoice>();
+    json_schema!({
+        "description": "Models and agents that take a codon over at a usage limit, an outage or an unknown model, in their order: the name of a model, \"wait\", or an agent with its model and environment.",
+        "type": "array",
+        "items": {
+            "anyOf": [
+                {"const": "wait"},
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {
+                        "agent": agent,
+                        "model": {"type": "string", "minLength": 1},
+                        "env": {"type": "object", "additionalProperties": {"type": "string"}},
+                    },
+                    "minProperties": 1,
+                    "additionalProperties": false,
+                },
+            ],
+        },
     })
 }
 

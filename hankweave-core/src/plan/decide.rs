@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::policy::{FailureAction, consequence, usage_limit};
+use super::policy::{FailureAction, consequence, limited};
 use super::{ExpandError, LoopSignal, LoopStep, Retry, UsageLimit, advance_loop_at};
 use crate::codon::{CodonExecution, Failed};
 use crate::document::{HankweaveState, PlanEntry, PlanExtension};
@@ -136,9 +136,9 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
     if let CodonExecution::Failed(failed) = newest
         && in_session
         && interrupted
-        && let Some(limit) = usage_limit(thread, failed)
+        && let Some(action) = limited(hank, thread, failed)
     {
-        return wait_for(state, failed, limit);
+        return act(state, hank, newest, failed, action);
     }
     if in_session || (is_run_again(state, next) && !interrupted) {
         return start(state, next);
@@ -188,20 +188,36 @@ fn after_failure(
     newest: &CodonExecution,
     failed: &Failed,
 ) -> Decision {
+    act(state, hank, newest, failed, consequence(hank, thread, failed))
+}
+
+fn act(
+    state: &HankweaveState,
+    hank: &Hank,
+    newest: &CodonExecution,
+    failed: &Failed,
+    action: FailureAction,
+) -> Decision {
     let id = &failed.codon_id;
-    match consequence(hank, thread, failed) {
+    match action {
         FailureAction::GoOn => after(state, hank, newest),
         FailureAction::Stop => Decision::Blocked(BlockedBy::FailedCodon(id.clone())),
         FailureAction::TryAgain { number, most, after } => {
             try_again(state, failed, (number, most, after), None)
         }
-        FailureAction::WaitForLimit(limit) => wait_for(state, failed, limit),
+        FailureAction::WaitForLimit(limit) => try_again(state, failed, NO_RETRY, Some(limit)),
+        FailureAction::FallBack => match try_again(state, failed, NO_RETRY, None) {
+            Decision::Retry(retry) => Decision::Retry(Retry {
+                falls_back: true,
+                ..retry
+            }),
+            other => other,
+        },
     }
 }
 
-fn wait_for(state: &HankweaveState, failed: &Failed, limit: UsageLimit) -> Decision {
-    try_again(state, failed, (0, 0, Duration::ZERO), Some(limit))
-}
+/// Number, limit and delay of an attempt that is no retry.
+const NO_RETRY: (u32, u32, Duration) = (0, 0, Duration::ZERO);
 
 fn try_again(
     state: &HankweaveState,
@@ -216,6 +232,7 @@ fn try_again(
         after,
         failed_at: failed.end_time,
         limit,
+        falls_back: false,
     };
     // One that a plan made again has left out is not tried again.
     let gone = |_| Decision::Blocked(BlockedBy::FailedCodon(failed.codon_id.clone()));

@@ -93,7 +93,9 @@ fn next(
     if let CodonExecution::Failed(failed) = codon {
         match consequence(hank, thread, failed) {
             _ if failed.failure_reason.interrupted => return None,
-            FailureAction::TryAgain { .. } | FailureAction::WaitForLimit(_) => return None,
+            FailureAction::TryAgain { .. } | FailureAction::WaitForLimit(_) | FailureAction::FallBack => {
+                return None;
+            }
             FailureAction::Stop => return Some(NextIteration::Failed),
             FailureAction::GoOn => {}
         }

@@ -8,6 +8,7 @@ mod changes;
 mod decide;
 mod entry;
 mod expand;
+mod fallback;
 mod going_on;
 mod iteration;
 mod onward;
@@ -20,6 +21,9 @@ pub use decide::{BlockedBy, Decision, decide, decide_with_replans, obstacle, stu
 use expand::advance_loop_at;
 pub use expand::{
     ExpandError, LoopEnd, LoopSignal, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan,
+};
+pub use fallback::{
+    AgentHealth, AgentList, ListEntry, ListedAgent, NextAgent, agent_of, next_in_list, waited_for_limits,
 };
 pub use going_on::ContinuedRun;
 pub use iteration::{IterationEnd, NextIteration, iteration_end};

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::fallback::{AgentList, NextAgent, tries_again, waited_for_limits};
 use crate::agent::FailureReason;
 use crate::codon::{CodonExecution, Failed};
 use crate::document::PlanEntry;
@@ -30,6 +31,8 @@ pub struct Retry {
     pub failed_at: Timestamp,
     /// The usage limit whose end this try waits for; such a try does not count as a retry.
     pub limit: Option<UsageLimit>,
+    /// Whether another entry of the codon's `fallback` may take it over (HANK-80).
+    pub falls_back: bool,
 }
 
 /// A usage limit of a provider that is used up and ends by itself.
@@ -70,6 +73,8 @@ pub(super) enum FailureAction {
     TryAgain { number: u32, most: u32, after: Duration },
     /// The codon again, when a limit of its provider has ended.
     WaitForLimit(UsageLimit),
+    /// The codon again, with another agent or model.
+    FallBack,
     /// Nothing, until the user acts.
     Stop,
 }
@@ -77,10 +82,13 @@ pub(super) enum FailureAction {
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
 pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> FailureAction {
     // A used-up limit says nothing about the codon, and every other codon would meet the same limit.
-    if let Some(limit) = usage_limit(thread, failed) {
-        return FailureAction::WaitForLimit(limit);
+    if let Some(action) = limited(hank, thread, failed) {
+        return action;
     }
     let config = hank.codon(failed.codon_id.configured());
+    if let Some(action) = config.and_then(|config| fall_back(hank, thread, config, failed)) {
+        return action;
+    }
     let policy = config.map_or(OnFailure::Abort, CodonConfig::failure_policy);
     let retries = config.and_then(|config| config.retry_config).unwrap_or_default();
     let failures = failures_in_a_row(thread, &failed.codon_id);
@@ -108,15 +116,54 @@ pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) 
     }
 }
 
+/// The action after a failure that met a usage limit: another agent of the codon's list, or a wait.
+pub(super) fn limited(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> Option<FailureAction> {
+    let limit = usage_limit(thread, failed)?;
+    let list = hank
+        .codon(failed.codon_id.configured())
+        .and_then(|config| AgentList::of(hank, config));
+    Some(match list {
+        Some(list) => after_list(&list, thread, failed).unwrap_or(FailureAction::WaitForLimit(limit)),
+        None => FailureAction::WaitForLimit(limit),
+    })
+}
+
+/// The action after an outage, an unknown model or a limit without an end, where the codon's list has something left and its policy does not have
+/// the same agent try again.
+fn fall_back(
+    hank: &Hank,
+    thread: &ThreadTip<'_>,
+    config: &CodonConfig,
+    failed: &Failed,
+) -> Option<FailureAction> {
+    failed.failure_reason.fallback_cause()?;
+    if tries_again(hank, thread, failed) {
+        return None;
+    }
+    after_list(&AgentList::of(hank, config)?, thread, failed)
+}
+
+/// The action that the list has, at the moment of the failure and for a run that waits as long as it takes; the run looks again when it begins.
+fn after_list(list: &AgentList<'_>, thread: &ThreadTip<'_>, failed: &Failed) -> Option<FailureAction> {
+    match list.after_failure(thread, &failed.codon_id, failed.end_time, Duration::MAX) {
+        NextAgent::Use(_) => Some(FailureAction::FallBack),
+        NextAgent::Wait(_, ends_at) => Some(FailureAction::WaitForLimit(UsageLimit {
+            ends_at,
+            waited: waited_for_limits(thread, &failed.codon_id),
+        })),
+        NextAgent::Exhausted => None,
+    }
+}
+
 /// How often the codon failed since it last did something else (HANK-45). A codon that was interrupted did
 /// not fail.
-fn failures_in_a_row(thread: &ThreadTip<'_>, id: &CodonId) -> u32 {
+pub(super) fn failures_in_a_row(thread: &ThreadTip<'_>, id: &CodonId) -> u32 {
     let failures = row_of_failures(thread, id).filter(|failed| !failed.failure_reason.interrupted);
     u32::try_from(failures.count()).unwrap_or(u32::MAX)
 }
 
 /// The failures of the codon since it last did something else, the newest first.
-fn row_of_failures<'t>(
+pub(super) fn row_of_failures<'t>(
     thread: &'t ThreadTip<'_>,
     id: &'t CodonId,
 ) -> impl Iterator<Item = &'t Failed> + Clone {

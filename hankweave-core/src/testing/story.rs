@@ -147,6 +147,7 @@ impl Story {
             run_id,
             codon_id,
             loop_context,
+            chosen_agent: None,
         })
     }
 

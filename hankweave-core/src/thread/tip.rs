@@ -45,6 +45,11 @@ impl<'a> ThreadTip<'a> {
 }
 
 impl ThreadTip<'_> {
+    /// The document; with a pending rollback, as it will be when the next run begins with it.
+    pub(crate) fn state(&self) -> &HankweaveState {
+        &self.state
+    }
+
     /// The codons, newest first.
     #[must_use]
     pub fn codons(&self) -> ThreadCodons<'_> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::text::{TITLE, excerpt};
 use crate::agent::{FailureKind, FailureReason, InterruptedBy};
-use crate::codon::CodonStatus;
+use crate::codon::{CodonStatus, InsteadOf};
 use crate::cost::{TokenUsage, Usd};
 use crate::id::{CheckpointSha, CodonId};
 use crate::time::Timestamp;
@@ -187,6 +187,9 @@ pub struct AttemptView {
     /// Model that answered last, or that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What its agent stands in for, where it is a fallback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead: Option<InsteadOf>,
     /// Checkpoint after its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointSha>,

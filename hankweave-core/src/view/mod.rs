@@ -33,4 +33,4 @@ pub use run_view::{
 pub use sentinel::{SentinelView, WatchStatus};
 pub use text::{changed, excerpt};
 pub use wait::{WaitKind, WaitView};
-pub use words::{disk_words, line_of, subject, title_of_tool_use};
+pub use words::{disk_words, fallback_words, line_of, subject, title_of_tool_use};

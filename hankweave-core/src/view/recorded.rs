@@ -4,7 +4,7 @@ use super::attempt::{AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
-use super::text::{TITLE, excerpt};
+use super::text::{NAME, TITLE, excerpt};
 use crate::agent::FailureReason;
 use crate::budget::{Ceiling, CeilingUse};
 use crate::codon::{CodonExecution, SentinelState};
@@ -144,6 +144,7 @@ impl AttemptView {
         let reason = codon.failure_reason();
         let interruption = reason.and_then(FailureReason::interruption);
         let duration = codon.duration();
+        let chosen = codon.chosen_agent();
         Self {
             id: Some(codon.codon_id().clone()),
             seq: None,
@@ -160,8 +161,11 @@ impl AttemptView {
             sentinels_at_least: codon.sentinels().iter().any(SentinelState::cost_is_lower_bound),
             at_least: codon.cost_is_lower_bound(),
             tokens: codon.agent_tokens(),
-            agent: None,
-            model: None,
+            agent: chosen.as_ref().map(|chosen| excerpt(&chosen.agent, NAME)),
+            model: chosen
+                .as_ref()
+                .and_then(|chosen| Some(excerpt(chosen.model.as_deref()?, NAME))),
+            instead: chosen.and_then(|chosen| chosen.instead),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             files_changed: codon.files_changed(),
             undone: false,

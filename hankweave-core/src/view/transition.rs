@@ -53,8 +53,26 @@ impl RunView {
             StateEvent::CodonStarted {
                 codon_id,
                 loop_context,
+                chosen_agent,
                 ..
-            } => self.start_codon(codon_id, loop_context.as_ref(), at, seq),
+            } => {
+                // Another agent has taken over, so the end of the limit is not waited for.
+                let took_over = chosen_agent
+                    .as_ref()
+                    .is_some_and(|chosen| chosen.instead.is_some());
+                if let Some(newest) = self.waits.last_entry().filter(|_| took_over) {
+                    let wait = newest.get();
+                    if wait.kind == WaitKind::Limit && wait.to.is_none_or(|to| to > at) {
+                        newest.remove();
+                    }
+                }
+                self.start_codon(codon_id, loop_context.as_ref(), at, seq);
+                if let (Some(chosen), Some(attempt)) = (chosen_agent, self.attempt_of(codon_id)) {
+                    attempt.agent = Some(excerpt(&chosen.agent, NAME));
+                    attempt.model = chosen.model.as_deref().map(|model| excerpt(model, NAME));
+                    attempt.instead.clone_from(&chosen.instead);
+                }
+            }
             StateEvent::CodonTransitioned {
                 codon_id,
                 to,

@@ -10,6 +10,7 @@ use super::now::CurrentActivity;
 use super::run_view::{OmittedItems, RunState, RunView};
 use super::text::{LINE, TITLE, excerpt};
 use crate::agent::InterruptedBy;
+use crate::codon::ChosenAgent;
 use crate::time::{Timestamp, short_duration};
 use crate::wire::{AgentAction, Event, FileAction, ProgressKind};
 
@@ -303,6 +304,24 @@ pub fn subject(input: Option<&Value>) -> &str {
     found.unwrap_or_default()
 }
 
+/// Returns a change of the agent for people, with the time in UTC.
+#[must_use]
+pub fn fallback_words(chosen: &ChosenAgent, same_session: bool) -> String {
+    let session = match same_session {
+        true => ", in the same session",
+        false => "",
+    };
+    let instead = chosen
+        .instead
+        .as_ref()
+        .map(|instead| format!(" {}", instead.words()));
+    format!(
+        "falls back to {}{}{session}",
+        chosen.words(),
+        instead.unwrap_or_default()
+    )
+}
+
 /// Returns the line that stands for an event while a codon runs; `None` for events that a view shows in another form.
 #[must_use]
 pub fn line_of(event: &Event) -> Option<String> {
@@ -369,6 +388,9 @@ pub fn line_of(event: &Event) -> Option<String> {
             Some(_) => "the agent continues its session".to_owned(),
             None => "the agent works".to_owned(),
         },
+        Event::CodonFallback {
+            chosen, same_session, ..
+        } => fallback_words(chosen, *same_session),
         Event::CodonExtended { extension_number, .. } => {
             format!("the agent continues (extension {extension_number})")
         }

@@ -12,7 +12,7 @@ use super::{
     ListedCheckpoint, ProgressKind, RestoreStatus, RigStream, RunEnding, SentinelOrigin, SentinelTokens,
 };
 use crate::agent::FailureReason;
-use crate::codon::{BudgetExceeded, CheckpointType, CodonExecution, UnloadReason};
+use crate::codon::{BudgetExceeded, CheckpointType, ChosenAgent, CodonExecution, UnloadReason};
 use crate::cost::{TokenUsage, Usd};
 use crate::event::StateEvent;
 use crate::hank::{Allocation, RehearsedKind};
@@ -100,6 +100,17 @@ pub enum Event {
         /// Number of checkpointed files that differ from its start, if they were compared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         files_changed: Option<u64>,
+    },
+    /// A codon begins with another agent or model than its own.
+    #[serde(rename = "codon.fallback")]
+    CodonFallback {
+        /// The codon.
+        codon_id: CodonId,
+        /// Agent and model, what they stand in for, and why.
+        #[serde(flatten)]
+        chosen: ChosenAgent,
+        /// Whether it continues the session of the agent before; a new one begins with a summary of what was done.
+        same_session: bool,
     },
     /// A codon succeeded, and its agent continues in the same session.
     #[serde(rename = "codon.extended")]

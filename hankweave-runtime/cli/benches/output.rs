@@ -383,6 +383,7 @@ fn codon_started(run: &RunId) -> StateEvent {
         run_id: run.clone(),
         codon_id: codon_id(),
         loop_context: None,
+        chosen_agent: None,
     }
 }
 

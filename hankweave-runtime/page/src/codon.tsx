@@ -10,7 +10,7 @@ import { type Route, writeRoute } from "./route";
 import { Glyph, word } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
-import { changed, cost, count, local, plural, seconds, took, usd } from "./words";
+import { changed, cost, count, insteadOf, local, plural, seconds, took, usd } from "./words";
 
 interface Props {
   connection: Connection;
@@ -50,6 +50,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
         )}
         <Tabs place={place} isChanges={route?.changes !== undefined} />
       </div>
+      {attempt.instead && <p class="by why">Fallback {insteadOf(attempt.instead)}</p>}
       {attempt.why && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
       <div class={route?.changes ? "cod changes" : "cod"}>
         <Commands {...{ connection, view, place }} isLive={isLive} />

@@ -1,6 +1,7 @@
 // The transcript of one attempt, made from events: bounded, in the order of the events, tool uses with their results and sub-agents inside.
 import { type JournalEvent, readHistory } from "./connection";
-import { type Place, type View, places } from "./view";
+import { type Instead, type Place, type View, places } from "./view";
+import { insteadOf } from "./words";
 
 /** Most moments in memory; the log on disk has all of them. */
 const MOST_MOMENTS = 2000;
@@ -152,8 +153,13 @@ export class Transcript {
         return;
       }
       case "rehearsal.step": {
-        const begin = { ask: "would ask:", run: "would run:", require: "would require:", repeat: "one pass of", extend: "would continue", watch: "would watch:", copy: "would copy:" };
+        const begin = { ask: "would ask:", run: "would run:", require: "would require:", fallback: "would fall back to:", repeat: "one pass of", extend: "would continue", watch: "would watch:", copy: "would copy:" };
         push({ kind: "notice", seq, at, text: `${begin[String(data.kind) as keyof typeof begin] ?? "left out:"} ${cut(data.text)}` });
+        return;
+      }
+      case "codon.fallback": {
+        const named = [data.agent, data.model].filter(Boolean).join(" with ");
+        push({ kind: "notice", seq, at, text: `falls back to ${named}${data.instead ? ` ${insteadOf(data.instead as Instead)}` : ""}${data.sameSession === true ? ", in the same session" : ""}` });
         return;
       }
       case "codon.extended":

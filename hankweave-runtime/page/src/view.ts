@@ -28,9 +28,17 @@ export interface Attempt {
   tokens?: Partial<Tokens>;
   agent?: string;
   model?: string;
+  instead?: Instead;
   checkpoint?: string;
   filesChanged?: number;
   undone?: boolean;
+}
+
+export interface Instead {
+  agent: string;
+  model?: string;
+  cause: "usage-limit" | "outage" | "unknown-model";
+  until?: string;
 }
 
 export interface Item {

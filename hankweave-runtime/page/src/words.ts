@@ -1,5 +1,7 @@
 // Spelling of times, money, counts and foreign text: the same as in the terminal.
 
+import type { Instead } from "./view";
+
 const ANSI = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 // Control characters except tab and line feed, and marks that reorder or hide text.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
@@ -39,6 +41,14 @@ export function clock(ms: number, withSeconds = false): string {
 /** Returns a sentence of the server with its times in UTC as local ones. */
 export function local(text: string): string {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => clock(Date.parse(time)));
+}
+
+/** Returns what a fallback stands in for: `instead of claude with opus, whose usage limit ends at 19:00`. */
+export function insteadOf({ agent, model, cause, until }: Instead): string {
+  const named = [agent, model].filter(Boolean).join(" with ");
+  if (cause === "outage") return `instead of ${named}, which is out of order`;
+  if (cause === "unknown-model") return `instead of ${named}, whose model is unknown`;
+  return `instead of ${named}, whose usage limit ${until ? `ends at ${local(until)}` : "is used up"}`;
 }
 
 export function usd(amount: number): string {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, CodonLimits};
 use hankweave_core::codon::{
-    Active, Codon, CodonExecution, CodonPhase, CodonTransition, Completed, Edge, Failed, Skipped,
+    Active, ChosenAgent, Codon, CodonExecution, CodonPhase, CodonTransition, Completed, Edge, Failed, Skipped,
 };
 use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
@@ -137,6 +137,12 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) in_skipped_session: bool,
     /// The session that it would continue with stayed on another machine (RUN-27), or its agent does not know it: the agent begins a new one.
     pub(crate) session_is_elsewhere: bool,
+    /// The agent that was chosen, where the codon has fallbacks; `config` is the codon as that one runs it.
+    pub(crate) chosen: Option<ChosenAgent>,
+    /// Whether the attempt before, or the codon's own agent, was another one.
+    pub(crate) falls_back: bool,
+    /// Summary of what another agent did, for the prompt.
+    pub(crate) handover: Option<String>,
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,
     pub(crate) rig: RigNeed,

@@ -15,6 +15,7 @@ mod effects;
 mod end;
 mod extend;
 mod finish;
+mod handover;
 mod initialize;
 mod limit;
 mod listen;
@@ -35,11 +36,13 @@ mod watchers;
 
 pub(crate) use budget::{NoBudget, no_budget_left};
 pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
+pub(crate) use handover::{EarlierWork, summary};
 pub(crate) use orders::{CodonCommand, Orders, Remarks};
 pub(crate) use progress::telling;
 pub use rehearsal::RehearsedStep;
 pub(crate) use rehearsal::RehearsedSteps;
 pub(crate) use set_up::variables;
+pub(crate) use start::prompt_of;
 pub(crate) use watch::{FileWatcher, tree_now};
 
 use self::context::{EarlyEnd, StageResult};

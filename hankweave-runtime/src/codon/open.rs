@@ -2,6 +2,7 @@
 
 use hankweave_core::codon::{Codon, Preparing};
 use hankweave_core::event::StateEvent;
+use hankweave_core::wire::Event;
 
 use super::context::{CodonRun, StageResult};
 
@@ -13,8 +14,17 @@ pub(super) async fn open(codon: &CodonRun<'_>) -> StageResult<Codon<Preparing>> 
         run_id: codon.run.run_id.clone(),
         codon_id: entry.codon_id.clone(),
         loop_context: entry.loop_context.clone(),
+        chosen_agent: codon.chosen.clone(),
     };
     let recorded = codon.run.transition(started).await.await?;
+    if let Some(chosen) = codon.chosen.clone().filter(|_| codon.falls_back) {
+        let told = Event::CodonFallback {
+            codon_id: entry.codon_id.clone(),
+            chosen,
+            same_session: codon.in_own_session,
+        };
+        codon.run.publish(told).await;
+    }
     Ok(Codon::new(
         entry.codon_id.clone(),
         recorded.at,

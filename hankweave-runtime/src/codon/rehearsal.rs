@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use hankweave_core::document::PlanEntry;
-use hankweave_core::hank::{CodonConfig, RehearsedKind, SentinelSource};
+use hankweave_core::hank::{CodonConfig, RehearsedKind, SentinelSource, fallback_list};
 use hankweave_core::id::CodonId;
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_core::wire::Event;
@@ -53,7 +53,7 @@ impl RehearsedSteps {
     }
 }
 
-/// Reports what a real run would do before and around the agent of this codon: questions, required changes, further iterations, extensions and sentinels.
+/// Reports what a real run would do before and around the agent of this codon: questions, required changes, fallbacks, further iterations, extensions and sentinels.
 pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     let original = context.loaded.hank.as_ref().filter(|_| context.options.rehearsal);
     let Some(original) = original else { return };
@@ -76,6 +76,9 @@ pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
         .filter(|required| required.needs_files())
     {
         report(context, entry, RehearsedKind::Require, required.words()).await;
+    }
+    if let Some(list) = fallback_list(original.fallbacks_of(config)) {
+        report(context, entry, RehearsedKind::FallBack, list).await;
     }
     for watched in sentinels(context, config) {
         report(context, entry, RehearsedKind::Watch, watched).await;

@@ -8,10 +8,10 @@ use hankweave_core::cost::Usd;
 use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
 use hankweave_core::hank::prompt::{self, PromptVariables};
-use hankweave_core::hank::{AgentChoice, ContinuationMode};
+use hankweave_core::hank::{AgentChoice, CodonConfig, ContinuationMode};
 use hankweave_core::id::{Pid, SessionId};
 
-use super::context::{CodonRun, EarlyEnd, StageResult};
+use super::context::{CodonRun, EarlyEnd, RunContext, StageResult};
 use super::watchers::HasSentinels;
 use crate::driver::{RunningAgent, StartError};
 use crate::hank_files::PromptFileError;
@@ -70,6 +70,12 @@ pub(super) fn rendered(codon: &CodonRun<'_>, prompt: &str) -> String {
     prompt::render(prompt, PromptPaths::of(codon).variables())
 }
 
+/// Returns the prompt of another codon of the run with its variables filled in; `None` when it cannot be read.
+pub(crate) fn prompt_of(run: &RunContext, config: &CodonConfig) -> Option<String> {
+    let prompt = run.loaded.prompt_text(&*run.world.disk, config).ok()?;
+    Some(prompt::render(&prompt.text, PromptPaths::of_run(run).variables()))
+}
+
 async fn spawn(
     codon: &CodonRun<'_>,
     launch: Result<Launch, FailureReason>,
@@ -125,7 +131,11 @@ struct PromptPaths {
 
 impl PromptPaths {
     fn of(codon: &CodonRun<'_>) -> Self {
-        let root = codon.run.dir.root();
+        Self::of_run(codon.run)
+    }
+
+    fn of_run(run: &RunContext) -> Self {
+        let root = run.dir.root();
         Self {
             root: root.to_string_lossy().into_owned(),
             data: root.join(DATA).to_string_lossy().into_owned(),
@@ -160,6 +170,9 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
             let before = run.manager.snapshot().check_before(codon.entry);
             if let Some(says) = before.and_then(|check| check.says) {
                 prompt = format!("{prompt}\n\n{says}");
+            }
+            if let Some(handover) = &codon.handover {
+                prompt = format!("{prompt}\n\n{handover}");
             }
             prompt
         }

@@ -12,11 +12,13 @@ use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::plan::agent_of;
 use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
 
 use crate::counting::Counting;
 use crate::driver::{CutOffAgent, LogContext, ProcessHost, reckon};
+use crate::fallback::resolved;
 use crate::paths::ExecutionDir;
 use crate::sentinel::sentinel_marker;
 use crate::world::World;
@@ -100,17 +102,18 @@ pub(super) struct Sources<'a> {
 /// A codon that cost more than is known is closed here, because the event of the crash cannot say that.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     let of_run = |run: &RunRecord| match run.open_codon() {
-        Some(CodonExecution::Running(codon)) => {
+        Some(record @ CodonExecution::Running(codon)) => {
+            let chosen = record.chosen_agent();
             let counting = Counting::load(&*sources.world.disk, sources.dir, &run.run_id);
             let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
             let past = LogContext {
                 resumed: codon.previous_session_id.as_ref(),
-                model: counting.model(&codon.codon_id),
-                auth: counting.auth(&codon.codon_id),
+                model: counting.model_of(&codon.codon_id, chosen.as_ref()),
+                auth: counting.auth_of(&codon.codon_id, chosen.as_ref()),
                 before: state.used_in(&codon.agent_session_id),
                 prices: &counting.prices,
             };
-            costs_of(sources, &run.run_id, codon, past, now)
+            costs_of(sources, &run.run_id, (record, codon), past, now)
         }
         // Its agent may have asked its model already, and nobody knows in which session.
         Some(CodonExecution::Initializing(codon)) => {
@@ -130,24 +133,27 @@ fn cost_more(run_id: &RunId, codon_id: &CodonId, phase: CodonPhase, now: Timesta
 fn costs_of(
     sources: &Sources<'_>,
     run_id: &RunId,
-    codon: &Running,
+    (record, codon): (&CodonExecution, &Running),
     past: LogContext<'_>,
     now: Timestamp,
 ) -> Vec<StateEvent> {
     let mut events = Vec::new();
     let (codon_id, log) = (&codon.codon_id, &codon.agent_log_path);
-    let config = sources.hank.and_then(|hank| hank.codon(codon_id.configured()));
+    let config = sources.hank.and_then(|hank| agent_of(hank, record));
+    let config = config.map(|agent| resolved(agent, &sources.world.environment));
     let nothing = BTreeMap::new();
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
-        let name = config.map_or("claude", |config| config.agent_name());
+        let chosen = record.chosen_agent();
+        let noted = chosen.as_ref().map_or("claude", |chosen| &chosen.agent);
+        let name = config.as_ref().map_or(noted, |config| config.agent_name());
         let agent = CutOffAgent {
             log: &sources.dir.state_dir().join(log),
             session: &codon.agent_session_id,
             past,
             since: codon.start_time,
             work_dir: sources.dir.root(),
-            env: config.map_or(&nothing, |config| &config.env),
+            env: config.as_ref().map_or(&nothing, |config| &config.env),
         };
         reckon(&ProcessHost::new(sources.world), name, &agent)
     });

@@ -159,10 +159,12 @@ impl Replay {
             CodonStatus::Initializing => {
                 let log = noted("claudeLogPath").map(|log| self.dir.state_dir().join(log));
                 let resumed = noted("previousSessionId").and_then(|id| SessionId::new(id).ok());
+                let open = self.state().run(run_id).and_then(|run| run.codons.last());
+                let chosen = open.and_then(|record| record.chosen_agent());
                 let past = LogContext {
                     resumed: resumed.as_ref(),
-                    model: self.counting.model(codon_id),
-                    auth: self.counting.auth(codon_id),
+                    model: self.counting.model_of(codon_id, chosen.as_ref()),
+                    auth: self.counting.auth_of(codon_id, chosen.as_ref()),
                     before: resumed
                         .as_ref()
                         .map_or_else(UsageTotals::default, |session| self.state().used_in(session)),

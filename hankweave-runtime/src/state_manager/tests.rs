@@ -177,6 +177,7 @@ async fn costs_are_told_with_the_time_of_the_last_one() {
         run_id: run_id("a"),
         codon_id: codon_id.clone(),
         loop_context: None,
+        chosen_agent: None,
     })
     .await
     .unwrap();

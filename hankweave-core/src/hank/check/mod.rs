@@ -2,6 +2,7 @@
 
 mod budgets;
 mod continuation;
+mod fallback;
 mod ids;
 mod loops;
 mod sentinels;
@@ -17,6 +18,7 @@ pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     let mut problems = continuation::check(hank);
     problems.extend(loops::check(hank));
     problems.extend(budgets::check(hank));
+    problems.extend(fallback::check(hank));
     problems.extend(idle_limits(hank));
     problems
 }

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::background::OnBackgroundCut;
+use super::fallback::Fallback;
 use super::prompt::{self, PromptSource};
 use super::requires::Requires;
 use super::rig::{OutputItem, RigItem};
@@ -70,6 +71,10 @@ pub struct CodonConfig {
     /// How to retry; only with `onFailure: "retry"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_config: Option<RetryConfig>,
+    /// Agents and models that take the codon over at a usage limit, an outage or an unknown model, in their order; `"wait"` waits for the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::hank::schema::fallback"))]
+    pub fallback: Option<Vec<Fallback>>,
     /// Resumes the agent with this text after each success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exhaust_with_prompt: Option<String>,

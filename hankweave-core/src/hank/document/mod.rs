@@ -2,6 +2,7 @@
 
 mod background;
 mod codon;
+mod fallback;
 mod loop_config;
 mod positions;
 mod prompt;
@@ -21,6 +22,8 @@ pub use codon::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, RetryConfig, SentinelEntry,
     SentinelSource,
 };
+pub(super) use fallback::WAIT;
+pub use fallback::{Fallback, FallbackAgent, agent_words, fallback_list};
 pub use loop_config::{LoopConfig, TerminateOn};
 pub use prompt::PromptSource;
 pub use requires::Requires;
@@ -144,6 +147,10 @@ pub struct Overrides {
     /// What follows when background work is cut off that an agent was waiting for, for codons that do not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_background_cut: Option<OnBackgroundCut>,
+    /// Agents and models that take codons over which name none of their own, in their order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::fallback"))]
+    pub fallback: Option<Vec<Fallback>>,
     /// Effects that codons must have that require nothing of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::requires"))]

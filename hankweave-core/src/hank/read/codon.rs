@@ -12,7 +12,8 @@ use crate::agent::{Permission, Permissions};
 use crate::hank::agent::{AcpAgent, AgentChoice, AgentCommand};
 use crate::hank::budget::CodonBudget;
 use crate::hank::document::{
-    ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig,
+    ApprovalQuestion, Check, CodonConfig, ContinuationMode, Fallback, FallbackAgent, OnFailure, PromptSource,
+    RetryConfig, WAIT,
 };
 use crate::hank::keys;
 use crate::hank::problem::quoted;
@@ -54,6 +55,7 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         archive_on_success: fields.or_default(reader, "archiveOnSuccess", globs),
         retry_config: retry_config(reader, &fields, on_failure),
         on_failure,
+        fallback: fields.optional(reader, "fallback", fallback),
         exhaust_with_prompt: fields.optional(reader, "exhaustWithPrompt", HankReader::non_empty),
         max_extensions: fields.optional(reader, "maxExtensions", at_least_one),
         check: fields.optional(reader, "check", check),
@@ -150,6 +152,53 @@ fn argument(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String> 
         "" if is_program => Err("must be the name of a program"),
         argument => without_nul(argument),
     })(reader, node)
+}
+
+/// Reads the list of agents and models that take a codon over. `"wait"` twice in a row waits no longer than once.
+pub(in crate::hank) fn fallback(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<Fallback>> {
+    let hint = r#"write such as ["claude-sonnet-5", { "agent": "codex", "model": "gpt-5.6" }, "wait"]"#;
+    let Value::Array(_) = node.value else {
+        return reader.refuse_with_hint(node, "must be a list of models and agents", hint);
+    };
+    let mut waits_before = false;
+    reader.list(node, |reader, node| {
+        // One that cannot be read stands between its neighbours all the same.
+        let entry = fallback_entry(reader, node, hint);
+        let waits = entry == Some(Fallback::Wait);
+        if waits && waits_before {
+            reader.error(node, "waits already: `wait` stands before it");
+        }
+        waits_before = waits;
+        entry
+    })
+}
+
+fn fallback_entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>, hint: &str) -> Option<Fallback> {
+    match node.value {
+        Value::StringLit(text) if text.value == WAIT => Some(Fallback::Wait),
+        Value::StringLit(_) => {
+            let model = Some(model(reader, node)?);
+            Some(Fallback::Agent(FallbackAgent {
+                model,
+                ..FallbackAgent::default()
+            }))
+        }
+        Value::Object(_) => {
+            let fields = reader.fields(node, &keys::FALLBACK)?;
+            let agent = fields.optional(reader, "agent", agent);
+            let needs_model = agent.as_ref().is_some_and(|agent| !agent.works_without_model());
+            let model = match needs_model {
+                true => fields.required(reader, "model", model),
+                false => fields.optional(reader, "model", model),
+            };
+            let env = fields.or_default(reader, "env", environment);
+            if agent.is_none() && model.is_none() && env.is_empty() && !needs_model {
+                return reader.refuse_with_hint(node, "must name a model, an agent or an environment", hint);
+            }
+            Some(Fallback::Agent(FallbackAgent { agent, model, env }))
+        }
+        _ => reader.refuse_with_hint(node, "must be a model, \"wait\" or an object", hint),
+    }
 }
 
 fn without_nul(text: &str) -> Result<(), &'static str> {

@@ -6,7 +6,7 @@ pub(super) mod script;
 pub(super) mod sentinel;
 pub(super) mod settings;
 
-pub(super) use codon::agent_of_all;
+pub(super) use codon::{agent_of_all, fallback};
 
 use jsonc_parser::ast::Value;
 

@@ -1,7 +1,7 @@
 //! Parts of a hank besides the list of codons: meta, overrides, requirements and the budgets of containers.
 
 use super::{
-    agent_of_all, at_least_one, file_limit, model, on_background_cut, on_exceeded, requires,
+    agent_of_all, at_least_one, fallback, file_limit, model, on_background_cut, on_exceeded, requires,
     seconds_of_silence, seconds_to_settle,
 };
 use crate::cost::Usd;
@@ -46,6 +46,7 @@ pub(super) fn overrides(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Opt
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
         max_background_seconds: fields.optional(reader, "maxBackgroundSeconds", seconds_to_settle),
         on_background_cut: fields.optional(reader, "onBackgroundCut", on_background_cut),
+        fallback: fields.optional(reader, "fallback", fallback),
         requires: fields.optional(reader, "requires", requires),
         budget: fields.optional(reader, "budget", container_budget),
     })

@@ -104,8 +104,12 @@ pub(super) fn apply_event(
             run_id,
             codon_id,
             loop_context,
+            chosen_agent,
         } => {
-            let opened = Codon::new(codon_id.clone(), at, loop_context.clone()).into_execution();
+            let mut opened = Codon::new(codon_id.clone(), at, loop_context.clone()).into_execution();
+            if let Some(chosen) = chosen_agent {
+                opened.set_chosen_agent(chosen);
+            }
             reducer.start_codon(run_id, opened)
         }
         StateEvent::CodonTransitioned {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{changed, line_of, subject};
+use hankweave_core::view::{changed, fallback_words, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
@@ -80,6 +80,14 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             let codon = codon.unwrap_or_default();
             format!("rolling back to checkpoint {}{codon}", to_checkpoint.short())
         }
+        Event::CodonFallback {
+            codon_id,
+            chosen,
+            same_session,
+        } => format!(
+            "{codon_id}: {}",
+            with_local_times(&fallback_words(chosen, *same_session))
+        ),
         Event::CodonExtended {
             codon_id,
             extension_number,

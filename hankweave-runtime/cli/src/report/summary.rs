@@ -244,7 +244,7 @@ fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::
 
 /// Writes what else is to be known about a codon, each on a line, unless its message says so.
 pub(crate) fn write_remarks(codon: &CodonSummary, text: &mut SafeText) -> std::fmt::Result {
-    new_remarks(codon).try_for_each(|remark| writeln!(text, "    {remark}"))
+    new_remarks(codon).try_for_each(|remark| writeln!(text, "    {}", with_local_times(remark)))
 }
 
 fn new_remarks(codon: &CodonSummary) -> impl Iterator<Item = &String> {

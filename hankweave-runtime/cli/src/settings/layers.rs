@@ -240,6 +240,7 @@ impl Configuration {
         let before = hank.overrides.take();
         let Overrides {
             sentinel,
+            fallback,
             requires,
             budget,
             on_background_cut,
@@ -255,6 +256,7 @@ impl Configuration {
             max_background_seconds: self.number(Setting::MaxBackgroundSeconds),
             on_background_cut,
             sentinel,
+            fallback,
             requires,
             budget,
         };

@@ -75,6 +75,9 @@ impl StatusView<'_> {
         Some(match decision {
             Decision::Retry(retry) => {
                 let id = &retry.entry.codon_id;
+                if retry.falls_back {
+                    return Some(format!("{id} falls back to another agent or model"));
+                }
                 let which = match retry.number {
                     0 => "is run again".to_owned(),
                     number => format!("failed and is tried again (retry {number} of {})", retry.most),

@@ -182,6 +182,7 @@ fn codon_of(event: &Event) -> Option<CodonId> {
         },
         Event::CodonStarted { codon_id, .. }
         | Event::CodonCompleted { codon_id, .. }
+        | Event::CodonFallback { codon_id, .. }
         | Event::CodonExtended { codon_id, .. }
         | Event::AssistantAction { codon_id, .. }
         | Event::ToolResult { codon_id, .. }

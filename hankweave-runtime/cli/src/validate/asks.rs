@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{
     Check, CodonConfig, Hank, LoopConfig, OnFailure, PromptSource, Requires, TerminateOn,
     redirecting_variables,
 };
+use hankweave_core::plan::AgentList;
 use hankweave_core::time::short_duration;
 
 use crate::report::counted;
 
 /// Returns a line for each thing that a codon asks for.
-pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
+pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec<String> {
     let list = |what: &str, patterns: &[String]| {
         (!patterns.is_empty()).then(|| format!("{what} {}", patterns.join(", ")))
     };
@@ -35,6 +37,7 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
         requires,
         codon.check.as_ref().map(of_check),
         of_failure(codon),
+        fallbacks(hank, codon, prices),
         codon.exhaust_with_prompt.as_ref().map(|_| {
             let most = codon.max_extensions.unwrap_or(100);
             format!("continues with exhaustWithPrompt, {} at most", times(most))
@@ -71,6 +74,31 @@ fn of_check(check: &Check) -> String {
             times(most)
         ),
     }
+}
+
+/// Returns the agents that take the codon over, with the prices of a million tokens.
+fn fallbacks(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Option<String> {
+    let list = AgentList::of(hank, codon)?;
+    let entries = list.entries().skip(1).map(|agent| match agent {
+        None => "a wait for the usage limit".to_owned(),
+        Some(agent) => {
+            let codon = &agent.codon;
+            let price = codon.model.as_deref().and_then(|model| prices.find(model));
+            let price = price.map(|(_, price)| {
+                let rates = &price.rate.rates;
+                format!(" ({} in, {} out per million tokens)", rates.input, rates.output)
+            });
+            let variables = agent.written.iter().flat_map(|(_, written)| written.env.keys());
+            let variables: Vec<&str> = variables.map(String::as_str).collect();
+            let account = match variables.as_slice() {
+                [] => String::new(),
+                variables => format!(" and another {}", variables.join(", ")),
+            };
+            format!("{}{account}{}", codon.agent_words(), price.unwrap_or_default())
+        }
+    });
+    let entries: Vec<String> = entries.collect();
+    (!entries.is_empty()).then(|| format!("falls back to {} (fallback)", entries.join(", then ")))
 }
 
 fn of_failure(codon: &CodonConfig) -> Option<String> {

@@ -14,7 +14,7 @@ use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
 use serde_json::json;
 
-use super::{ValidationInput, as_text, load_input};
+use super::{ValidationInput, load_input};
 use crate::args::{Global, RunArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
@@ -59,7 +59,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         });
         output::print_json(&document)?;
     } else {
-        let mut text = as_text(&looked.loaded);
+        let mut text = looked.as_text();
         let limits = limits(looked.ceiling, spent);
         // Writing to a text cannot fail.
         let _ = changes.write(&mut text);

@@ -10,11 +10,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anstyle::AnsiColor;
 use hankweave_core::agent::Capabilities;
 use hankweave_core::budget::Ceiling;
-use hankweave_core::hank::{Hank, Problem, Severity, copy_targets};
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::hank::{CodonConfig, Hank, Problem, Severity, copy_targets};
+use hankweave_core::plan::AgentList;
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
@@ -41,7 +44,7 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     if global.json() {
         output::print_json(&looked.as_json())?;
     } else {
-        output::print_lines(as_text(&looked.loaded))?;
+        output::print_lines(looked.as_text())?;
     }
     Ok(ExitCode::from(u8::from(!looked.is_valid())))
 }
@@ -58,6 +61,7 @@ struct ValidationInput {
     loaded: LoadedHank,
     drivers: DriverSet,
     ceiling: Ceiling,
+    prices: Arc<Prices>,
 }
 
 impl ValidationInput {
@@ -66,13 +70,17 @@ impl ValidationInput {
     }
 
     fn as_json(&self) -> Value {
-        as_json(&self.loaded, &self.drivers)
+        as_json(&self.loaded, &self.drivers, &self.prices)
+    }
+
+    fn as_text(&self) -> SafeText {
+        as_text(&self.loaded, &self.prices)
     }
 }
 
 fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliError> {
     let mut loaded = load_hank(&args.hank)?;
-    let (drivers, ceiling) = plan(&mut loaded, settings)?;
+    let (drivers, ceiling, prices) = plan(&mut loaded, settings)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     if let Some(hank) = &loaded.hank {
         loaded.problems.extend(replaced(hank, &work));
@@ -87,11 +95,15 @@ fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput
         loaded,
         drivers,
         ceiling,
+        prices,
     })
 }
 
 /// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
-fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, Ceiling), CliError> {
+fn plan(
+    loaded: &mut LoadedHank,
+    settings: &SettingArgs,
+) -> Result<(DriverSet, Ceiling, Arc<Prices>), CliError> {
     let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
     let options = RunOptions {
         ceiling: configuration.ceiling(),
@@ -104,7 +116,7 @@ fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, C
     let world = config::world(&configuration);
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
     let Some(hank) = &mut loaded.hank else {
-        return Ok((drivers, options.ceiling));
+        return Ok((drivers, options.ceiling, options.prices));
     };
     configuration.write_into(hank);
     let hank = planned(hank, &options);
@@ -114,7 +126,7 @@ fn plan(loaded: &mut LoadedHank, settings: &SettingArgs) -> Result<(DriverSet, C
     loaded.problems.extend(unready);
     let ceiling = options.ceiling.or_from_hank(&hank);
     loaded.hank = Some(hank);
-    Ok((drivers, ceiling))
+    Ok((drivers, ceiling, options.prices))
 }
 
 /// Returns the files that a run in `work` would replace (HANK-13).
@@ -152,13 +164,27 @@ fn missing(hank: &Hank) -> Vec<Problem> {
 
 /// Returns the abilities of the hank's agents, by name.
 fn agents(hank: &Hank, drivers: &DriverSet) -> BTreeMap<String, Capabilities> {
-    let names = hank.codons().map(|codon| codon.agent_name());
+    let names = hank.codons().flat_map(|codon| names_of_agents(hank, codon));
     names
-        .filter_map(|name| Some((name.to_owned(), drivers.get(name)?.capabilities())))
+        .filter_map(|name| {
+            let can = drivers.get(&name)?.capabilities();
+            Some((name, can))
+        })
         .collect()
 }
 
-fn as_json(loaded: &LoadedHank, drivers: &DriverSet) -> Value {
+/// Returns the names of a codon's own agent and of its fallbacks.
+fn names_of_agents(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
+    let own = codon.agent_name().to_owned();
+    let list = AgentList::of(hank, codon);
+    let others = list.iter().flat_map(|list| {
+        let agents = list.positions().filter_map(|position| list.entry(position));
+        agents.map(|agent| agent.codon.agent_name().to_owned())
+    });
+    std::iter::once(own).chain(others).collect()
+}
+
+fn as_json(loaded: &LoadedHank, drivers: &DriverSet, prices: &Prices) -> Value {
     let list = |level: Severity| -> Vec<Value> {
         loaded
             .problems
@@ -175,7 +201,7 @@ fn as_json(loaded: &LoadedHank, drivers: &DriverSet) -> Value {
         "agents": loaded.hank.as_ref().map(|hank| agents(hank, drivers)),
         "budget": loaded.hank.as_ref().and_then(budgets::of_hank),
         "loops": loaded.hank.iter().flat_map(budgets::loops).collect::<Vec<_>>(),
-        "codons": loaded.hank.iter().flat_map(|hank| CodonView::all(loaded, hank)).collect::<Vec<_>>(),
+        "codons": loaded.hank.iter().flat_map(|hank| CodonView::all(loaded, hank, prices)).collect::<Vec<_>>(),
     })
 }
 
@@ -189,12 +215,12 @@ fn problem_json(problem: &Problem) -> Value {
     })
 }
 
-fn as_text(loaded: &LoadedHank) -> SafeText {
+fn as_text(loaded: &LoadedHank, prices: &Prices) -> SafeText {
     let file = loaded.file.display().to_string();
     let mut text = SafeText::default();
     if let Some(hank) = &loaded.hank {
         // Writing to a text cannot fail.
-        let _ = tree::write(&mut text, hank, &CodonView::all(loaded, hank));
+        let _ = tree::write(&mut text, hank, &CodonView::all(loaded, hank, prices));
     }
     if !loaded.problems.is_empty() {
         let _ = write_problems(&mut text, &loaded.problems.display_in(&file), columns_of_output());

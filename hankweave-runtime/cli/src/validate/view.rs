@@ -1,5 +1,6 @@
 //! Details of a codon for people, before it runs.
 
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{
     AgentChoice, CodonBudget, CodonConfig, ContinuationMode, Hank, LoopConfig, OnFailure, RigAction,
     RigCommand, TerminateOn, redirecting_variables,
@@ -50,7 +51,7 @@ pub(super) struct CodonView<'a> {
 
 impl<'a> CodonView<'a> {
     /// All codons in the order in which they are written.
-    pub(super) fn all(loaded: &'a LoadedHank, hank: &'a Hank) -> Vec<Self> {
+    pub(super) fn all(loaded: &'a LoadedHank, hank: &'a Hank, prices: &Prices) -> Vec<Self> {
         let mut views = Vec::new();
         let mut before = None;
         for item in &hank.items {
@@ -61,7 +62,7 @@ impl<'a> CodonView<'a> {
                 let continues = [before, last.map(|codon| &codon.id)];
                 views.push(Self::of(
                     loaded,
-                    (hank, codon),
+                    (hank, codon, prices),
                     loop_id,
                     continues.into_iter().flatten().collect(),
                 ));
@@ -76,7 +77,7 @@ impl<'a> CodonView<'a> {
 
     fn of(
         loaded: &LoadedHank,
-        (hank, codon): (&Hank, &'a CodonConfig),
+        (hank, codon, prices): (&Hank, &'a CodonConfig, &Prices),
         loop_id: Option<&'a LoopId>,
         before: Vec<&'a CodonId>,
     ) -> Self {
@@ -98,7 +99,7 @@ impl<'a> CodonView<'a> {
             on_failure: codon.failure_policy(),
             approval: codon.approval.as_ref().map(|asked| asked.words(&codon.id)),
             budget: codon.budget.as_ref(),
-            asks: asks::of_codon(hank, codon),
+            asks: asks::of_codon(hank, codon, prices),
             redirects: redirecting_variables(codon),
             copies: copies(codon),
             sentinels: sentinels(loaded, codon),

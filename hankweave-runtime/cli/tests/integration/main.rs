@@ -39,6 +39,7 @@ mod embedded;
 mod endings;
 mod events;
 mod extensions;
+mod fallback;
 mod first_hank;
 mod formats;
 mod guest;

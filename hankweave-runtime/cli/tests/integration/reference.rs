@@ -70,7 +70,7 @@ fn validate(project: &TestProject, text: &str) {
     for warning in warnings {
         let message = warning["message"].as_str().expect("a text");
         // This machine may lack the program.
-        assert!(message.contains("`claude` was not found"), "{message}\n{text}");
+        assert!(message.contains("` was not found in PATH"), "{message}\n{text}");
     }
 }
 

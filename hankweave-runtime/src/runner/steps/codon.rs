@@ -15,6 +15,7 @@ use hankweave_core::wire::Event;
 use super::super::aftermath::{CodonFinish, PublishError};
 use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerRequest, answer};
 use super::super::error::RunError;
+use super::agent::{can_resume, choose_agent, earlier_work, failed_session};
 use crate::arrival;
 use crate::codon::{
     self, Allowance, CodonCommand, CodonEnd, CodonRun, NoBudget, Orders, Remarks, RigNeed, RunContext,
@@ -51,7 +52,13 @@ pub(super) async fn run_codon(
     let config = context.hank.codon(id.configured()).ok_or_else(removed)?;
     let orders = Orders::new(&context.shutdown);
     let thread = &ThreadTip::of(state);
-    let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
+    let agent = choose_agent(context, thread, id, config);
+    let config = &*agent.config;
+    let resumed = thread::resumed_session(state, id)
+        .or_else(|| limited_session(thread, id))
+        .or_else(|| failed_session(thread, &agent, id));
+    let resumes = |session: &&SessionId| can_resume(context, state, &agent, id, session);
+    let own_session = resumed.filter(resumes);
     if let Some(session) = own_session {
         limits = limits.going_on(thread, id, session);
     }
@@ -60,7 +67,9 @@ pub(super) async fn run_codon(
         return Ok(CodonResult::Paused(InterruptedBy::Ceiling, why));
     }
     let in_own_session = own_session.is_some();
-    let wanted = own_session.cloned().or_else(|| session(state, thread, id));
+    let mut wanted = own_session.cloned().or_else(|| session(state, thread, id));
+    // The conversation of another agent stays where it is, and a summary takes its place.
+    let left = wanted.take_if(|session| !resumes(&&*session));
     let reached = match &wanted {
         Some(session) if was_lost(thread, id, session) => None,
         _ => reachable(context, id, wanted.clone()).await,
@@ -68,7 +77,15 @@ pub(super) async fn run_codon(
     let in_skipped_session = reached
         .as_ref()
         .is_some_and(|session| was_skipped(thread, session));
-    let session_is_elsewhere = wanted.is_some() && reached.is_none();
+    let session_is_elsewhere = left.is_some() || (wanted.is_some() && reached.is_none());
+    let work = match reached {
+        Some(_) => None,
+        None => earlier_work(context, thread, id, &agent, left.as_ref()),
+    };
+    let handover = match work {
+        Some(work) => codon::summary(context, work).await,
+        None => None,
+    };
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
         remarks: Remarks::default(),
@@ -78,6 +95,9 @@ pub(super) async fn run_codon(
         run: context,
         entry,
         config,
+        chosen: agent.chosen.clone(),
+        falls_back: agent.falls_back,
+        handover,
         in_own_session: in_own_session && !session_is_elsewhere,
         in_skipped_session: in_skipped_session && !in_own_session,
         session: reached,

@@ -1,5 +1,6 @@
 //! The loop of a run: decides what is next, runs it, and carries out commands.
 
+mod agent;
 mod codon;
 mod next;
 mod wait;
@@ -16,6 +17,7 @@ use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::IdleReason;
 use tokio::time::Instant;
 
+use self::agent::wait_left;
 use self::codon::{CodonResult, run_codon};
 use self::next::{NextStep, StepDecision, choose, decided, pause};
 use self::wait::{idle, wait_for_retry};
@@ -130,9 +132,10 @@ pub(super) async fn run_codons(
         };
         let turn = match (next.waits_for_command(*go).filter(|_| !starts), &next) {
             (Some(reason), _) => idle(context, inbox, &state, &thread, &next, reason).await,
-            (None, NextStep::Try(retry, _)) => {
-                wait_for_retry(context, heartbeat, inbox, &state, retry, *ended).await
-            }
+            (None, NextStep::Try(retry, _)) => match wait_left(context, &thread, retry) {
+                Some(retry) => wait_for_retry(context, heartbeat, inbox, &state, &retry, *ended).await,
+                None => LoopAction::Run,
+            },
             (None, _) => LoopAction::Run,
         };
         match turn {

@@ -3,6 +3,7 @@
 mod background;
 mod clock;
 mod commands;
+mod fallback;
 mod nights;
 mod rehearsal;
 mod rollback;
@@ -116,7 +117,7 @@ const LIMIT_ENDS: i64 = 1_736_000_100_000;
 /// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "once"
 /// at its first try only, one with "slow" takes it two seconds, one with "wait" makes it wait until it is
 /// stopped. With "limit" in it, it fails for a limit that ends at [`LIMIT_ENDS`]. One that begins with "background" makes it answer and wait for work
-/// of as many minutes as the prompt has words, then it continues.
+/// of as many minutes as the prompt has words, then it continues. With "unless on n" it does what its model `n` would not.
 struct Actor;
 
 impl AgentDriver for Actor {
@@ -145,7 +146,11 @@ impl AgentDriver for Actor {
             model: None,
         };
         sender.try_send(vec![started]).unwrap();
-        tokio::spawn(act(launch.prompt, launch.work_dir, stop.clone(), sender));
+        let prompt = match (launch.model.as_str(), launch.prompt.split_once("unless on n")) {
+            ("n", Some((_, rest))) => format!("n:{rest}"),
+            _ => launch.prompt,
+        };
+        tokio::spawn(act(prompt, launch.work_dir, stop.clone(), sender));
         let agent = RunningAgent {
             pid: None,
             log_path: launch.log_path,

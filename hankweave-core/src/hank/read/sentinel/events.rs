@@ -31,7 +31,7 @@ impl EventData {
             "server.ready" | "pong" | "history.batch" | "incomplete.codon" | "state.snapshot" => {
                 Some("goes to one client alone; no sentinel sees it")
             }
-            "rig.setup.completed" | "rig.setup.failed" => {
+            "codon.fallback" | "rig.setup.completed" | "rig.setup.failed" => {
                 Some("comes before the sentinels of its codon begin to watch; none sees it")
             }
             "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
@@ -72,6 +72,8 @@ const EVENTS: &[&str] = &[
      failureReason.type failureReason.retriable failureReason.message failureReason.retryAfterMs \
      failureReason.retryAt failureReason.interrupted failureReason.sentinelRefs.** failureIgnored \
      costIsLowerBound budgetExceeded.currency budgetExceeded.limit budgetExceeded.used filesChanged",
+    "codon.fallback: codonId entry agent model auth instead.agent instead.model instead.cause instead.until \
+     sameSession",
     "codon.extended: codonId codonName extensionNumber exhaustWithPrompt cumulativeTokens.** \
      cumulativeCost",
     "state.snapshot: currentCodon.** completedCodons.** fileTree.** totalCost totalSpend totalTime \

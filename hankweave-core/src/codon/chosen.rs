@@ -1,0 +1,69 @@
+//! Agent that was chosen for one attempt of a codon with fallbacks (STATE-70).
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::FallbackCause;
+use crate::hank::agent_words;
+use crate::shape::Shape;
+use crate::time::Timestamp;
+
+/// Agent and model of one attempt, noted for codons that have fallbacks; others run as hank.json says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenAgent {
+    /// Position in the list: 0 is what the codon itself names, 1 the first fallback.
+    pub entry: u32,
+    /// Name of the agent.
+    pub agent: String,
+    /// Requested model, where one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How the agent was to sign in, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<String>,
+    /// What it stands in for; absent for the codon's own agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<InsteadOf>,
+}
+
+/// Agent for which a fallback stands in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct InsteadOf {
+    /// Name of the agent.
+    pub agent: String,
+    /// Its model, where one is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Why it cannot work.
+    pub cause: FallbackCause,
+    /// When its usage limit ends, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl ChosenAgent {
+    /// Returns agent and model for people: `codex with gpt-5.6`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        agent_words(&self.agent, self.model.as_deref())
+    }
+}
+
+impl InsteadOf {
+    /// Returns it for people, with the time in UTC: `instead of claude with opus, whose usage limit ends at …`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let agent = agent_words(&self.agent, self.model.as_deref());
+        match (self.cause, self.until) {
+            (FallbackCause::UsageLimit, Some(until)) => {
+                format!("instead of {agent}, whose usage limit ends at {until}")
+            }
+            (FallbackCause::UsageLimit, None) => format!("instead of {agent}, whose usage limit is used up"),
+            (FallbackCause::Outage, _) => format!("instead of {agent}, which is out of order"),
+            (FallbackCause::UnknownModel, _) => format!("instead of {agent}, whose model is unknown"),
+        }
+    }
+}

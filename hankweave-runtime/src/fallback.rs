@@ -1,0 +1,94 @@
+//! Agents of lists with the values of the variables that they name (HANK-84).
+
+use hankweave_core::hank::{CodonConfig, FallbackAgent};
+use hankweave_core::plan::ListedAgent;
+
+use crate::world::environment::Environment;
+
+/// Variable by which hankweave itself asks for something.
+const OWN: &str = "HANKWEAVE_";
+
+/// Returns the codon as this agent runs it. A variable that is not set is left out: preflight has refused that, and a value of its own would be none.
+pub(crate) fn resolved(agent: ListedAgent<'_>, environment: &Environment) -> CodonConfig {
+    let mut codon = agent.codon;
+    let written = agent.written.map(|(_, written)| written);
+    for (name, value) in written.into_iter().flat_map(|written| &written.env) {
+        let Some(variable) = FallbackAgent::variable(value) else {
+            continue;
+        };
+        match value_of(variable, environment) {
+            Some(value) => drop(codon.env.insert(name.clone(), value)),
+            None => drop(codon.env.remove(name)),
+        }
+    }
+    codon
+}
+
+/// Returns the value of a variable as a requirement of a hank finds it: `X`, or `HANKWEAVE_X`.
+pub(crate) fn value_of(variable: &str, environment: &Environment) -> Option<String> {
+    let names = [variable.to_owned(), format!("{OWN}{variable}")];
+    let value = |name: &String| environment.get(name)?.to_str().map(str::to_owned);
+    names.iter().filter_map(value).find(|value| !value.is_empty())
+}
+
+/// Whether an agent that was started with one environment can continue a session in another one: they differ in keys alone, not in the
+/// folders in which sessions are kept.
+pub(crate) fn shares_sessions(one: &CodonConfig, other: &CodonConfig) -> bool {
+    let is_key = |name: &str| ["_KEY", "_TOKEN", "_URL"].iter().any(|end| name.ends_with(end));
+    let folders = |codon: &CodonConfig| -> Vec<(String, String)> {
+        let variables = codon.env.iter().filter(|(name, _)| !is_key(name));
+        variables
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    let same_agent = match (&one.agent, &other.agent) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.agent_name() == other.agent_name(),
+    };
+    same_agent && folders(one) == folders(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::hank;
+    use hankweave_core::plan::AgentList;
+
+    use super::*;
+
+    // covers: HANK-84
+    #[test]
+    fn variables_have_their_values_and_keys_alone_keep_the_session() {
+        let text = r#"{"hank": [{"id": "a", "name": "A", "model": "opus", "continuationMode": "fresh", "promptText": "x",
+            "env": {"LITERAL": "$HOME"},
+            "fallback": [{"env": {"ANTHROPIC_API_KEY": "$WORK_KEY", "GONE": "$NOT_SET", "PLAIN_KEY": "5$"}}, {"env": {"CLAUDE_CONFIG_DIR": "/other"}}, "sonnet", "gpt-5.6"]}]}"#;
+        let hank = hank::parse(text).hank.unwrap();
+        let list = AgentList::of(&hank, hank.codons().next().unwrap()).unwrap();
+        let environment: Environment = [("WORK_KEY", "sesame"), ("HOME", "/home/me")]
+            .into_iter()
+            .collect();
+        let entry = |position| resolved(list.entry(position).unwrap().clone(), &environment);
+        let of_work = entry(1);
+        let variable = |name: &str| of_work.env.get(name).map(String::as_str);
+        assert_eq!(variable("ANTHROPIC_API_KEY"), Some("sesame"));
+        assert_eq!(variable("PLAIN_KEY"), Some("5$"));
+        assert_eq!(variable("GONE"), None);
+        assert_eq!(
+            variable("LITERAL"),
+            Some("$HOME"),
+            "a codon's own values stay as they are"
+        );
+        assert!(shares_sessions(&entry(0), &of_work));
+        assert!(
+            !shares_sessions(&entry(0), &entry(2)),
+            "sessions are in another folder"
+        );
+        assert!(
+            shares_sessions(&entry(0), &entry(3)),
+            "another model goes on in the session"
+        );
+        assert!(
+            !shares_sessions(&entry(0), &entry(4)),
+            "another agent does not know it"
+        );
+    }
+}
