@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
+use hankweave_core::agent::AgentOptions;
 use hankweave_core::hank::{
     AgentChoice, CodonConfig, Hank, Problem, Severity, beyond_agents, uncounted_money, unknown_names,
 };
 use hankweave_core::sentinel::model::unready_sentinels;
 
-use crate::driver::{DriverSet, StartError};
+use crate::driver::{DriverSet, ProcessHost, StartError, overridden_sandboxes};
 use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::options::RunOptions;
 use crate::sentinel::unloadable;
@@ -134,8 +135,39 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
     let mut problems = unknown_names(hank, &names, &options.prices);
     let can = |agent: &str| Some(drivers.get(agent)?.capabilities());
     problems.extend(beyond_agents(hank, can));
+    problems.extend(older_agents(hank, drivers));
     problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars, can));
     problems
+}
+
+/// Codons that ask for options of agents which are older than those that were measured (AGENT-60). A version that no file tells is taken for new.
+fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
+    let older = hank.located_codons().filter_map(|(path, codon)| {
+        if hank.agent_options(codon) == AgentOptions::default() {
+            return None;
+        }
+        let agent = codon.agent_name();
+        let program = drivers.get(agent)?.program()?;
+        let (version, oldest) = (program.version?, *program.tested_with.first()?);
+        if numbers(&version) >= numbers(oldest) {
+            return None;
+        }
+        let place = match codon.agent {
+            Some(_) => format!("{path}.agent"),
+            None => format!("{path}.model"),
+        };
+        let message = format!(
+            "agent `{agent}` is {version} here, and what this codon asks of it was measured with {oldest} and newer"
+        );
+        let hint = "install a newer one, or leave out effort, permissions, isolate, mcpServers and args";
+        Some(Problem::error(&hank.places, place, message).with_hint(hint))
+    });
+    older.collect()
+}
+
+fn numbers(version: &str) -> Vec<u64> {
+    let words = version.split(['.', '-', '+']);
+    words.map_while(|word| word.parse().ok()).collect()
 }
 
 /// Agents of a planned hank that cannot be started here, each program once, at its place.
@@ -174,6 +206,7 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
         },
     );
     problems.extend(unloadable(hank, loaded, world));
+    problems.extend(overridden_sandboxes(hank, &ProcessHost::new(world)));
     problems.extend(long_system_prompts(hank, loaded, world));
     problems
 }

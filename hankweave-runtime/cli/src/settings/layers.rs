@@ -229,6 +229,7 @@ impl Configuration {
             requires,
             budget,
             on_background_cut,
+            agent_options,
             ..
         } = before.unwrap_or_default();
         let overrides = Overrides {
@@ -240,6 +241,7 @@ impl Configuration {
             settle_seconds: self.number(Setting::SettleSeconds),
             max_background_seconds: self.number(Setting::MaxBackgroundSeconds),
             on_background_cut,
+            agent_options,
             sentinel,
             requires,
             budget,
