@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn no_prompt_of_opencode_stands_on_the_command_line() {
         let line = |launch: &Launch| {
-            let args = arguments(launch).join(std::ffi::OsStr::new(" "));
+            let args = arguments(launch).join(OsStr::new(" "));
             args.into_string().unwrap()
         };
         let fixed = "run --format json --auto --thinking --title hankweave";

@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn no_prompt_of_pi_stands_on_the_command_line() {
         let line = |launch: &Launch, system: Option<&Path>| {
-            let args = arguments(launch, system, system).join(std::ffi::OsStr::new(" "));
+            let args = arguments(launch, system, system).join(OsStr::new(" "));
             args.into_string().unwrap()
         };
         let mut launch = launch("pi/google/gemini-3");

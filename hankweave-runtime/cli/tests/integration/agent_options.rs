@@ -311,7 +311,7 @@ fn claude_is_kept_to_its_permissions_with_its_sessions_and_sub_agents_whatever_i
             json!({"mode": "read-only", "allow": ["Edit", "Write"]}),
             &["tool.txt"],
         ),
-        (json!({"deny": ["Write"]}), &["shell.txt", "sub.txt"]),
+        (json!({"deny": ["Write", "Bash"]}), &[]),
         (
             json!("all"),
             &["tool.txt", "shell.txt", "sub.txt", "../outside.txt"],
