@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
+use hankweave_core::agent::AgentOptions;
 use hankweave_core::hank::{
     AgentChoice, CodonConfig, FallbackAgent, Hank, Problem, Severity, beyond_agents, uncounted_money,
     unknown_names,
@@ -10,7 +11,7 @@ use hankweave_core::hank::{
 use hankweave_core::plan::{AgentList, ListedAgent};
 use hankweave_core::sentinel::model::unready_sentinels;
 
-use crate::driver::{DriverSet, StartError};
+use crate::driver::{DriverSet, ProcessHost, StartError, overridden_sandboxes};
 use crate::fallback::value_of;
 use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::options::RunOptions;
@@ -141,6 +142,7 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
     let mut problems = unknown_names(hank, &names, &options.prices);
     let can = |agent: &str| Some(drivers.get(agent)?.capabilities());
     problems.extend(beyond_agents(hank, can));
+    problems.extend(older_agents(hank, drivers));
     problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars, can));
     problems.extend(of_fallbacks(hank, &problems, |hank| {
         let mut problems = unknown_names(hank, &names, &options.prices);
@@ -258,6 +260,36 @@ fn missing_variables(hank: &Hank, world: &World) -> Vec<Problem> {
     problems
 }
 
+/// Codons that ask for options of agents which are older than those that were measured (AGENT-60). A version that no file tells is taken for new.
+fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
+    let older = hank.located_codons().filter_map(|(path, codon)| {
+        if hank.agent_options(codon) == AgentOptions::default() {
+            return None;
+        }
+        let agent = codon.agent_name();
+        let program = drivers.get(agent)?.program()?;
+        let (version, oldest) = (program.version?, *program.tested_with.first()?);
+        if numbers(&version) >= numbers(oldest) {
+            return None;
+        }
+        let place = match codon.agent {
+            Some(_) => format!("{path}.agent"),
+            None => format!("{path}.model"),
+        };
+        let message = format!(
+            "agent `{agent}` is {version} here, and what this codon asks of it was measured with {oldest} and newer"
+        );
+        let hint = "install a newer one, or leave out effort, permissions, isolate, mcpServers and args";
+        Some(Problem::error(&hank.places, place, message).with_hint(hint))
+    });
+    older.collect()
+}
+
+fn numbers(version: &str) -> Vec<u64> {
+    let words = version.split(['.', '-', '+']);
+    words.map_while(|word| word.parse().ok()).collect()
+}
+
 /// Agents of a planned hank that cannot be started here, each program once, at its place.
 #[must_use]
 pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
@@ -291,6 +323,7 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
     );
     problems.extend(missing_variables(hank, world));
     problems.extend(unloadable(hank, loaded, world));
+    problems.extend(overridden_sandboxes(hank, &ProcessHost::new(world)));
     problems.extend(long_system_prompts(hank, loaded, world));
     problems
 }

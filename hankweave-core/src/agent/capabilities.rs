@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::options::OptionSupport;
+
 /// Abilities of an agent. A run refuses a hank that needs more, and `validate` reports it earlier (AGENT-22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,6 +24,8 @@ pub struct Capabilities {
     pub permissions: bool,
     /// It says whether it has succeeded. What another one did is a success only where something shows it (AGENT-24).
     pub success: bool,
+    /// Options of a hank that it takes.
+    pub options: OptionSupport,
 }
 
 impl Capabilities {
@@ -35,6 +39,7 @@ impl Capabilities {
         model_choice: false,
         permissions: false,
         success: true,
+        options: OptionSupport::NONE,
     };
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::acp::Permissions;
+use super::options::AgentOptions;
 use crate::cost::Usd;
 use crate::cost::pricing::Prices;
 use crate::id::SessionId;
@@ -50,6 +51,8 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Answers to an agent that asks before it acts; other agents ignore them.
     pub permissions: Permissions,
+    /// How the hank wants it to work. Those that its driver does not state among its capabilities are not asked for.
+    pub options: AgentOptions,
     /// How an agent signs in that can be told so, by its own name for that way.
     pub auth: Option<String>,
     /// Text that no other launch has, such as run, codon and try. Each process of the agent carries it in

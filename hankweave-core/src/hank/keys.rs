@@ -88,7 +88,7 @@ pub(super) static ROOT: KeyTable = KeyTable {
 pub(super) static META: KeyTable = KeyTable::new("`meta`", "name version description author");
 pub(super) static OVERRIDES: KeyTable = KeyTable::new(
     "`overrides`",
-    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut fallback requires budget",
+    "agent model dataHashTimeLimit checkpointedFileLimitMb sentinel shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut fallback requires effort permissions isolate mcpServers args budget",
 );
 pub(super) static SENTINEL_DEFAULTS: KeyTable = KeyTable::new(
     "`sentinel`",
@@ -102,10 +102,18 @@ pub(super) static CODON: KeyTable = KeyTable {
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
             sentinels archiveOnSuccess onFailure retryConfig fallback exhaustWithPrompt maxExtensions check requires \
-            autoCompact shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut budget approval",
+            autoCompact shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut effort permissions isolate mcpServers args budget approval",
     known_mistakes: &[
         ("requires", "require requireChanges mustChange*"),
         ("fallback", "fallback* failover* onLimit"),
+        ("effort", "reasoning* thinking* modelReasoningEffort"),
+        (
+            "permissions",
+            "permission* sandbox* allowedTools disallowedTools tools",
+        ),
+        ("isolate", "isolated isolation"),
+        ("mcpServers", "mcp mcp_servers mcpConfig"),
+        ("args", "arguments extraArgs cliArgs"),
         (
             "maxBackgroundSeconds",
             "background* waitForBackground awaitBackground",
@@ -138,6 +146,15 @@ pub(super) static LOOP: KeyTable = KeyTable {
 pub(super) static FALLBACK: KeyTable = KeyTable::new("a fallback", "agent model env");
 pub(super) static AGENT_COMMAND: KeyTable = KeyTable::new("an agent command", "command stream");
 pub(super) static AGENT_ACP: KeyTable = KeyTable::new("an agent that speaks ACP", "acp permissions auth");
+pub(super) static ACCESS: KeyTable = KeyTable {
+    kind: "`permissions`",
+    valid: "mode allow deny",
+    known_mistakes: &[
+        ("allow", "allowed allowedTools tools"),
+        ("deny", "denied disallowedTools"),
+    ],
+};
+pub(super) static MCP_SERVER: KeyTable = KeyTable::new("an MCP server", "command args env");
 pub(super) static PERMISSIONS: KeyTable = KeyTable::new("permissions", "read edit execute");
 pub(super) static AGENT_SCRIPT: KeyTable = KeyTable::new("an agent script", "script");
 pub(super) static ITERATION_LIMIT: KeyTable = KeyTable::new("`terminateOn`", "type limit");

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::AgentOptions;
+
 use super::document::{Hank, HankItem, LoopConfig, TerminateOn};
 
 /// Variable of agents and rigs in a rehearsal.
@@ -54,10 +56,12 @@ impl Hank {
         self.leave_out_fallbacks();
         if let Some(overrides) = &mut self.overrides {
             overrides.requires = None;
+            overrides.agent_options = AgentOptions::default();
         }
         for codon in self.codons_mut() {
             codon.approval = None;
             codon.requires = None;
+            codon.agent_options = AgentOptions::default();
             codon.sentinels.clear();
             codon.exhaust_with_prompt = None;
             codon.max_extensions = None;

@@ -7,7 +7,7 @@ use super::agent::{AgentChoice, agent_for_model};
 use super::document::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource};
 use super::keys::{did_you_mean, nearest};
 use super::problem::{Problem, Severity, quoted};
-use crate::agent::{Capabilities, CostReporting};
+use crate::agent::{Capabilities, CostReporting, OptionRefusal};
 use crate::cost::Usd;
 use crate::cost::pricing::{ALIASES, Prices, is_alias};
 
@@ -179,12 +179,29 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
             let problem = Problem::warning(&hank.places, format!("{path}.{key}"), message);
             problems.push(problem.with_hint("limit its time with maxTimeSeconds as well"));
         }
+        problems.extend(refused_options(hank, &path, codon, can));
         if !can.model_choice && codon.model.is_some() {
             let message = format!("agent {agent} works with the model of its own settings");
             problems.push(Problem::warning(&hank.places, format!("{path}.model"), message));
         }
     }
     problems
+}
+
+/// Wishes of a codon that its agent cannot fulfil, where they are written: in the codon, or for the whole hank (AGENT-60).
+fn refused_options(hank: &Hank, path: &str, codon: &CodonConfig, can: Capabilities) -> Vec<Problem> {
+    let asked = hank.agent_options(codon);
+    let refusals = can.options.refusals(codon.agent_name(), &asked);
+    let at = |refusal: OptionRefusal| {
+        let own = serde_json::to_value(&codon.agent_options).unwrap_or_default();
+        let key = refusal.key.split('[').next().unwrap_or_default();
+        let place = match own.get(key) {
+            Some(_) => format!("{path}.{}", refusal.key),
+            None => format!("overrides.{}", refusal.key),
+        };
+        Problem::error(&hank.places, place, refusal.message).with_hint(refusal.hint)
+    };
+    refusals.into_iter().map(at).collect()
 }
 
 const CONTEXT_TOKENS: &str = "budget.maxContextTokens";
@@ -408,6 +425,7 @@ mod tests {
             model_choice: true,
             permissions: false,
             success: agent != "acp",
+            options: crate::agent::OptionSupport::NONE,
         })
     }
 

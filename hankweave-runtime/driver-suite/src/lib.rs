@@ -141,6 +141,7 @@ fn launch(folder: &Path) -> Launch {
         program: None,
         command: Vec::new(),
         permissions: Permissions::default(),
+        options: hankweave_core::agent::AgentOptions::default(),
         auth: None,
         marker: folder.to_string_lossy().into_owned(),
         grace: Launch::DEFAULT_GRACE,

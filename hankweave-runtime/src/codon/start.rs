@@ -210,6 +210,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         program: None,
         command: choice.map_or_else(Vec::new, |choice| choice.command().to_owned()),
         permissions: acp.and_then(|agent| agent.permissions).unwrap_or_default(),
+        options: run.hank.agent_options(codon.config),
         auth: acp.and_then(|agent| agent.auth.clone()),
         marker: codon.marker(),
         grace: run.options.grace,

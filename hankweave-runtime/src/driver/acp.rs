@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hankweave_core::agent::{AcpDecoder, Capabilities, Launch};
+use hankweave_core::agent::{AcpDecoder, Capabilities, Launch, OptionSupport};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};
@@ -20,6 +20,10 @@ pub(super) static AGENT: Agent = Agent {
         per_message_usage: false,
         permissions: true,
         success: false,
+        options: OptionSupport {
+            mcp_servers: true,
+            ..OptionSupport::NONE
+        },
         ..USUAL
     },
     invocation,

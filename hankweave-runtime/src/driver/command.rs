@@ -2,9 +2,10 @@
 //! "claude"}`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch, OptionSupport};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};
@@ -23,6 +24,10 @@ pub(super) static AGENT: Agent = Agent {
     program: None,
     capabilities: Capabilities {
         cost: CostReporting::Cumulative,
+        options: OptionSupport {
+            args: true,
+            ..OptionSupport::NONE
+        },
         ..USUAL
     },
     invocation,
@@ -33,9 +38,11 @@ fn invocation(
     program: PathBuf,
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
+    let mut args = own_arguments(launch);
+    args.extend(launch.options.arguments().iter().map(OsString::from));
     Ok(ProgramInvocation {
         env: environment(launch),
-        ..ProgramInvocation::plain(program, own_arguments(launch), ClaudeDecoder::of(launch))
+        ..ProgramInvocation::plain(program, args, ClaudeDecoder::of(launch))
     })
 }
 

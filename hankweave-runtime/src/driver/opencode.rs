@@ -1,11 +1,14 @@
 //! Opencode as an agent.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use hankweave_core::agent::opencode::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CostReporting, Launch, OpencodeDecoder};
+use hankweave_core::agent::{
+    AccessMode, Capabilities, CostReporting, Launch, OpencodeDecoder, OptionSupport,
+};
+use serde_json::{Value, json};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};
@@ -25,17 +28,52 @@ pub(super) static AGENT: Agent = Agent {
     }),
     capabilities: Capabilities {
         cost: CostReporting::Exact,
+        options: SUPPORT,
         ..USUAL
     },
     invocation,
 };
 
+const SUPPORT: OptionSupport = OptionSupport {
+    permissions: &[AccessMode::ReadOnly, AccessMode::Edit],
+    isolate: true,
+    mcp_servers: true,
+    args: true,
+    own_args: &[
+        "--",
+        "--format",
+        "--auto",
+        "--title",
+        "--thinking",
+        "-m",
+        "--model",
+        "-s",
+        "--session",
+        "-c",
+        "--continue",
+        "--fork",
+        "--agent",
+        "--attach",
+        "--dir",
+        "--command",
+        "-i",
+        "--interactive",
+        "--port",
+        "--share",
+    ],
+    ..OptionSupport::NONE
+};
+
+/// Name of the agent that is kept to its permissions.
+const KEPT_AGENT: &str = "hankweave-kept";
+
 fn invocation(
-    _: &ProcessHost,
+    host: &ProcessHost,
     program: PathBuf,
     launch: &mut Launch,
 ) -> Result<ProgramInvocation, StartError> {
     launch.prompt = prompt_behind_system(launch);
+    configure(host, launch);
     let (args, decoder) = (arguments(launch), OpencodeDecoder::of(launch));
     Ok(ProgramInvocation {
         env: environment(launch),
@@ -52,9 +90,77 @@ fn environment(launch: &Launch) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Configuration as text, which counts more than every file.
+const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// Writes the options of a launch into its variables. They are the codon's then, so nothing of it overrides them.
+fn configure(host: &ProcessHost, launch: &mut Launch) {
+    let options = launch.options.clone();
+    let given = launch.env.get(CONFIG).cloned();
+    let given = given.or_else(|| Some(host.variable(CONFIG)?.to_string_lossy().into_owned()));
+    let given = given.and_then(|text| serde_json::from_str(&text).ok());
+    let mut config = given.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    for (name, server) in options.servers() {
+        let command: Vec<&String> = std::iter::once(&server.command).chain(&server.args).collect();
+        config["mcp"][name] =
+            json!({"type": "local", "command": command, "environment": server.env, "enabled": true});
+    }
+    if options.mode() != AccessMode::All {
+        let permission = permission(launch);
+        config["agent"][KEPT_AGENT] = json!({"mode": "primary", "permission": permission});
+    }
+    if config.as_object().is_some_and(|config| !config.is_empty()) {
+        launch.env.insert(CONFIG.to_owned(), config.to_string());
+    }
+    if options.is_isolated() {
+        isolate(launch);
+    }
+}
+
+/// An agent of our own: rules of a file would allow the usual one more. Sub-agents have rules of their own, so it has none.
+fn permission(launch: &Launch) -> Value {
+    const READING: [&str; 9] = [
+        "read",
+        "glob",
+        "grep",
+        "list",
+        "lsp",
+        "skill",
+        "todowrite",
+        "webfetch",
+        "websearch",
+    ];
+    // The last rule that fits counts.
+    let mut rules = json!({"*": "deny"});
+    let edit = (launch.options.mode() == AccessMode::Edit).then_some("edit");
+    for tool in READING.into_iter().chain(edit) {
+        rules[tool] = json!("allow");
+    }
+    for (name, _) in launch.options.servers() {
+        rules[format!("{name}_*")] = json!("allow");
+    }
+    rules["external_directory"] = json!("deny");
+    rules
+}
+
+/// Files and plugins of the user are not looked for where they are.
+fn isolate(launch: &mut Launch) {
+    let folder = launch.temp_dir.join("opencode-config");
+    let folder = folder.to_string_lossy().into_owned();
+    launch.env.entry("XDG_CONFIG_HOME".to_owned()).or_insert(folder);
+    for name in ["OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"] {
+        launch.env.entry(name.to_owned()).or_default();
+    }
+    for name in ["OPENCODE_DISABLE_CLAUDE_CODE", "OPENCODE_DISABLE_EXTERNAL_SKILLS"] {
+        launch.env.insert(name.to_owned(), "1".to_owned());
+    }
+}
+
 /// The command line. The prompt comes through standard input. With a title nobody asks a model for one, whose cost no line would tell (AGENT-28).
 fn arguments(launch: &Launch) -> Vec<OsString> {
-    command_line(
+    let options = &launch.options;
+    let agent = (options.mode() != AccessMode::All).then_some(OsStr::new(KEPT_AGENT));
+    let mut args = command_line(
         &[
             "run",
             "--format",
@@ -67,8 +173,14 @@ fn arguments(launch: &Launch) -> Vec<OsString> {
         [
             ("--model", chosen_model(launch, OWN_MODEL, "")),
             ("--session", session(launch)),
+            ("--agent", agent),
         ],
-    )
+    );
+    if options.is_isolated() {
+        args.push("--pure".into());
+    }
+    args.extend(options.arguments().iter().map(OsString::from));
+    args
 }
 
 #[cfg(test)]
@@ -82,7 +194,7 @@ mod tests {
     #[test]
     fn no_prompt_of_opencode_stands_on_the_command_line() {
         let line = |launch: &Launch| {
-            let args = arguments(launch).join(std::ffi::OsStr::new(" "));
+            let args = arguments(launch).join(OsStr::new(" "));
             args.into_string().unwrap()
         };
         let fixed = "run --format json --auto --thinking --title hankweave";

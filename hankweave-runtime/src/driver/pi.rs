@@ -1,10 +1,10 @@
 //! Pi as an agent.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use hankweave_core::agent::pi::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CostReporting, Launch, PiDecoder};
+use hankweave_core::agent::{AccessMode, Capabilities, CostReporting, Launch, OptionSupport, PiDecoder};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};
@@ -26,9 +26,41 @@ pub(super) static AGENT: Agent = Agent {
     }),
     capabilities: Capabilities {
         cost: CostReporting::Exact,
+        options: SUPPORT,
         ..USUAL
     },
     invocation,
+};
+
+/// Pi has no MCP servers, and no sandbox: what may edit may edit everywhere.
+const SUPPORT: OptionSupport = OptionSupport {
+    effort: &["off", "minimal", "low", "medium", "high", "xhigh"],
+    permissions: &[AccessMode::ReadOnly],
+    isolate: true,
+    args: true,
+    own_args: &[
+        "--",
+        "-p",
+        "--print",
+        "--mode",
+        "--model",
+        "-c",
+        "--continue",
+        "-r",
+        "--resume",
+        "--session",
+        "--session-id",
+        "--session-dir",
+        "--no-session",
+        "--fork",
+        "-t",
+        "--tools",
+        "--thinking",
+        "--api-key",
+        "--export",
+        "@",
+    ],
+    ..OptionSupport::NONE
 };
 
 fn invocation(
@@ -57,16 +89,35 @@ fn extension_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>
 
 /// The command line. The prompt comes through standard input.
 fn arguments(launch: &Launch, system_prompt: Option<&Path>, extension: Option<&Path>) -> Vec<OsString> {
-    command_line(
+    let options = &launch.options;
+    let effort = options.effort.as_deref().map(OsStr::new);
+    let reading = (options.mode() == AccessMode::ReadOnly).then_some(OsStr::new("read,grep,find,ls"));
+    let mut args = command_line(
         &["-p", "--mode", "json"],
         [
             ("--model", chosen_model(launch, OWN_MODEL, "pi/")),
             ("--session", session(launch)),
             ("--append-system-prompt", system_prompt.map(Path::as_os_str)),
             ("--extension", extension.map(Path::as_os_str)),
+            ("--thinking", effort),
+            ("--tools", reading),
         ],
-    )
+    );
+    if options.is_isolated() {
+        args.extend(ISOLATED.map(OsString::from));
+    }
+    args.extend(options.arguments().iter().map(OsString::from));
+    args
 }
+
+/// It reads none of these, those of the workspace included.
+const ISOLATED: [&str; 5] = [
+    "--no-extensions",
+    "--no-skills",
+    "--no-prompt-templates",
+    "--no-themes",
+    "--no-context-files",
+];
 
 #[cfg(test)]
 mod tests {
@@ -79,7 +130,7 @@ mod tests {
     #[test]
     fn no_prompt_of_pi_stands_on_the_command_line() {
         let line = |launch: &Launch, system: Option<&Path>| {
-            let args = arguments(launch, system, system).join(std::ffi::OsStr::new(" "));
+            let args = arguments(launch, system, system).join(OsStr::new(" "));
             args.into_string().unwrap()
         };
         let mut launch = launch("pi/google/gemini-3");

@@ -65,11 +65,37 @@ impl Program {
     }
 
     pub(super) fn described(&self, host: &ProcessHost) -> AgentProgram {
+        let path = self.find(host, None);
+        let version = path
+            .as_deref()
+            .ok()
+            .and_then(|path| self.packaged_version(host, path));
         AgentProgram {
-            path: self.find(host, None),
+            path,
+            version,
             tested_with: self.tested_with,
             keys: self.keys,
         }
+    }
+
+    /// The version in the manifest of the package of npm in which the program lies.
+    fn packaged_version(&self, host: &ProcessHost, path: &Path) -> Option<String> {
+        const MOST: u64 = 1 << 20;
+        let disk = &host.world().disk;
+        let real = disk.real_path(path).ok()?;
+        let manifests = real
+            .ancestors()
+            .skip(1)
+            .take(4)
+            .map(|folder| folder.join("package.json"));
+        let package = self.hint.split(' ').next_back()?;
+        manifests
+            .filter_map(|file| disk.read(&file, MOST).ok())
+            .find_map(|text| {
+                let manifest: serde_json::Value = serde_json::from_slice(&text).ok()?;
+                let is_own = manifest["name"].as_str()?.starts_with(package);
+                manifest["version"].as_str().filter(|_| is_own).map(str::to_owned)
+            })
     }
 
     fn not_found(&self, searched: &str) -> StartError {
@@ -192,6 +218,21 @@ fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
     })
 }
 
+/// As [`private_file`], in the folder for temporary files, of which nothing is kept.
+pub(super) fn private_temp_file(
+    host: &ProcessHost,
+    launch: &Launch,
+    end: &str,
+    text: &str,
+) -> Result<PathBuf, StartError> {
+    let name = launch.log_path.with_extension(end);
+    let path = launch.temp_dir.join(name.file_name().unwrap_or_default());
+    match host.write_private(&path, text) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(StartError::Prepare { path, source }),
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -217,6 +258,7 @@ pub(crate) mod tests {
             program: None,
             command: Vec::new(),
             permissions: hankweave_core::agent::Permissions::default(),
+            options: hankweave_core::agent::AgentOptions::default(),
             auth: None,
             marker: "test".to_owned(),
             grace: Launch::DEFAULT_GRACE,

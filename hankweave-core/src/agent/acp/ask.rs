@@ -18,6 +18,8 @@ pub(super) struct Task {
     pub(super) model: Option<String>,
     pub(super) resume: Option<SessionId>,
     work_dir: String,
+    /// MCP servers of the hank, as the protocol wants them.
+    servers: Value,
     pub(super) permissions: Permissions,
     /// How to sign in, as the agent names it.
     auth: Option<String>,
@@ -39,6 +41,7 @@ impl Task {
             model: Some(launch.model.clone()).filter(|model| model != OWN_MODEL),
             resume: launch.resume.clone(),
             work_dir: launch.work_dir.to_string_lossy().into_owned(),
+            servers: servers(launch),
             permissions: launch.permissions,
             auth: launch.auth.clone(),
             offered: Vec::new(),
@@ -71,6 +74,18 @@ impl Task {
             ),
         }
     }
+}
+
+/// The MCP servers of a launch; every agent takes those that talk over standard input and output.
+fn servers(launch: &Launch) -> Value {
+    let servers = launch.options.servers().map(|(name, server)| {
+        let variables = server.env.iter();
+        let env: Vec<Value> = variables
+            .map(|(name, value)| json!({"name": name, "value": value}))
+            .collect();
+        json!({"name": name, "command": server.command, "args": server.args, "env": env})
+    });
+    servers.collect()
 }
 
 impl AcpDecoder {
@@ -137,7 +152,7 @@ impl AcpDecoder {
     }
 
     fn open(&mut self) {
-        let mut params = json!({"cwd": self.task.work_dir, "mcpServers": []});
+        let mut params = json!({"cwd": self.task.work_dir, "mcpServers": self.task.servers});
         let Some(session) = &self.task.resume else {
             return self.ask(AcpStage::Opening, "session/new", &params);
         };

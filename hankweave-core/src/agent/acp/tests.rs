@@ -23,6 +23,7 @@ fn launch() -> Launch {
         program: None,
         command: Vec::new(),
         permissions: Permissions::default(),
+        options: crate::agent::AgentOptions::default(),
         auth: None,
         marker: "test".to_owned(),
         grace: Launch::DEFAULT_GRACE,

@@ -11,6 +11,7 @@ use super::fallback::Fallback;
 use super::prompt::{self, PromptSource};
 use super::requires::Requires;
 use super::rig::{OutputItem, RigItem};
+use crate::agent::AgentOptions;
 use crate::hank::agent::{AgentChoice, agent_for_model};
 use crate::hank::budget::CodonBudget;
 use crate::id::CodonId;
@@ -115,6 +116,9 @@ pub struct CodonConfig {
     #[cfg_attr(feature = "schema", schemars(extend("default" = "fail")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_background_cut: Option<OnBackgroundCut>,
+    /// How its agent works.
+    #[serde(flatten)]
+    pub agent_options: AgentOptions,
     /// Limits of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<CodonBudget>,

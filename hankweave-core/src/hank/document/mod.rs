@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::agent::AgentChoice;
 use super::budget::ContainerBudget;
 use super::problem::SourceMap;
+use crate::agent::AgentOptions;
 use positions::HankPositions;
 
 pub use background::{MAX_BACKGROUND_SECONDS, OnBackgroundCut};
@@ -87,6 +88,15 @@ impl Hank {
         })
     }
 
+    /// Returns how the agent of a codon works: as the codon says, else as the whole hank says.
+    #[must_use]
+    pub fn agent_options(&self, codon: &CodonConfig) -> AgentOptions {
+        match &self.overrides {
+            Some(overrides) => codon.agent_options.or(&overrides.agent_options),
+            None => codon.agent_options.clone(),
+        }
+    }
+
     /// The budget for everything in the hank.
     #[must_use]
     pub fn budget(&self) -> Option<&ContainerBudget> {
@@ -155,6 +165,9 @@ pub struct Overrides {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::requires"))]
     pub requires: Option<Requires>,
+    /// How agents work, for codons that do not say it.
+    #[serde(flatten)]
+    pub agent_options: AgentOptions,
     /// Limits of all codons together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,

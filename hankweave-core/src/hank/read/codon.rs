@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jsonc_parser::ast::Value;
 
+use super::options::agent_options;
 use super::{
     at_least_one, globs, model, name_item, on_background_cut, on_exceeded, prompt_source, reference,
     requires, rig, seconds_of_silence, seconds_to_settle, sentinel, settings,
@@ -65,6 +66,7 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
         max_background_seconds: fields.optional(reader, "maxBackgroundSeconds", seconds_to_settle),
         on_background_cut: fields.optional(reader, "onBackgroundCut", on_background_cut),
+        agent_options: agent_options(reader, &fields),
         budget: fields.optional(reader, "budget", budget),
         approval: fields.optional(reader, "approval", approval).flatten(),
         // Last, so that everything else has been read before the codon is given up.
@@ -201,7 +203,7 @@ fn fallback_entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>, hint: &str) 
     }
 }
 
-fn without_nul(text: &str) -> Result<(), &'static str> {
+pub(super) fn without_nul(text: &str) -> Result<(), &'static str> {
     match text.contains('\0') {
         true => Err("must not contain a NUL character"),
         false => Ok(()),
@@ -266,7 +268,10 @@ fn check(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Check> {
 }
 
 /// Variables for the agent. Their values may be secrets and never become part of a message.
-fn environment(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<BTreeMap<String, String>> {
+pub(super) fn environment(
+    reader: &mut HankReader<'_>,
+    node: &JsonNode<'_>,
+) -> Option<BTreeMap<String, String>> {
     reader.map(node, |reader, name, node| {
         if name.is_empty() || name.contains(['=', '\0']) {
             let message = format!("{} is no name for an environment variable", quoted(name));

@@ -1,6 +1,7 @@
 //! From the syntax tree to the typed hank, one function for each kind of object (`docs/hank.md`).
 
 mod codon;
+mod options;
 mod rig;
 pub(super) mod script;
 pub(super) mod sentinel;

@@ -1,5 +1,6 @@
 //! Parts of a hank besides the list of codons: meta, overrides, requirements and the budgets of containers.
 
+use super::options::agent_options;
 use super::{
     agent_of_all, at_least_one, fallback, file_limit, model, on_background_cut, on_exceeded, requires,
     seconds_of_silence, seconds_to_settle,
@@ -48,6 +49,7 @@ pub(super) fn overrides(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Opt
         on_background_cut: fields.optional(reader, "onBackgroundCut", on_background_cut),
         fallback: fields.optional(reader, "fallback", fallback),
         requires: fields.optional(reader, "requires", requires),
+        agent_options: agent_options(reader, &fields),
         budget: fields.optional(reader, "budget", container_budget),
     })
 }

@@ -244,6 +244,7 @@ impl Configuration {
             requires,
             budget,
             on_background_cut,
+            agent_options,
             ..
         } = before.unwrap_or_default();
         let overrides = Overrides {
@@ -255,6 +256,7 @@ impl Configuration {
             settle_seconds: self.number(Setting::SettleSeconds),
             max_background_seconds: self.number(Setting::MaxBackgroundSeconds),
             on_background_cut,
+            agent_options,
             sentinel,
             fallback,
             requires,

@@ -33,7 +33,8 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
         Requires::Nothing => "may do nothing at all (requires)".to_owned(),
         other => format!("has to leave {} (requires)", other.words()),
     });
-    [
+    let mut asked = of_agent(hank, codon);
+    let others = [
         requires,
         codon.check.as_ref().map(of_check),
         of_failure(codon),
@@ -62,8 +63,36 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
         list("archives after success", &codon.archive_on_success),
     ]
     .into_iter()
-    .flatten()
-    .collect()
+    .flatten();
+    asked.extend(others);
+    asked
+}
+
+/// How the agent of a codon works, where the hank says it.
+fn of_agent(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
+    let options = hank.agent_options(codon);
+    let access = options.permissions.as_ref().map(|access| {
+        let tools = |what: &str, tools: &[String]| match tools {
+            [] => String::new(),
+            tools => format!(", {what} {}", tools.join(", ")),
+        };
+        let (allow, deny) = (tools("with", &access.allow), tools("without", &access.deny));
+        format!("may do {}{allow}{deny} (permissions)", access.mode.name())
+    });
+    let effort = options
+        .effort
+        .as_ref()
+        .map(|effort| format!("works with effort {effort} (effort)"));
+    let isolated = options
+        .is_isolated()
+        .then(|| "sees nothing of the user's own (isolate)".to_owned());
+    let servers = options.servers();
+    let servers =
+        servers.map(|(name, server)| format!("starts MCP server {name}: {} (mcpServers)", server.line()));
+    let args = options.arguments();
+    let args = (!args.is_empty()).then(|| format!("gives its agent {} (args)", args.join(" ")));
+    let first = [access, effort, isolated].into_iter().flatten();
+    first.chain(servers).chain(args).collect()
 }
 
 fn of_check(check: &Check) -> String {

@@ -83,6 +83,7 @@ impl Stage {
             program: None,
             command: Vec::new(),
             permissions: hankweave_core::agent::Permissions::default(),
+            options: hankweave_core::agent::AgentOptions::default(),
             auth: None,
             marker: self.folder.path().to_string_lossy().into_owned(),
             grace: Launch::DEFAULT_GRACE,

@@ -157,10 +157,11 @@ impl Planted<'_> {
 
 /// Marks that the page says an agent sees.
 fn written(column: &str) -> BTreeSet<&'static str> {
-    let table = PAGE
-        .split("<!-- marks -->")
-        .nth(1)
-        .expect("the page has the table");
+    written_in("<!-- marks -->", column)
+}
+
+fn written_in(marker: &str, column: &str) -> BTreeSet<&'static str> {
+    let table = PAGE.split(marker).nth(1).expect("the page has the table");
     let mut rows = table
         .lines()
         .filter(|line| line.starts_with('|'))
@@ -250,4 +251,74 @@ fn claude_sees_what_the_page_says_and_with_a_folder_of_its_own_nothing_of_the_us
         expected.retain(|mark| !has_folder || !mark.ends_with("-user"));
         assert_eq!(planted.seen(&server), expected);
     }
+}
+
+/// Lets the agents of a hank work without what is the user's own.
+fn isolate(mut codon: Value) -> Value {
+    codon["isolate"] = json!(true);
+    codon
+}
+
+// covers: AGENT-61
+#[test]
+fn an_isolated_claude_sees_nothing_of_the_user() {
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let server = ModelServer::start(scenario()).unwrap();
+    let mut project = project();
+    project.set("HANKWEAVE_CLAUDE_PATH", &claude);
+    project.set("PLANTED", "MARK-variable");
+    let env = json!({"ANTHROPIC_BASE_URL": server.url(), "ANTHROPIC_API_KEY": "sk-good"});
+    let codon = json!({"id": "only", "name": "Only", "agent": "claude", "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "LOOK", "env": env});
+    project.write_hank(&json!({"hank": [isolate(codon)]}));
+    let (project, agent) = (&project, "claude");
+    let planted = Planted { project, agent };
+    assert_eq!(planted.seen(&server), written_in(ISOLATED, "`claude`"));
+}
+
+const ISOLATED: &str = "<!-- isolated -->";
+
+// covers: AGENT-62
+#[test]
+fn an_isolated_pi_sees_nothing_of_the_user() {
+    for found in [RealAgent::pi(agents::pi()), RealAgent::pi(agents::newest_pi())] {
+        let real = match found {
+            Ok(real) => real,
+            Err(skip) => return println!("{skip}"),
+        };
+        let (mut project, server) = real.stage(json!({"turns": []}));
+        server.play(scenario());
+        project.set("PLANTED", "MARK-variable");
+        project.write_hank(&json!({"hank": [isolate(real.codon("only", "fresh", "LOOK"))]}));
+        let (project, agent) = (&project, "pi");
+        let planted = Planted { project, agent };
+        assert_eq!(planted.seen(&server), written_in(ISOLATED, "`pi`"));
+    }
+}
+
+// covers: AGENT-62
+#[test]
+fn an_isolated_opencode_sees_nothing_of_the_user() {
+    let server = ModelServer::start(scenario()).unwrap();
+    let Some((agent, model, speaker)) = natives(&server).find(|(agent, ..)| *agent == "opencode") else {
+        return;
+    };
+    server.play(scenario());
+    let mut project = native(agent, model, &speaker, &server);
+    project.set("PLANTED", "MARK-variable");
+    let hank = project.directory().join("hank.json");
+    let mut hank: Value = serde_json::from_str(&std::fs::read_to_string(hank).unwrap()).unwrap();
+    let codon = &mut hank["hank"][0];
+    codon.as_object_mut().unwrap().remove("budget");
+    // Its provider was in the settings of the user.
+    let settings = project.home().join(".config/opencode/opencode.json");
+    codon["env"]["OPENCODE_CONFIG_CONTENT"] = json!(std::fs::read_to_string(settings).unwrap());
+    codon["isolate"] = json!(true);
+    project.write_hank(&hank);
+    let project = &project;
+    let planted = Planted { project, agent };
+    assert_eq!(planted.seen(&server), written_in(ISOLATED, "`opencode`"));
 }

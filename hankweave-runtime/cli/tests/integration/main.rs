@@ -12,6 +12,7 @@
 
 mod acp;
 mod agent_names;
+mod agent_options;
 mod agent_sees;
 mod approval;
 mod approval_screens;

@@ -64,6 +64,12 @@ fn validate(project: &TestProject, text: &str) {
     let validated = project.run(["validate", "hank", "--agent", "scripted", "--json"]);
     let document = validated.expect_code(0).json_document();
     assert_eq!(document["valid"], true, "{validated}\n{text}");
+    validate_as_it_is(project, text);
+}
+
+/// A scripted agent is not what every hank asks for.
+fn validate_as_it_is(project: &TestProject, text: &str) {
+    project.write("hank/hank.json", text);
     let as_it_is = project.run(["validate", "hank", "--json"]);
     let document = as_it_is.expect_code(0).json_document();
     let warnings = document["warnings"].as_array().expect("a list");
@@ -127,6 +133,7 @@ fn try_examples(page: &str) -> usize {
         let project = stage(&files);
         match kind.as_str() {
             "example: validate" => validate(&project, &text),
+            "example: validate as it is" => validate_as_it_is(&project, &text),
             "example: config" => {
                 project.write("hankweave.json", &text);
                 let settings = project.run(["config", "--json"]).expect_code(0).json_document();

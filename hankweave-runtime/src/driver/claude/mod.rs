@@ -2,6 +2,7 @@
 //!
 //! Which arguments and which environment it needs was measured (AGENT-13).
 
+mod options;
 mod transcripts;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub(super) static AGENT: Agent = Agent {
     capabilities: Capabilities {
         cost: CostReporting::Cumulative,
         interrupt: true,
+        options: options::SUPPORT,
         ..USUAL
     },
     invocation,
@@ -49,7 +51,8 @@ fn invocation(
     let since = launch.resume.as_ref().map(|_| host.world().clock.now());
     let (work_dir, env) = (&launch.work_dir, &launch.env);
     let transcripts = SessionFiles::of(&TRANSCRIPTS, host, work_dir, env, since, &launch.prices);
-    let args = arguments(launch, system_prompt.as_deref());
+    let servers = options::server_file(host, launch)?;
+    let args = arguments(launch, system_prompt.as_deref(), servers.as_deref());
     Ok(ProgramInvocation {
         env: environment(launch, host.user_id()),
         interrupt_first: true,
@@ -60,7 +63,7 @@ fn invocation(
 
 /// The command line. The pieces of a message tell what it has used when it has ended. The limit of money is claude's own, a second belt: it knows
 /// the cost of its sub-agents at once, and in a session that is resumed it counts its own process only. A resumed session sends the system prompt it recorded at first, unless the snapshot is off.
-fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
+fn arguments(launch: &Launch, system_prompt: Option<&Path>, servers: Option<&Path>) -> Vec<OsString> {
     let mut args: Vec<OsString> = ["-p", "--output-format", "stream-json", "--verbose"]
         .map(OsString::from)
         .into();
@@ -80,7 +83,7 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
             args.extend(["--system-prompt-snapshot", "off"].map(OsString::from));
         }
     }
-    args.push("--dangerously-skip-permissions".into());
+    args.extend(options::arguments(launch, servers));
     args
 }
 
@@ -114,7 +117,7 @@ mod tests {
     }
 
     fn line(launch: &Launch, system_prompt: Option<&Path>) -> String {
-        let args = arguments(launch, system_prompt);
+        let args = arguments(launch, system_prompt, None);
         args.join(OsStr::new(" ")).into_string().unwrap()
     }
 

@@ -3,7 +3,9 @@
 //! What npm installs as `codex` is a script that starts the native program as its child, and leaves it running when it is killed itself. The native
 //! program is started instead (AGENT-16).
 
+mod options;
 mod rollouts;
+mod sandbox;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use hankweave_core::agent::codex::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch};
 
 pub(super) use self::rollouts::ROLLOUTS;
+pub(crate) use self::sandbox::overridden as overridden_sandboxes;
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
@@ -31,6 +34,7 @@ pub(super) static AGENT: Agent = Agent {
     }),
     capabilities: Capabilities {
         cost: CostReporting::TokensOnly,
+        options: options::SUPPORT,
         ..USUAL
     },
     invocation,
@@ -51,11 +55,13 @@ fn invocation(
         &launch.prices,
     );
     launch.prompt = prompt_behind_system(launch);
+    let env = options::server_variables(launch);
     let decoder = match rollouts {
         Some(_) => CodexDecoder::of(launch),
         None => CodexDecoder::of(launch).unrecorded(),
     };
     Ok(ProgramInvocation {
+        env,
         records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
         ..ProgramInvocation::plain(native(host, program), arguments(launch), decoder)
     })
@@ -96,16 +102,12 @@ fn native_places(package: &Path) -> Vec<PathBuf> {
 
 /// The command line. The prompt comes through standard input.
 fn arguments(launch: &Launch) -> Vec<OsString> {
-    const REST: [&str; 3] = [
-        "--json",
-        "--skip-git-repo-check",
-        "--dangerously-bypass-approvals-and-sandbox",
-    ];
+    const REST: [&str; 2] = ["--json", "--skip-git-repo-check"];
     let mut args = command_line(&["exec"], [("resume", session(launch))]);
-    args.extend(command_line(
-        &REST,
-        [("--model", chosen_model(launch, OWN_MODEL, "openai/"))],
-    ));
+    args.extend(REST.map(OsString::from));
+    args.extend(options::arguments(launch).into_iter().map(OsString::from));
+    let model = chosen_model(launch, OWN_MODEL, "openai/");
+    args.extend(command_line(&[], [("--model", model)]));
     args.push("-".into());
     args
 }

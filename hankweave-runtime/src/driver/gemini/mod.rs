@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hankweave_core::agent::gemini::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CostReporting, GeminiDecoder, Launch};
+use hankweave_core::agent::{Capabilities, CostReporting, GeminiDecoder, Launch, OptionSupport};
 
 pub(super) use self::chats::CHATS;
 use super::StartError;
@@ -29,9 +29,38 @@ pub(super) static AGENT: Agent = Agent {
     }),
     capabilities: Capabilities {
         cost: CostReporting::TokensOnly,
+        options: SUPPORT,
         ..USUAL
     },
     invocation,
+};
+
+/// Its modes are opened by its policies and by tools of its own, and further settings would take the place of an administrator's.
+const SUPPORT: OptionSupport = OptionSupport {
+    args: true,
+    own_args: &[
+        "--",
+        "-o",
+        "--output-format",
+        "--approval-mode",
+        "-y",
+        "--yolo",
+        "-m",
+        "--model",
+        "-r",
+        "--resume",
+        "--session-id",
+        "--session-file",
+        "-p",
+        "--prompt",
+        "-i",
+        "--prompt-interactive",
+        "--acp",
+        "--experimental-acp",
+        "-w",
+        "--worktree",
+    ],
+    ..OptionSupport::NONE
 };
 
 fn invocation(
@@ -62,13 +91,15 @@ fn own_environment() -> BTreeMap<String, String> {
 
 /// The command line. The prompt comes through standard input.
 fn arguments(launch: &Launch) -> Vec<OsString> {
-    command_line(
+    let mut args = command_line(
         &["--output-format", "stream-json", "--approval-mode", "yolo"],
         [
             ("--model", chosen_model(launch, OWN_MODEL, "")),
             ("--resume", session(launch)),
         ],
-    )
+    );
+    args.extend(launch.options.arguments().iter().map(OsString::from));
+    args
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
+use hankweave_core::hank::{CodonConfig, Hank, Problem, redirecting_variables};
 
 use self::output::prepare_output;
 use self::possess::possess;
@@ -19,7 +19,7 @@ use super::own_files::own_files;
 use super::rigs::{remember, rig_copies};
 use crate::checkpoint::CheckpointStore;
 use crate::data::{Data, DataPaths};
-use crate::driver::DriverSet;
+use crate::driver::{DriverSet, ProcessHost, overridden_sandboxes};
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
 use crate::options::RunOptions;
@@ -100,6 +100,10 @@ pub(crate) async fn open(
         }
     }
     possession.notices.extend(redirections(&hank));
+    possession.notices.extend(started_beside(&hank));
+    let overridden = overridden_sandboxes(&hank, &ProcessHost::new(&possession.world));
+    let said = |problem: Problem| format!("{}; {}", problem.message, problem.hint.unwrap_or_default());
+    possession.notices.extend(overridden.into_iter().map(said));
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
@@ -174,6 +178,24 @@ async fn link_data(
     let disk = Arc::clone(&possession.world.disk);
     let brought = possession.world.blocking.run(move || data.link(&*disk, &place));
     brought.await.map_err(OpenExecutionError::Data)
+}
+
+/// Returns the MCP servers and arguments of the hank, which start programs: the user of a downloaded hank should see them (S8).
+fn started_beside(hank: &Hank) -> Vec<String> {
+    let said = hank.codons().flat_map(|codon| {
+        let options = hank.agent_options(codon);
+        let id = &codon.id;
+        let servers = options.servers();
+        let servers =
+            servers.map(|(name, server)| format!("codon {id} starts MCP server {name}: {}", server.line()));
+        let mut said: Vec<String> = servers.collect();
+        if !options.arguments().is_empty() {
+            let args = options.arguments().join(" ");
+            said.push(format!("codon {id} gives its agent arguments: {args}"));
+        }
+        said
+    });
+    said.collect()
 }
 
 /// Returns the redirections of the hank: the user of a downloaded hank should see them (S8).
