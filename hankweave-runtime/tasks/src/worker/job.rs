@@ -404,14 +404,17 @@ impl Job {
             ),
             Milestone::Ended {
                 codon,
-                success: true,
+                outcome,
                 data,
-            } => (LogLevel::Info, format!("Codon {codon} completed"), data.clone()),
-            Milestone::Ended {
-                codon,
-                success: false,
-                data,
-            } => (LogLevel::Error, format!("Codon {codon} failed"), data.clone()),
+                ..
+            } => {
+                let level = match *outcome {
+                    "completed" => LogLevel::Info,
+                    "failed" => LogLevel::Error,
+                    _ => LogLevel::Warning,
+                };
+                (level, format!("Codon {codon} {outcome}"), data.clone())
+            }
         };
         log.append(&[self.files.entry(level, message, Some(data))])?;
         self.report_costs();

@@ -135,7 +135,7 @@ impl Job {
         let (world, dir) = (self.worker.world.clone(), self.execution());
         let look = move || history(&world, &dir).ok();
         let state = self.worker.world.blocking.run(look).await?;
-        NeededBudget::of(CeilingUse::of(ceiling, &state).more())
+        NeededBudget::of(&CeilingUse::of(ceiling, &state))
     }
 
     /// Returns the cause of a run that failed: that of its codon, else the first error that the run printed.
