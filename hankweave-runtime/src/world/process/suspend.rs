@@ -2,7 +2,10 @@
 
 use std::sync::Condvar;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use super::child::children;
 use super::sweep::{self, Process};
@@ -11,6 +14,12 @@ use crate::world::suspension;
 /// How long a look for processes may take: some start others without end.
 const LIMIT: Duration = Duration::from_secs(1);
 
+/// How long children may take that suspend themselves: a run stops its agents first.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often one looks whether they have.
+const INTERVAL: Duration = Duration::from_millis(5);
+
 /// Wakes those who wait to start a process.
 static CONTINUED: Condvar = Condvar::new();
 
@@ -18,24 +27,69 @@ static CONTINUED: Condvar = Condvar::new();
 /// meanwhile, and the time counts as suspended.
 #[derive(Debug)]
 #[must_use = "dropped, it lets the processes continue"]
-pub struct StoppedProcesses(Vec<Process>);
+pub struct StoppedProcesses {
+    stopped: Vec<Process>,
+    /// Children that have suspended themselves, with what they have started.
+    asked: Vec<Process>,
+}
 
 impl StoppedProcesses {
     /// Stops them. For a program that starts all its children with spawners and is about to stop itself.
     pub fn stop() -> Self {
-        {
-            // A start that has begun notes its child before this continues.
-            let _starting = children();
-            suspension::begin();
+        begin();
+        Self {
+            stopped: sweep::stop_descendants(LIMIT),
+            asked: Vec::new(),
         }
-        Self(sweep::stop_descendants(LIMIT))
     }
+
+    /// Lets children that know how suspend themselves, and stops what is left, as [`stop`](Self::stop) does. For a program whose children are runs: a run that
+    /// is stopped from outside would count the time against its limits.
+    pub fn suspend() -> Self {
+        let children = begin();
+        let asked: Vec<Process> = sweep::processes_of(&children)
+            .filter(|child| child.suspends_itself())
+            .collect();
+        for child in &asked {
+            child.signal(Signal::TSTP);
+        }
+        let end = Instant::now() + PATIENCE;
+        while asked.iter().any(Process::works) && Instant::now() < end {
+            sleep(INTERVAL);
+        }
+        Self {
+            stopped: sweep::stop_descendants(LIMIT),
+            asked,
+        }
+    }
+}
+
+/// Starts nothing from here on, and returns the children.
+fn begin() -> Vec<i32> {
+    // A start that has begun notes its child before this continues.
+    let children = children();
+    suspension::begin();
+    children.iter().copied().collect()
+}
+
+/// Ends a suspended run in order that carries a marker which begins with `marker`: it continues in order to stop. Returns whether it was one. For a worker
+/// that has the task now and finds the run of a suspended worker in its place.
+pub fn stop_suspended(pid: u32, marker: &str) -> bool {
+    let process = i32::try_from(pid).ok().and_then(Process::read);
+    let is_meant = |process: &Process| !process.works() && sweep::has_marker(process, marker);
+    let Some(process) = process.filter(is_meant) else {
+        return false;
+    };
+    process.signal(Signal::TERM);
+    process.signal(Signal::CONT);
+    true
 }
 
 impl Drop for StoppedProcesses {
     fn drop(&mut self) {
         suspension::end();
-        sweep::continue_all(&self.0);
+        sweep::continue_all(&self.stopped);
+        sweep::continue_all(&self.asked);
         // Whoever is about to wait holds this, and would miss the call.
         drop(children());
         CONTINUED.notify_all();
