@@ -86,8 +86,8 @@ impl TaskHolders {
 /// Whether the run of the task's newest attempt has crashed in this workspace.
 pub(crate) fn has_crashed(state: &HankweaveState, is_live: bool, row: &TaskRow) -> bool {
     let newest = state.runs.front();
-    let is_of_attempt = newest
-        .is_some_and(|run| run.status == RunStatus::Running && run.start_time >= row.updated_at);
+    let is_of_attempt =
+        newest.is_some_and(|run| run.status == RunStatus::Running && run.start_time >= row.updated_at);
     is_of_attempt && !is_live
 }
 
@@ -120,7 +120,10 @@ impl AbsentWorker {
                 one_requeues(*requeued_in)
             ),
             Self::Gone { requeued_in } => {
-                format!("none holds it; {}, `{detach}` does so now", one_requeues(*requeued_in))
+                format!(
+                    "none holds it; {}, `{detach}` does so now",
+                    one_requeues(*requeued_in)
+                )
             }
         }
     }
@@ -160,7 +163,11 @@ mod tests {
 
     /// A task that `w1` has started at 0 with a lease of 30 s.
     fn started() -> TaskRow {
-        let (row, _) = TaskRow::new(NewTask::new(TaskId::new("slow").unwrap()), 0, Timestamp::UNIX_EPOCH);
+        let (row, _) = TaskRow::new(
+            NewTask::new(TaskId::new("slow").unwrap()),
+            0,
+            Timestamp::UNIX_EPOCH,
+        );
         let agent_id = AgentId::new("w1").unwrap();
         let start = RegistryChange {
             id: row.id().clone(),

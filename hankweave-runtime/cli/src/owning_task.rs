@@ -62,7 +62,9 @@ impl GateAnswer {
 
     /// Returns the answer in words: `denied by ann at 14:02: not on a Friday`.
     pub(crate) fn words(&self) -> String {
-        let TaskApproval { granted, by, reason, .. } = &self.approval;
+        let TaskApproval {
+            granted, by, reason, ..
+        } = &self.approval;
         let answer = if *granted { "approved" } else { "denied" };
         let at = self.at.map(|at| format!(" at {}", local_time(at)));
         let reason = reason.as_ref().map(|reason| format!(": {}", one_line(reason)));
@@ -162,7 +164,10 @@ impl OwningTask {
 
     /// Returns why the task failed, unless `cause`, which a reader sees anyway, says that.
     pub(crate) fn failure_beside(&self, cause: Option<&str>) -> Option<&str> {
-        let error = self.error.as_deref().filter(|_| self.status == TaskStatus::Failed)?;
+        let error = self
+            .error
+            .as_deref()
+            .filter(|_| self.status == TaskStatus::Failed)?;
         let is_said = cause.is_some_and(|cause| error.ends_with(cause) || cause.ends_with(error));
         (!is_said).then_some(error)
     }
@@ -188,7 +193,9 @@ impl OwningTask {
         let Some(name) = name.map(one_line) else {
             return format!("task {}", self.id);
         };
-        let begins = name.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("task "));
+        let begins = name
+            .get(..5)
+            .is_some_and(|word| word.eq_ignore_ascii_case("task "));
         let word = if begins { "" } else { "task " };
         format!("{word}{name} [{}]", self.id)
     }

@@ -115,7 +115,11 @@ impl Receipt {
             let period = local_period(began, "to", self.ended);
             // Between two runs a task waits, and a length alone would be taken for time at work.
             let with_waits = self.runs > 1 && period.contains(" for ");
-            let waits = if with_waits { " with the time between its runs" } else { "" };
+            let waits = if with_waits {
+                " with the time between its runs"
+            } else {
+                ""
+            };
             parts.push(format!("{period}{waits}"));
         }
         if self.runs > 1 {

@@ -99,17 +99,20 @@ pub(crate) fn has_record(execution: &Path) -> bool {
 
 /// Returns the report in a line; `None` where no run is recorded.
 pub(crate) fn in_short(execution: &Path) -> Option<String> {
-    let known = has_record(execution).then(|| gather(execution, OwningTask::of(execution), MOST_AT_END, None));
+    let known =
+        has_record(execution).then(|| gather(execution, OwningTask::of(execution), MOST_AT_END, None));
     known?.ok().map(|receipt| receipt.in_short())
 }
 
 /// Makes reports for the page of the runs in this directory (WIRE-47).
 pub(crate) fn source(execution: &Path) -> ReportSource {
     let execution = execution.to_owned();
-    ReportSource::new(move || match gather(&execution, OwningTask::of(&execution), MOST_AT_END, None) {
-        Ok(receipt) => Ok(markdown::markdown(&receipt)),
-        Err(error) => Err(error.message().to_owned()),
-    })
+    ReportSource::new(
+        move || match gather(&execution, OwningTask::of(&execution), MOST_AT_END, None) {
+            Ok(receipt) => Ok(markdown::markdown(&receipt)),
+            Err(error) => Err(error.message().to_owned()),
+        },
+    )
 }
 
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.

@@ -18,7 +18,9 @@ impl StatusView<'_> {
             let id = open.codon_id();
             return match self.live {
                 true if self.suspended.is_some() && self.task.is_some() => {
-                    format!("{id} is suspended with its worker; `fg` in the terminal of the worker continues both")
+                    format!(
+                        "{id} is suspended with its worker; `fg` in the terminal of the worker continues both"
+                    )
                 }
                 true if self.suspended.is_some() => format!("{id} is suspended with its run"),
                 true => format!("{id} is running"),

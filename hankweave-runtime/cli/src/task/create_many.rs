@@ -106,7 +106,8 @@ fn read(from: &Path) -> io::Result<String> {
 }
 
 fn new_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result<NewTask, LineError> {
-    let task: TaskLine = serde_json::from_str(line).map_err(|error| LineError::Text(mistake(line, &error)))?;
+    let task: TaskLine =
+        serde_json::from_str(line).map_err(|error| LineError::Text(mistake(line, &error)))?;
     let mut metadata = task.metadata;
     if metadata.contains_key("run") {
         let reason = "`metadata.run` is written from `hank`, `data` and `arguments`";

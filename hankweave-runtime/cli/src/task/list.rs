@@ -219,7 +219,9 @@ pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCo
     let mut text = format!("{}, {cost}\n", counted_tasks(total));
     for status in STATUSES {
         let name = status.as_str();
-        let cost = known.get(name).map_or_else(|| "-".to_owned(), |cost| in_table(*cost));
+        let cost = known
+            .get(name)
+            .map_or_else(|| "-".to_owned(), |cost| in_table(*cost));
         text.push_str(&format!("  {name:<10} {:>6} {cost:>12}\n", counts[name]));
     }
     output::print(text)?;

@@ -276,7 +276,10 @@ fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, data: &Va
     let attempt = data["attempt"].as_u64().unwrap_or_default();
     if attempt > 1 && !codons.is_empty() {
         let all = registry.typed(&format!("task show {id} --report"));
-        details.add("codons", &json!(format!("of attempt {attempt} alone; `{all}` lists all")));
+        details.add(
+            "codons",
+            &json!(format!("of attempt {attempt} alone; `{all}` lists all")),
+        );
     }
     for codon in codons {
         details.add("codon", &json!(codon_words(codon)));
@@ -311,7 +314,10 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     }
     details.add_whole("more", &failure["command"]);
     details.add_whole("continue", &json!(resume_command(registry, row)));
-    details.add("", &json!(needed_budget(row).and_then(|needed| needed.explanation())));
+    details.add(
+        "",
+        &json!(needed_budget(row).and_then(|needed| needed.explanation())),
+    );
     if let Some(question) = question(row) {
         details.add("asks", &json!(question));
         for (label, answer) in [("answer", "approve"), ("or", "deny")] {
@@ -326,7 +332,11 @@ pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<Strin
         return None;
     }
     let options = needed_budget(row).map(|needed| needed.options());
-    Some(registry.typed(&format!("task resume {}{}", row.id(), options.unwrap_or_default())))
+    Some(registry.typed(&format!(
+        "task resume {}{}",
+        row.id(),
+        options.unwrap_or_default()
+    )))
 }
 
 /// Returns the budget with which a failed task continues that has spent its own.
@@ -399,7 +409,10 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
         reasons.push(match (is_later, absent) {
             (true, _) => match earlier.blocked(row).await? {
                 Some(blocked) => Some(blocked),
-                None => earlier.listed(row).await?.map(|earlier| format!("after {earlier}")),
+                None => earlier
+                    .listed(row)
+                    .await?
+                    .map(|earlier| format!("after {earlier}")),
             },
             (false, Some(absent)) => Some(absent.in_short()),
             (false, None) => reason(row),

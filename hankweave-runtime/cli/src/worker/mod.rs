@@ -93,7 +93,11 @@ async fn left_over(registry: &Registry) -> Result<String, CliError> {
         (TaskStatus::Failed, counts["failed"], "failed"),
         (TaskStatus::Running, held, "running with another worker"),
         (TaskStatus::Running, free, "running, but no worker holds it"),
-        (TaskStatus::Pending, counts["pending"], "pending after other tasks, or new"),
+        (
+            TaskStatus::Pending,
+            counts["pending"],
+            "pending after other tasks, or new",
+        ),
     ];
     let lines = lines.iter().filter(|(_, number, _)| *number > 0);
     let lines = lines.map(|(status, number, about)| {
@@ -117,7 +121,11 @@ async fn running(registry: &Registry) -> Result<(u64, u64), CliError> {
     let rows = registry.coordinator.tasks(query).await;
     let rows = rows.map_err(|error| registry.failure(&error))?;
     let holders = TaskHolders::of(registry, &rows).await?;
-    let is_held = |row: &&TaskRow| holders.as_ref().is_some_and(|holders| holders.worker(row).is_some());
+    let is_held = |row: &&TaskRow| {
+        holders
+            .as_ref()
+            .is_some_and(|holders| holders.worker(row).is_some())
+    };
     let held = rows.iter().filter(is_held).count() as u64;
     Ok((held, rows.len() as u64 - held))
 }

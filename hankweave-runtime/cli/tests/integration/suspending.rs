@@ -365,7 +365,10 @@ fn a_worker_is_suspended_with_its_runs_and_continues_with_them() {
     kill_process(own, Signal::CONT).unwrap();
     worker.finish_within(SOON).expect_code(0);
     let row = task(&project);
-    assert_eq!((&row["status"], &row["cost"]), (&json!("completed"), &json!(0.25)));
+    assert_eq!(
+        (&row["status"], &row["cost"]),
+        (&json!("completed"), &json!(0.25))
+    );
     // The run knows that it was suspended, so that the time counts against no limit.
     let continued = project.run(["journal", "-e", place, "--json", "--type", "run.continued"]);
     assert_eq!(continued.expect_code(0).json_lines().len(), 1);
@@ -386,7 +389,16 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     // Its lease ends now, and not while it still works.
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
     while task(&project)["status"] != "completed" {
-        let second = ["worker", "--once", "--orphan-after", "1s", "--lease", "1h", "--owner", "w2"];
+        let second = [
+            "worker",
+            "--once",
+            "--orphan-after",
+            "1s",
+            "--lease",
+            "1h",
+            "--owner",
+            "w2",
+        ];
         let worked = project.run(second);
         worked.expect_code(0);
         let shown = task(&project);
@@ -398,7 +410,10 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     let counts = worked.expect_code(0).json_lines();
     assert_eq!(counts.last().unwrap()["lost"], 1, "{counts:?}");
     let row = task(&project);
-    assert_eq!((&row["status"], &row["cost"]), (&json!("completed"), &json!(0.25)));
+    assert_eq!(
+        (&row["status"], &row["cost"]),
+        (&json!("completed"), &json!(0.25))
+    );
     assert_eq!(row, before);
     assert_eq!(project.left_behind(), []);
 }

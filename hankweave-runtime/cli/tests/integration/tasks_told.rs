@@ -33,7 +33,11 @@ fn write_hank(project: &TestProject, folder: &str, codons: &[Value]) {
 
 fn write_gate(project: &TestProject) {
     let gate = json!({"id": "publish", "script": turn("Out"), "approval": "Publish it?"});
-    write_hank(project, "page", &[json!({"id": "draft", "script": turn("Drafted")}), gate]);
+    write_hank(
+        project,
+        "page",
+        &[json!({"id": "draft", "script": turn("Drafted")}), gate],
+    );
 }
 
 /// Writes a hank that works until the returned file is gone.
@@ -112,7 +116,11 @@ fn the_workspace_knows_the_answer(project: &TestProject) {
     ] {
         says(
             &report,
-            &["paused (approval denied)", "publish: denied by ann at ", "not on a Friday"],
+            &[
+                "paused (approval denied)",
+                "publish: denied by ann at ",
+                "not on a Friday",
+            ],
         );
     }
     // Resumed it asks again, and the answer of before is one of before.
@@ -181,7 +189,11 @@ fn a_spent_budget_has_one_word_and_one_command_everywhere() {
     for said in [&show, &status] {
         says(
             said,
-            &[&command, "--max-cost is the total of all attempts: ", " is spent, so "],
+            &[
+                &command,
+                "--max-cost is the total of all attempts: ",
+                " is spent, so ",
+            ],
         );
     }
     // An amount that is a lower bound is one wherever it is told, and the codon that the budget interrupted is paused.
@@ -223,7 +235,14 @@ fn a_spent_budget_has_one_word_and_one_command_everywhere() {
 #[test]
 fn a_budget_that_was_raised_in_the_hank_lets_a_task_continue() {
     let project = project();
-    write_hank(&project, "dear", &[json!({"id": "one", "script": turn("Done")}), json!({"id": "two", "script": turn("Done")})]);
+    write_hank(
+        &project,
+        "dear",
+        &[
+            json!({"id": "one", "script": turn("Done")}),
+            json!({"id": "two", "script": turn("Done")}),
+        ],
+    );
     let path = project.directory().join("dear/hank.json");
     let hank: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let limited = |most: f64| {
@@ -259,7 +278,14 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
     assert_eq!(shown(&project, "slow")["task"]["leaseMs"], 600_000);
     // Nobody knows what the running codon has cost.
     let counted = text(&project, &["task", "list", "--count"]);
-    says(&counted, &["1 task, cost unknown", "  running         1      unknown\n", "  failed          0            -\n"]);
+    says(
+        &counted,
+        &[
+            "1 task, cost unknown",
+            "  running         1      unknown\n",
+            "  failed          0            -\n",
+        ],
+    );
     says(&text(&project, &["task", "list"]), &["unknown  Slow"]);
     worker.kill();
     let crashed = "its run has crashed; the lease of its worker w1 ends in ";
@@ -267,20 +293,37 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
         std::thread::yield_now();
     }
     let status = text(&project, &["status", "-e", &place]);
-    says(&status, &[": crashed, since ", &format!("  the task is running: {crashed}")]);
+    says(
+        &status,
+        &[": crashed, since ", &format!("  the task is running: {crashed}")],
+    );
     says(&text(&project, &["task", "list"]), &[crashed]);
     let show = text(&project, &["task", "show", "slow"]);
     says(
         &show,
-        &[crashed, "then `hankweave task detach slow` requeues the task", "(--orphan-after)"],
+        &[
+            crashed,
+            "then `hankweave task detach slow` requeues the task",
+            "(--orphan-after)",
+        ],
     );
     project.run(["task", "detach", "slow"]).expect_code(75);
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
     let status = text(&project, &["status", "-e", &place]);
-    says(&status, &["the task is running: no worker holds it", "hankweave task detach slow ", "requeues it now"]);
+    says(
+        &status,
+        &[
+            "the task is running: no worker holds it",
+            "hankweave task detach slow ",
+            "requeues it now",
+        ],
+    );
     says(&text(&project, &["task", "list"]), &["no worker holds it"]);
     let show = text(&project, &["task", "show", "slow"]);
-    says(&show, &["none holds it; ", "`hankweave task detach slow` does so now"]);
+    says(
+        &show,
+        &["none holds it; ", "`hankweave task detach slow` does so now"],
+    );
     let left = project.run(["worker", "--once"]);
     says(
         &left.expect_code(0).stderr,
@@ -296,18 +339,27 @@ fn a_refused_hank_is_told_in_the_list_and_in_the_workspace() {
     let project = project();
     write_hank(&project, "good", &[json!({"id": "one", "script": turn("Done")})]);
     create(&project, "good", "Good", "good", &[]);
-    let codons: Vec<Value> = (0..12).map(|number| json!({"id": format!("c{number}")})).collect();
+    let codons: Vec<Value> = (0..12)
+        .map(|number| json!({"id": format!("c{number}")}))
+        .collect();
     project.write("good/hank.json", json!({"hank": codons}).to_string());
     work(&project);
     let cause = "the hank cannot be used: hank.json:1:";
     says(&text(&project, &["task", "list"]), &[cause, "is missing"]);
-    says(&text(&project, &["task", "show", "good"]), &["the hank cannot be used: hank.json"]);
+    says(
+        &text(&project, &["task", "show", "good"]),
+        &["the hank cannot be used: hank.json"],
+    );
     let place = place(&project, "good");
     for command in [&["status"][..], &["report"], &["logs", "one"], &["journal"]] {
         let said = project.run([command, &["-e", &place]].concat());
         says(
             &said.expect_code(65).stderr,
-            &["task Good [good] has failed and recorded no run: ", cause, "`hankweave task show good`"],
+            &[
+                "task Good [good] has failed and recorded no run: ",
+                cause,
+                "`hankweave task show good`",
+            ],
         );
     }
     let report = project.run(["task", "show", "good", "--report"]);
@@ -333,12 +385,21 @@ fn a_task_after_a_failed_one_is_blocked_and_names_the_command() {
     let next = "blocked: waits for red, which failed; `hankweave task resume red`";
     let last = "blocked: waits for next, which waits for red, which failed; `hankweave task resume red`";
     says(&text(&project, &["task", "list"]), &[next, last]);
-    says(&text(&project, &["task", "show", "next"]), &["  after        red (failed)\n", next]);
-    says(&text(&project, &["task", "show", "last"]), &["  after        next (pending)\n", last]);
+    says(
+        &text(&project, &["task", "show", "next"]),
+        &["  after        red (failed)\n", next],
+    );
+    says(
+        &text(&project, &["task", "show", "last"]),
+        &["  after        next (pending)\n", last],
+    );
     assert_eq!(shown(&project, "next")["task"]["status"], "pending");
     project.run(["task", "resume", "red"]).expect_code(0);
     project.run(["task", "cancel", "red"]).expect_code(0);
-    says(&text(&project, &["task", "list"]), &["waits for red, which was cancelled; "]);
+    says(
+        &text(&project, &["task", "list"]),
+        &["waits for red, which was cancelled; "],
+    );
 }
 
 // covers: TASK-124, CLI-40
@@ -351,24 +412,39 @@ fn mistakes_in_a_list_of_tasks_are_short_and_whole() {
             .map(|id| format!("{{\"id\": \"{id}\", \"name\": \"{id}\", \"hank\": \"quick\"}}\n"))
             .collect()
     };
-    project.write("typo.jsonl", "{\"nmae\": \"x\", \"hank\": \"quick\"}\n{\"name\": \"x\"}\n");
+    project.write(
+        "typo.jsonl",
+        "{\"nmae\": \"x\", \"hank\": \"quick\"}\n{\"name\": \"x\"}\n",
+    );
     let typo = project.run(["task", "create", "--from", "typo.jsonl"]);
     let said = &typo.expect_code(65).stderr;
-    says(said, &["typo.jsonl:1: `nmae` is no key of a task; did you mean `name`?; no task was created"]);
+    says(
+        said,
+        &["typo.jsonl:1: `nmae` is no key of a task; did you mean `name`?; no task was created"],
+    );
     project.write("odd.jsonl", "{\"zzz\": 1}\n");
     let odd = project.run(["task", "create", "--from", "odd.jsonl"]);
     let said = &odd.expect_code(65).stderr;
-    says(said, &["`zzz` is no key of a task; `task create --help` lists the keys"]);
+    says(
+        said,
+        &["`zzz` is no key of a task; `task create --help` lists the keys"],
+    );
     assert!(said.lines().all(|line| line.chars().count() < 120), "{said}");
     project.write("tasks.jsonl", lines(&["a", "b", "c"]));
     let create = || project.run(["task", "create", "--from", "tasks.jsonl"]);
     create().expect_code(0);
     says(
         &create().expect_code(65).stderr,
-        &["all 3 ids are in use or were: `a`, `b`, `c`", "TASK_BULK_INSERT_FAILED"],
+        &[
+            "all 3 ids are in use or were: `a`, `b`, `c`",
+            "TASK_BULK_INSERT_FAILED",
+        ],
     );
     project.write("tasks.jsonl", lines(&["a", "new"]));
-    says(&create().expect_code(65).stderr, &["`a`: there is a task of this id"]);
+    says(
+        &create().expect_code(65).stderr,
+        &["`a`: there is a task of this id"],
+    );
 }
 
 // covers: CLI-14, CLI-40
@@ -400,10 +476,15 @@ fn the_hints_of_a_worker_break_between_words() {
     write_hank(&project, "red", &[json!({"id": "test", "script": failing})]);
     create(&project, "red", "Red", "red", &[]);
     let program = env!("CARGO_BIN_EXE_hankweave");
-    let registry = format!("sqlite:{}", project.home().join(".local/share/hankweave/registry.db").display());
-    let line = format!(
-        "stty rows 40 columns 60; '{program}' worker --once --registry {registry} | cat; echo done"
+    let registry = format!(
+        "sqlite:{}",
+        project
+            .home()
+            .join(".local/share/hankweave/registry.db")
+            .display()
     );
+    let line =
+        format!("stty rows 40 columns 60; '{program}' worker --once --registry {registry} | cat; echo done");
     let Some(mut terminal) = Terminal::of_size(&project, &line, (40, 60)) else {
         return;
     };

@@ -1,7 +1,6 @@
 //! Suspends what this process has started, as Ctrl+Z asks, and lets it continue with it (S12).
 
-use std::sync::Condvar;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -31,6 +30,29 @@ pub struct StoppedProcesses {
     stopped: Vec<Process>,
     /// Children that have suspended themselves, with what they have started.
     asked: Vec<Process>,
+    /// Keeps work that others wait for from starting.
+    held: Option<RwLockWriteGuard<'static, ()>>,
+}
+
+/// Held by work in which this process must not be suspended.
+static UNINTERRUPTED: RwLock<()> = RwLock::new(());
+
+/// Does work in which this process is not suspended by [`StoppedProcesses::suspend`]: it has a lock for which other processes would wait in vain.
+pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+    let _held = UNINTERRUPTED.read().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// Waits for the end of such work, and keeps more of it from starting; `None` if it takes too long.
+fn hold_work(end: Instant) -> Option<RwLockWriteGuard<'static, ()>> {
+    loop {
+        match UNINTERRUPTED.try_write() {
+            Ok(held) => return Some(held),
+            Err(TryLockError::Poisoned(held)) => return Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => return None,
+            Err(TryLockError::WouldBlock) => sleep(INTERVAL),
+        }
+    }
 }
 
 impl StoppedProcesses {
@@ -40,6 +62,7 @@ impl StoppedProcesses {
         Self {
             stopped: sweep::stop_descendants(LIMIT),
             asked: Vec::new(),
+            held: None,
         }
     }
 
@@ -58,6 +81,7 @@ impl StoppedProcesses {
             sleep(INTERVAL);
         }
         Self {
+            held: hold_work(end),
             stopped: sweep::stop_descendants(LIMIT),
             asked,
         }
@@ -88,6 +112,7 @@ pub fn stop_suspended(pid: u32, marker: &str) -> bool {
 impl Drop for StoppedProcesses {
     fn drop(&mut self) {
         suspension::end();
+        self.held = None;
         sweep::continue_all(&self.stopped);
         sweep::continue_all(&self.asked);
         // Whoever is about to wait holds this, and would miss the call.
@@ -101,4 +126,29 @@ pub(super) fn until_continued<T>(children: MutexGuard<'_, T>) -> MutexGuard<'_, 
     CONTINUED
         .wait_while(children, |_| suspension::is_open())
         .unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    // covers: S12
+    #[test]
+    fn work_with_a_lock_ends_before_the_process_is_suspended() {
+        let (begun, has_begun) = channel();
+        let (end, may_end) = channel::<()>();
+        let worker = std::thread::spawn(move || {
+            uninterrupted(|| {
+                begun.send(()).unwrap();
+                may_end.recv().unwrap();
+            });
+        });
+        has_begun.recv().unwrap();
+        assert!(hold_work(Instant::now()).is_none());
+        end.send(()).unwrap();
+        worker.join().unwrap();
+        assert!(hold_work(Instant::now()).is_some());
+    }
 }

@@ -188,7 +188,7 @@ impl Process {
 
     /// Whether it lives and no signal has stopped it.
     pub(super) fn works(&self) -> bool {
-        let now = Self::read(self.pid).filter(|now| now.start_time == self.start_time);
+        let now = Self::read(self.pid).filter(|now| now.name() == self.name());
         now.is_some_and(|now| now.lives && !now.is_stopped)
     }
 
@@ -197,7 +197,8 @@ impl Process {
         let status = read(self.pid, "status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let mut lines = status.lines();
-        let caught = lines.find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+        let caught =
+            lines.find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
         let bit = 1_u64 << (Signal::TSTP.as_raw() - 1);
         self.works() && caught.is_some_and(|caught| caught & bit != 0)
     }

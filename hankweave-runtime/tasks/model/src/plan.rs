@@ -74,7 +74,10 @@ fn write_attempt(page: &mut String, attempt: &PlanAttempt<'_>) -> fmt::Result {
         item(page, "Error", error)?;
     }
     for codon in &attempt.codons {
-        let how = match (codon.get("outcome").and_then(Value::as_str), codon["success"] == true) {
+        let how = match (
+            codon.get("outcome").and_then(Value::as_str),
+            codon["success"] == true,
+        ) {
             (Some(outcome), _) => one_line(outcome),
             (None, true) => "completed".to_owned(),
             (None, false) => "failed".to_owned(),

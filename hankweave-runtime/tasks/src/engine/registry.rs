@@ -116,7 +116,11 @@ fn taken_words(taken: &[(&str, String)], all: usize) -> Option<String> {
         let (id, reason) = taken.first()?;
         return Some(format!("`{id}`: {reason}"));
     }
-    let named: Vec<String> = taken.iter().take(NAMED).map(|(id, _)| format!("`{id}`")).collect();
+    let named: Vec<String> = taken
+        .iter()
+        .take(NAMED)
+        .map(|(id, _)| format!("`{id}`"))
+        .collect();
     let more = match taken.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -363,10 +367,23 @@ mod words {
     // covers: TASK-124
     #[test]
     fn ids_that_are_taken_are_named_together() {
-        let taken = |number: usize| (0..number).map(|_| ("a", "there is a task of this id".to_owned())).collect::<Vec<_>>();
+        let taken = |number: usize| {
+            (0..number)
+                .map(|_| ("a", "there is a task of this id".to_owned()))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(taken_words(&taken(0), 3), None);
-        assert_eq!(taken_words(&taken(1), 3).unwrap(), "`a`: there is a task of this id");
-        assert_eq!(taken_words(&taken(2), 3).unwrap(), "2 of 3 ids are in use or were: `a`, `a`");
-        assert_eq!(taken_words(&taken(7), 7).unwrap(), "all 7 ids are in use or were: `a`, `a`, `a`, `a`, `a` and 2 more");
+        assert_eq!(
+            taken_words(&taken(1), 3).unwrap(),
+            "`a`: there is a task of this id"
+        );
+        assert_eq!(
+            taken_words(&taken(2), 3).unwrap(),
+            "2 of 3 ids are in use or were: `a`, `a`"
+        );
+        assert_eq!(
+            taken_words(&taken(7), 7).unwrap(),
+            "all 7 ids are in use or were: `a`, `a`, `a`, `a`, `a` and 2 more"
+        );
     }
 }

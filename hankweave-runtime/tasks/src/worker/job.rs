@@ -419,10 +419,7 @@ impl Job {
                 json!({"codon": codon}),
             ),
             Milestone::Ended {
-                codon,
-                outcome,
-                data,
-                ..
+                codon, outcome, data, ..
             } => {
                 let level = match *outcome {
                     "completed" => LogLevel::Info,

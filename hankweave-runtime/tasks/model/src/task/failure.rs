@@ -96,7 +96,9 @@ impl NeededBudget {
         });
         let time = self.max_time_seconds.zip(self.used_time_seconds);
         let time = time.map(|(most, used)| {
-            let [used, left] = [used, most.saturating_sub(used)].map(Duration::from_secs).map(short_duration);
+            let [used, left] = [used, most.saturating_sub(used)]
+                .map(Duration::from_secs)
+                .map(short_duration);
             format!("--max-time is the total of all attempts: {used} is used, so {most} leaves {left}")
         });
         let parts: Vec<String> = dollars.into_iter().chain(time).collect();

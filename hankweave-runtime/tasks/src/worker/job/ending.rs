@@ -315,10 +315,16 @@ mod tests {
             let messages: Vec<String> = messages.iter().map(|line| (*line).to_owned()).collect();
             with_first_problem("the hank cannot be used".to_owned(), &messages)
         };
-        let hank = ["error: the hank cannot be used", "/h/my hank/hank.json:1:11: error: hank[0].name: is missing"];
+        let hank = [
+            "error: the hank cannot be used",
+            "/h/my hank/hank.json:1:11: error: hank[0].name: is missing",
+        ];
         let cause = "the hank cannot be used: hank.json:1:11: hank[0].name: is missing";
         assert_eq!(told(&hank), cause);
-        assert_eq!(told(&[hank[0], hank[1], hank[1], "  hint: x"]), format!("{cause}, and 1 more"));
+        assert_eq!(
+            told(&[hank[0], hank[1], hank[1], "  hint: x"]),
+            format!("{cause}, and 1 more")
+        );
         assert_eq!(told(&["error: no room"]), "the hank cannot be used");
     }
 }
