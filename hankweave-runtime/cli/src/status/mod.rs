@@ -297,8 +297,11 @@ impl StatusView<'_> {
         self.task.as_ref()?.absent_worker(self.state, self.live)
     }
 
-    /// Returns why the task failed, unless the cause of the run or of its newest codon says that.
+    /// Returns why the task failed, unless an answer, the cause of the run or that of its newest codon says it.
     pub(crate) fn failure_of_task(&self) -> Option<&str> {
+        if self.answer().is_some() {
+            return None;
+        }
         let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
         let message = newest.and_then(|codon| codon.failure_reason()?.message.as_deref());
         let beside = |cause| self.task.as_ref()?.failure_beside(cause);

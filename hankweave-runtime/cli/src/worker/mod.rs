@@ -91,7 +91,7 @@ async fn left_over(registry: &Registry) -> Result<String, CliError> {
     let lines = [
         (TaskStatus::Waiting, counts["waiting"], "waiting for an approval"),
         (TaskStatus::Failed, counts["failed"], "failed"),
-        (TaskStatus::Running, held, "running with another worker"),
+        (TaskStatus::Running, held, "running, held by another worker"),
         (TaskStatus::Running, free, "running, but no worker holds it"),
         (
             TaskStatus::Pending,

@@ -103,7 +103,9 @@ fn the_workspace_knows_the_answer(project: &TestProject) {
         ],
     );
     assert!(
-        !status.contains("approval needed") && !status.contains("task approve"),
+        !status.contains("approval needed")
+            && !status.contains("task approve")
+            && !status.contains("the task failed"),
         "{status}"
     );
     let json = project.run(["status", "-e", &place, "--json"]).json_document();
