@@ -482,7 +482,7 @@ fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it(
     let finished = run("0.8");
     finished.expect_code(3);
     assert!(
-        finished.stderr.contains("Paused before b: ") && finished.stderr.contains("used $0.9000 of $0.8000"),
+        finished.stderr.contains("Paused before b: ") && finished.stderr.contains("$0.9000 of $0.8000"),
         "{finished}"
     );
 }
