@@ -98,28 +98,32 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("failures", "directory exit typed"),
     ("config", "args exit failures output screen settings typed"),
     ("registry", "args config exit settings typed"),
-    ("owning_task", "args exit registry screen typed"),
+    ("holding", "exit registry"),
+    ("owning_task", "args directory exit holding registry screen typed"),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),
     ("version", "args exit output"),
     ("init", "args exit failures output typed"),
-    ("recorded", "directory exit screen"),
+    ("recorded", "exit owning_task screen"),
     ("journal", "args exit recorded report screen"),
-    ("logs", "args directory exit recorded report screen"),
+    ("logs", "args exit owning_task recorded report screen"),
     (
         "sentinel",
         "args exit failures journal output recorded report screen",
     ),
-    ("state", "args directory exit output report screen typed"),
+    (
+        "state",
+        "args directory exit output owning_task report screen typed",
+    ),
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit left_out output owning_task plan_changes recorded report screen state typed wrap",
+        "args directory exit holding left_out output owning_task plan_changes recorded report screen state typed wrap",
     ),
     ("thread", "args directory exit output report screen state"),
     (
         "checkpoints",
-        "args directory exit left_out output report screen state typed",
+        "args exit left_out output owning_task report screen state typed",
     ),
     (
         "receipt",
@@ -132,7 +136,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "view",
-        "args browser directory exit failures logging output receipt recorded screen signals state typed",
+        "args browser directory exit failures logging output owning_task receipt recorded screen signals state typed",
     ),
     (
         "service",
@@ -142,11 +146,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args exit failures output receipt registry report screen typed validate wrap",
+        "args directory exit failures holding output owning_task receipt registry report screen state typed validate wrap",
     ),
     (
         "worker",
-        "args config exit logging output registry screen signals task",
+        "args config exit holding logging output registry screen signals suspend task wrap",
     ),
     ("mcp", "args exit logging registry screen signals task"),
     (
@@ -168,11 +172,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("toggle", "approve keyboard remote screen"),
     (
         "cleanup",
-        "args directory exit failures logging output remote report screen server_log typed",
+        "args exit failures logging output owning_task remote report screen server_log typed",
     ),
     (
         "rollback",
-        "args directory exit failures logging output receipt remote report screen server_log signals typed",
+        "args directory exit failures logging output owning_task receipt remote report screen server_log signals typed",
     ),
     (
         "operations",
@@ -180,11 +184,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "replay",
-        "args directory exit logging report screen signals state suspend",
+        "args exit logging owning_task report screen signals state suspend",
     ),
     (
         "machines",
-        "args config directory exit logging output screen settings typed",
+        "args config directory exit logging output owning_task screen settings typed",
     ),
     ("commands", "rollback screen typed"),
     ("detach", "args exit output owning_task screen typed"),

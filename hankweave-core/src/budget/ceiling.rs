@@ -37,6 +37,8 @@ impl Ceiling {
 pub struct CeilingUse {
     ceiling: Ceiling,
     spent: Usd,
+    /// Whether more was spent than is known.
+    is_lower_bound: bool,
     elapsed: Duration,
 }
 
@@ -48,6 +50,7 @@ impl CeilingUse {
         Self {
             ceiling,
             spent: account.spent,
+            is_lower_bound: state.cost_is_lower_bound(),
             elapsed: account.elapsed,
         }
     }
@@ -58,13 +61,25 @@ impl CeilingUse {
         self.spent
     }
 
+    /// Whether more was spent than is known.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.is_lower_bound
+    }
+
+    /// Returns the time at work that counts against the total budget.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
     /// A ceiling with which work can continue, for what is used up of this one: the same amount on top of
     /// what was used, in whole cents and seconds.
     #[must_use]
     pub fn more(&self) -> Ceiling {
         let second = Duration::from_secs(1);
         Ceiling {
-            max_dollars: self.dollars().map(|most| whole_cents(self.spent + most)),
+            max_dollars: self.dollars().map(|most| enough(self.spent, most)),
             max_time: self.time().map(|most| {
                 Duration::from_secs(self.elapsed.saturating_add(most).saturating_add(second).as_secs())
             }),
@@ -86,13 +101,24 @@ impl CeilingUse {
 impl fmt::Display for CeilingUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.dollars(), self.time()) {
-            (Some(most), _) => write!(f, "used {} of {most}", self.spent),
+            (Some(most), _) => write!(f, "used {} of {most}", self.spent.display(self.is_lower_bound)),
             (None, Some(most)) => {
                 let (elapsed, most) = (short_duration(self.elapsed), short_duration(most));
                 write!(f, "used {elapsed} of {most}")
             }
             (None, None) => f.write_str("nothing of it is used up"),
         }
+    }
+}
+
+/// Returns `most` on top of the amount that people see as spent, in whole cents, and more than was spent in any case.
+fn enough(spent: Usd, most: Usd) -> Usd {
+    const SHOWN: u64 = 100_000;
+    let shown = Usd::from_nanos(spent.as_nanos() / SHOWN * SHOWN);
+    let sum = whole_cents(shown + most);
+    match sum > spent {
+        true => sum,
+        false => whole_cents(spent + Usd::from_nanos(1)),
     }
 }
 

@@ -53,8 +53,9 @@ impl KeyTable {
     }
 }
 
-/// A hint with the entry of `names` that `word` is most probably a misspelling of.
-pub(super) fn did_you_mean(word: &str, names: &[&str]) -> Option<String> {
+/// Returns a hint with the entry of `names` that `word` is most probably a misspelling of.
+#[must_use]
+pub fn did_you_mean(word: &str, names: &[&str]) -> Option<String> {
     let nearest = nearest(word, names, 1).pop()?;
     Some(format!("did you mean `{nearest}`?"))
 }

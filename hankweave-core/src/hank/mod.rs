@@ -66,6 +66,7 @@ pub use document::{
     SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory, agent_words, fallback_list,
 };
 #[cfg(feature = "hanks")]
+pub use keys::did_you_mean;
 pub use old_template::{ConvertedPrompt, convert_prompt};
 #[cfg(feature = "hanks")]
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_script, check_sentinel, parse, parse_bytes};

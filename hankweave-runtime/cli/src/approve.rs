@@ -18,13 +18,13 @@ use serde_json::json;
 
 use crate::approval_prompt::PromptKey;
 use crate::args::{ApproveArgs, Global};
-use crate::directory::{existing_state_dir, takes_clients};
+use crate::directory::takes_clients;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::open_failure;
 use crate::keyboard::{self, Keyboard};
 use crate::logging;
 use crate::output;
-use crate::owning_task::OwningTask;
+use crate::owning_task::{OwningTask, existing_state_dir};
 use crate::prompt_line::{PromptForm, PromptLine};
 use crate::remote;
 use crate::screen::print_stderr;

@@ -13,11 +13,11 @@ use hankweave_runtime::{CleanupError, CleanupPlan, CleanupReport, OpenDirectory,
 use serde_json::json;
 
 use crate::args::{CleanupArgs, Global};
-use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::open_failure;
 use crate::logging;
 use crate::output;
+use crate::owning_task::existing_state_dir;
 use crate::remote::runtime;
 use crate::report::counted;
 use crate::screen::{self, local_time, print_stderr, size};

@@ -14,8 +14,8 @@ use hankweave_runtime::journal::TailLine;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
 
 use crate::args::{Global, LogsArgs};
-use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
+use crate::owning_task::existing_state_dir;
 use crate::recorded::{self, JournalRange, LineSink};
 use crate::report::MarkedText;
 use crate::screen::{JsonLines, SafeText, local_time, print};

@@ -41,6 +41,7 @@ mod directory;
 mod doctor;
 mod exit;
 mod failures;
+mod holding;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

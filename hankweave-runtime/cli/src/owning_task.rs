@@ -1,31 +1,84 @@
 //! Task whose workspace an execution directory is (CLI-40).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::id::{CodonId, TaskId};
+use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_task_model::task::TaskStatus;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_tasks::layers::{TaskLayers, WORKSPACE};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 use crate::args::RegistryArgs;
+use crate::directory;
 use crate::exit::{CliError, CliErrorKind};
-use crate::registry::{RESTATE, place_of};
-use crate::screen::one_line;
+use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
+use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry, within};
+use crate::screen::{local_time, one_line};
 use crate::typed::{tasks as typed, word};
 
-/// Task of a workspace, by the state file next to it.
+/// How long a registry may take to answer a command that knows what the files say.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Task of a workspace, by the state file next to it, and by its registry where that was asked.
 #[derive(Debug)]
 pub(crate) struct OwningTask {
     id: TaskId,
     /// Absent before its first codon has started.
     name: Option<String>,
-    /// Status by its files; that of the registry counts.
+    /// Status by its registry, or by its files.
     status: TaskStatus,
+    /// Why it failed.
+    error: Option<String>,
+    /// Budget with which it continues.
+    needed: Option<NeededBudget>,
     place: RegistryArgs,
     /// Restate keeps it, and no command about tasks knows it.
     is_of_restate: bool,
+    /// Its row, where the registry was asked.
+    row: Option<TaskRow>,
+    holders: Option<TaskHolders>,
+}
+
+/// Answer of a user to the question of a codon, as the registry has it.
+#[derive(Debug)]
+pub(crate) struct GateAnswer {
+    pub(crate) approval: TaskApproval,
+    pub(crate) at: Option<Timestamp>,
+}
+
+impl GateAnswer {
+    /// Returns the answer for JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut json = json!(self.approval);
+        json["at"] = json!(self.at);
+        json
+    }
+
+    /// Returns the answer in words: `denied by ann at 14:02: not on a Friday`.
+    pub(crate) fn words(&self) -> String {
+        let TaskApproval {
+            granted, by, reason, ..
+        } = &self.approval;
+        let answer = if *granted { "approved" } else { "denied" };
+        let at = self.at.map(|at| format!(" at {}", local_time(at)));
+        let reason = reason.as_ref().map(|reason| format!(": {}", one_line(reason)));
+        let (at, reason) = (at.unwrap_or_default(), reason.unwrap_or_default());
+        format!("{answer} by {}{at}{reason}", one_line(by))
+    }
+}
+
+/// Returns the state directory of an execution directory that is only looked at. An error names the task whose workspace it is.
+pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> {
+    directory::existing_state_dir(execution).map_err(|error| match OwningTask::of(execution) {
+        Some(task) => task.looked_up().without_run(execution),
+        None => error,
+    })
 }
 
 impl OwningTask {
@@ -41,13 +94,92 @@ impl OwningTask {
         let files = TaskLayers::new(World::real(), root).task(id.clone());
         let state = files.load_state().ok()??;
         let text = |name: &str| state.data.get(name).and_then(Value::as_str);
+        let result = state.data.get("result").unwrap_or(&Value::Null);
         Some(Self {
             place: place_of(text("registry"), root),
             is_of_restate: text("registry") == Some(RESTATE),
             name: text("name").map(str::to_owned),
+            error: result["error"].as_str().map(str::to_owned),
+            needed: serde_json::from_value(result["data"]["failure"]["needed"].clone()).ok(),
             status: state.status,
             id,
+            row: None,
+            holders: None,
         })
+    }
+
+    /// Asks the registry, which knows what happened after the newest run. One that does not answer leaves what the files say.
+    pub(crate) fn looked_up(self) -> Self {
+        // Within another runtime nobody can wait for the registry.
+        if self.is_of_restate || Handle::try_current().is_ok() || !is_there(&self.place) {
+            return self;
+        }
+        let asked = with_registry(&self.place, async |registry: &Registry| {
+            let row = within(PATIENCE, registry.task(&self.id)).await.transpose()?;
+            let Some(row) = row else { return Ok(None) };
+            let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
+            Ok(Some((row, holders)))
+        });
+        match asked.ok().flatten() {
+            Some((row, holders)) => self.known_as(row, holders),
+            None => self,
+        }
+    }
+
+    /// Takes what the registry knows of the task.
+    pub(crate) fn known_as(self, row: TaskRow, holders: Option<TaskHolders>) -> Self {
+        let failed = match &row.record {
+            TaskRecord::Failed(failed) => Some(failed),
+            _ => None,
+        };
+        Self {
+            name: Some(row.record.name().clone()),
+            status: row.record.status(),
+            error: failed.map(|failed| failed.error.clone()),
+            needed: failed.and_then(|failed| failed.failure.as_ref()?.needed),
+            row: Some(row),
+            holders,
+            ..self
+        }
+    }
+
+    /// Returns the answer of a user that decides whether this codon starts: a denial because of which the task failed, or an approval that no run has seen.
+    pub(crate) fn answer(&self, codon: &CodonId) -> Option<GateAnswer> {
+        let noted = self.row.as_ref()?.record.metadata().get("approval")?;
+        let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
+        let decides = match self.status {
+            TaskStatus::Failed => !approval.granted && self.error.as_ref()?.starts_with(codon.as_str()),
+            TaskStatus::Pending | TaskStatus::Running => approval.granted,
+            _ => false,
+        };
+        let at = serde_json::from_value(noted["at"].clone()).ok();
+        (decides && approval.codon_id == codon.as_str()).then_some(GateAnswer { approval, at })
+    }
+
+    /// Returns the worker of the running task if it does not renew its lease, with the state of the run in its workspace.
+    pub(crate) fn absent_worker(&self, state: &HankweaveState, is_live: bool) -> Option<AbsentWorker> {
+        let (row, holders) = (self.row.as_ref()?, self.holders.as_ref()?);
+        holders.absent(row, has_crashed(state, is_live, row))
+    }
+
+    /// Returns why the task failed, unless `cause`, which a reader sees anyway, says that.
+    pub(crate) fn failure_beside(&self, cause: Option<&str>) -> Option<&str> {
+        let error = self
+            .error
+            .as_deref()
+            .filter(|_| self.status == TaskStatus::Failed)?;
+        let is_said = cause.is_some_and(|cause| error.ends_with(cause) || cause.ends_with(error));
+        (!is_said).then_some(error)
+    }
+
+    /// Describes a workspace in which no run is recorded.
+    fn without_run(&self, execution: &Path) -> CliError {
+        let named = self.named();
+        let message = match self.failure_beside(None) {
+            Some(error) => format!("{named} has failed and recorded no run: {error}"),
+            None => format!("{named} has recorded no run in `{}`", execution.display()),
+        };
+        CliError::new(CliErrorKind::Input, message).hint(format!("`{}` shows the task", self.command("show")))
     }
 
     /// Returns the name, or the id where no name is known.
@@ -55,17 +187,26 @@ impl OwningTask {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
 
-    /// Returns name and id for people: `Publish the page [page-3]`.
-    pub(crate) fn title(&self) -> String {
-        match &self.name {
-            Some(name) => format!("{} [{}]", one_line(name), self.id),
-            None => self.id.to_string(),
-        }
+    /// Returns name and id for people: `task Publish the page [page-3]`, without the word where the name begins with it.
+    fn named(&self) -> String {
+        let name = self.name.as_deref().filter(|name| *name != self.id.as_str());
+        let Some(name) = name.map(one_line) else {
+            return format!("task {}", self.id);
+        };
+        let begins = name
+            .get(..5)
+            .is_some_and(|word| word.eq_ignore_ascii_case("task "));
+        let word = if begins { "" } else { "task " };
+        format!("{word}{name} [{}]", self.id)
     }
 
-    /// Returns name and id for JSON.
+    /// Returns the task for JSON, as far as it is known.
     pub(crate) fn to_json(&self) -> Value {
-        json!({"id": self.id, "name": self.name})
+        let mut json = json!({"id": self.id, "name": self.name, "status": self.status.as_str()});
+        if let Some(error) = self.failure_beside(None) {
+            json["error"] = error.into();
+        }
+        json
     }
 
     fn command(&self, what: &str) -> String {
@@ -75,13 +216,19 @@ impl OwningTask {
     /// Returns the line that says whose workspace a directory is.
     pub(crate) fn line(&self) -> String {
         match self.is_of_restate {
-            true => format!("task {}, kept by Restate", self.title()),
-            false => format!("task {}: `{}` shows it", self.title(), self.command("show")),
+            true => format!("{}, kept by Restate", self.named()),
+            false => format!("{}: `{}` shows it", self.named(), self.command("show")),
         }
     }
 
     /// Returns the commands that continue the task, with their effects, in place of those of a run.
-    pub(crate) fn commands(&self, is_live: bool, asked: Option<&CodonId>) -> Vec<(String, String)> {
+    /// `is_free` says that no worker holds it.
+    pub(crate) fn commands(
+        &self,
+        is_live: bool,
+        is_free: bool,
+        asked: Option<&CodonId>,
+    ) -> Vec<(String, String)> {
         let mut offers = Vec::new();
         if self.is_of_restate {
             return offers;
@@ -93,20 +240,33 @@ impl OwningTask {
                 offer("approve", format!("lets {codon} begin"));
                 offer("deny", "fails the task; resumed, it asks again".to_owned());
             }
-            (_, TaskStatus::Failed | TaskStatus::Cancelled) => {
-                offer("resume", "lets a worker continue it".to_owned());
+            (asked, TaskStatus::Failed | TaskStatus::Cancelled) => {
+                let effect = match (self.needed.and_then(|needed| needed.explanation()), asked) {
+                    (Some(explanation), _) => format!("lets a worker continue it; {explanation}"),
+                    (None, Some(codon)) => format!("lets {codon} ask again"),
+                    (None, None) => "lets a worker continue it".to_owned(),
+                };
+                offers.push((self.resume_command(), effect));
             }
+            (_, TaskStatus::Running) if is_free => offer("detach", "requeues it now".to_owned()),
             _ => {}
         }
-        offer("show", "shows the task".to_owned());
+        offers.push((self.command("show"), "shows the task".to_owned()));
         offers
+    }
+
+    /// Returns the command that lets a worker continue the task, with a budget that is large enough.
+    fn resume_command(&self) -> String {
+        let needed = self.needed.filter(|_| self.status == TaskStatus::Failed);
+        let options = needed.map(|needed| needed.options()).unwrap_or_default();
+        typed(&self.place, &format!("task resume {}{options}", self.id))
     }
 
     /// Returns the note of a run that a user starts in the workspace.
     pub(crate) fn note(&self) -> String {
-        let title = self.title();
+        let named = self.named();
         if self.is_of_restate {
-            return format!("this is the workspace of task {title}; Restate continues it\n");
+            return format!("this is the workspace of {named}; Restate continues it\n");
         }
         let continues = match self.status {
             TaskStatus::Waiting => format!(
@@ -114,10 +274,10 @@ impl OwningTask {
                 self.command("approve"),
                 self.command("deny")
             ),
-            _ => format!("`{}` lets a worker continue it", self.command("resume")),
+            _ => format!("`{}` lets a worker continue it", self.resume_command()),
         };
         let show = self.command("show");
-        format!("this is the workspace of task {title}; {continues}, `{show}` shows it\n")
+        format!("this is the workspace of {named}; {continues}, `{show}` shows it\n")
     }
 
     /// Refuses an answer that the next worker would not find: the one that counts is in the registry (TASK-123).
@@ -125,8 +285,8 @@ impl OwningTask {
         let answer = self.command(if is_denial { "deny" } else { "approve" });
         let reason = reason.map_or_else(String::new, |reason| format!(" --reason {}", word(reason)));
         let message = format!(
-            "`approve` does not answer for a task, and this is the workspace of task {}",
-            self.title()
+            "`approve` does not answer for a task, and this is the workspace of {}",
+            self.named()
         );
         let hint = match self.status {
             _ if self.is_of_restate => format!("call `answer` of `HankweaveTask/{}` in Restate", self.id),

@@ -14,8 +14,8 @@ use hankweave_runtime::journal::{JournalTail, SkippedInput, TailLine};
 use hankweave_runtime::world::disk::RealDisk;
 use serde::Deserialize;
 
-use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
+use crate::owning_task::existing_state_dir;
 use crate::screen::print_stderr;
 
 /// How often a journal that is followed is looked at: as often as it is synced (D5).

@@ -287,6 +287,9 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
             let [approve, deny] = ["approve", "deny"].map(|answer| typed(place, &format!("task {answer} {id}")));
             format!("`{approve}` or `{deny}` answers its question")
         }
+        TaskError::BudgetSpent { id, .. } => {
+            format!("`{}` names the command that allows more", typed(place, &format!("task show {id}")))
+        }
         TaskError::InvalidTransition { id, .. } => {
             format!("`{}` shows its status", typed(place, &format!("task show {id}")))
         }
@@ -299,6 +302,14 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
         _ => return told,
     };
     told.hint(hint)
+}
+
+/// Whether there may be a registry: one in a file is made by the first command that opens it.
+pub(crate) fn is_there(place: &RegistryArgs) -> bool {
+    placed(place).is_ok_and(|(url, _)| match url.strip_prefix("sqlite:") {
+        Some(path) => RealDisk.metadata_followed(Path::new(path)).is_ok(),
+        None => true,
+    })
 }
 
 /// The ids of the newest tasks, for the shell; none when the registry is not there or does not answer at once.
@@ -314,11 +325,8 @@ pub(crate) fn known_ids() -> Vec<String> {
         }
     };
     let place = RegistryArgs::default();
-    let is_there = placed(&place).is_ok_and(|(url, _)| {
-        let path = url.strip_prefix("sqlite:").map(Path::new);
-        path.is_some_and(|path| RealDisk.metadata_followed(path).is_ok())
-    });
-    if !is_there {
+    let is_file = placed(&place).is_ok_and(|(url, _)| url.starts_with("sqlite:"));
+    if !is_file || !is_there(&place) {
         return Vec::new();
     }
     let listed = with_registry(&place, async |registry| {

@@ -20,8 +20,8 @@ use hankweave_runtime::{ExecutionDir, Shutdown};
 use serde_json::json;
 
 use crate::args::{Global, ReplayArgs, Speed};
-use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
+use crate::owning_task::existing_state_dir;
 use crate::report::{LiveContext, Reporter};
 use crate::screen::{is_drawable, print_stderr};
 use crate::signals::{self, HangUp};

@@ -13,11 +13,12 @@ use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget, 
 use serde_json::json;
 
 use crate::args::{Global, RollbackArgs, RollbackPointArg};
-use crate::directory::{existing_state_dir, takes_clients};
+use crate::directory::takes_clients;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
+use crate::owning_task::existing_state_dir;
 use crate::receipt;
 use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, print_stderr};

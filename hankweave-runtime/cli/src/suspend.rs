@@ -41,13 +41,17 @@ impl SuspendSignals {
 
     /// Suspends the program and what it has started; returns once it has continued.
     pub(crate) async fn suspend(&mut self) {
+        self.suspend_after(StoppedProcesses::stop).await;
+    }
+
+    async fn suspend_after(&mut self, stop: impl FnOnce() -> StoppedProcesses) {
         if !has_job_control() {
             let pid = getpid();
             print_stderr(format!(
                 "suspended: `kill -CONT {pid}` in another terminal continues it\n"
             ));
         }
-        let stopped = StoppedProcesses::stop();
+        let stopped = stop();
         // Called on the first thread, which gets the signal itself, this returns once the program continues.
         let is_stopped = kill_process(getpid(), Signal::STOP).is_ok();
         drop(stopped);
@@ -90,5 +94,18 @@ pub(crate) async fn answer(signals: io::Result<SuspendSignals>, keyboard: Option
         }
         keyboard.inspect(|keyboard| keyboard.again());
         show_again();
+    }
+}
+
+/// Suspends a worker with its runs each time that somebody presses Ctrl+Z (S12). Leases are not renewed meanwhile; the worker of a task whose lease has ended
+/// stops the run once it continues (TASK-52).
+pub(crate) async fn answer_for_runs() -> Infallible {
+    let Ok(mut signals) = SuspendSignals::new() else {
+        return std::future::pending().await;
+    };
+    loop {
+        if signals.asks().await {
+            signals.suspend_after(StoppedProcesses::suspend).await;
+        }
     }
 }

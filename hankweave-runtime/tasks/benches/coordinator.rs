@@ -242,6 +242,7 @@ async fn steps(coordinator: &dyn Coordinator, tasks: usize) -> f64 {
                     steps: vec![step],
                     cost: None,
                     approval: None,
+                    lease: None,
                 };
                 version = coordinator.change(change).await.expect("it is ours").row.version;
                 done += 1;
@@ -296,6 +297,7 @@ async fn cycles(coordinator: &dyn Coordinator) -> f64 {
                 steps: vec![step],
                 cost: None,
                 approval: None,
+                lease: None,
             };
             coordinator.change(change).await.expect("it is ours");
             coordinator.release(release()).await.expect("it is ours");

@@ -10,9 +10,9 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{CheckpointsBySha, GitHistory, HistoryError, KnownCheckpoint};
 use serde::Serialize;
 
-use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
 use crate::left_out::LeftOut;
+use crate::owning_task::existing_state_dir;
 use crate::state;
 use crate::typed::HintCommands;
 

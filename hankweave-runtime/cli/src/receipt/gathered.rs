@@ -16,7 +16,6 @@ use serde_json::Value;
 
 use super::heard::{CheckReport, Heard, Occasion};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of};
-use crate::owning_task::OwningTask;
 use crate::report::codon_standing;
 use crate::screen::local_time;
 use crate::status::StatusView;
@@ -179,7 +178,7 @@ impl Receipt {
                 (None, Some(meta)) => meta.name.clone(),
                 (None, None) => name_of(execution),
             },
-            task: status.task.as_ref().map(OwningTask::to_json),
+            task: status.task_json(),
             description: meta.and_then(|meta| meta.description.clone()),
             state: status.drawn.state,
             words: match &status.state.pending_rollback {
@@ -387,6 +386,10 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
 }
 
 fn remarks(status: &StatusView<'_>) -> Vec<String> {
+    let absent = status.absent_worker();
+    let absent = absent.map(|absent| format!("The task is running: {}.", absent.in_short()));
+    let failed = status.failure_of_task();
+    let failed = failed.map(|error| format!("The task failed: {error}."));
     let left_out = status
         .left_out
         .words()
@@ -398,7 +401,8 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
     let shortened = status
         .is_shortened
         .then(|| format!("Of the journal, {}.", crate::recorded::SHORTENED));
-    left_out.into_iter().chain(odd).chain(shortened).collect()
+    let of_task = absent.into_iter().chain(failed);
+    of_task.chain(left_out).chain(odd).chain(shortened).collect()
 }
 
 /// Occasions with the waits among them.

@@ -107,7 +107,15 @@ impl Receipt {
         let time = Duration::from_millis(self.worked_ms);
         parts.push(format!("{} at work", worked(time, self.worked_is_lower_bound)));
         if let Some(began) = self.began {
-            parts.push(local_period(began, "to", self.ended));
+            let period = local_period(began, "to", self.ended);
+            // Between two runs a task waits, and a length alone would be taken for time at work.
+            let with_waits = self.runs > 1 && period.contains(" for ");
+            let waits = if with_waits {
+                " with the time between its runs"
+            } else {
+                ""
+            };
+            parts.push(format!("{period}{waits}"));
         }
         if self.runs > 1 {
             parts.push(counted(self.runs, "run"));

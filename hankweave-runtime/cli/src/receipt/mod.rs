@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::args::{Global, ReportArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::owning_task::OwningTask;
 use crate::screen::print;
 use crate::status::{StatusView, last_hank};
 
@@ -34,12 +35,19 @@ const REPORT: &str = "report.md";
 
 /// Prints the report of a run from its record (CLI-44).
 pub(crate) fn report(global: &Global, args: &ReportArgs) -> Result<ExitCode, CliError> {
-    print_report(global, &args.execution.execution, args.html)
+    let execution = &args.execution.execution;
+    let task = OwningTask::of(execution).map(OwningTask::looked_up);
+    print_report(global, execution, task, args.html)
 }
 
 /// Prints the report of this execution directory.
-pub(crate) fn print_report(global: &Global, execution: &Path, html: bool) -> Result<ExitCode, CliError> {
-    let receipt = gather(execution, u64::MAX, None)?;
+pub(crate) fn print_report(
+    global: &Global,
+    execution: &Path,
+    task: Option<OwningTask>,
+    html: bool,
+) -> Result<ExitCode, CliError> {
+    let receipt = gather(execution, task, u64::MAX, None)?;
     if global.json() {
         return output::print_json(&receipt);
     }
@@ -91,23 +99,26 @@ pub(crate) fn has_record(execution: &Path) -> bool {
 
 /// Returns the report in a line; `None` where no run is recorded.
 pub(crate) fn in_short(execution: &Path) -> Option<String> {
-    let known = has_record(execution).then(|| gather(execution, MOST_AT_END, None));
+    let known =
+        has_record(execution).then(|| gather(execution, OwningTask::of(execution), MOST_AT_END, None));
     known?.ok().map(|receipt| receipt.in_short())
 }
 
 /// Makes reports for the page of the runs in this directory (WIRE-47).
 pub(crate) fn source(execution: &Path) -> ReportSource {
     let execution = execution.to_owned();
-    ReportSource::new(move || match gather(&execution, MOST_AT_END, None) {
-        Ok(receipt) => Ok(markdown::markdown(&receipt)),
-        Err(error) => Err(error.message().to_owned()),
-    })
+    ReportSource::new(
+        move || match gather(&execution, OwningTask::of(&execution), MOST_AT_END, None) {
+            Ok(receipt) => Ok(markdown::markdown(&receipt)),
+            Err(error) => Err(error.message().to_owned()),
+        },
+    )
 }
 
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.
 pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
-    let written = gather(execution, MOST_AT_END, heard).and_then(|receipt| {
+    let written = gather(execution, OwningTask::of(execution), MOST_AT_END, heard).and_then(|receipt| {
         let text = markdown::markdown(&receipt);
         let written = replace(&RealDisk, &path, text.as_bytes()).map_err(IoError::at("write", &path));
         written.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
@@ -130,11 +141,16 @@ pub(crate) fn forget(disk: &dyn Disk, execution: &Path) {
 }
 
 /// Gathers a report from the journal, unless that was `heard`; of one beyond `most` bytes it says so instead of what only that knows.
-fn gather(execution: &Path, most: u64, heard: Option<Heard>) -> Result<Receipt, CliError> {
+fn gather(
+    execution: &Path,
+    task: Option<OwningTask>,
+    most: u64,
+    heard: Option<Heard>,
+) -> Result<Receipt, CliError> {
     let state = crate::state::read_execution(execution)?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(execution);
-    let status = StatusView::whole(execution, &state, &thread, hank.as_ref())?;
+    let status = StatusView::whole(execution, &state, &thread, hank.as_ref(), task)?;
     let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
     let heard = match heard {
         Some(heard) => heard,

@@ -21,8 +21,8 @@ use hankweave_runtime::world::disk::{Disk, RealDisk};
 
 use super::journal;
 use crate::args::Document;
-use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
+use crate::owning_task::existing_state_dir;
 use crate::screen::print_stderr;
 use crate::typed::{HintCommands, about_file};
 

@@ -31,7 +31,8 @@ impl StatusView<'_> {
             return Vec::new();
         };
         if let Some(task) = &self.task {
-            return task.commands(self.is_working(run), self.asked().map(|(id, _)| id));
+            let is_free = self.absent_worker().is_some_and(|absent| absent.is_gone());
+            return task.commands(self.is_working(run), is_free, self.asked().map(|(id, _)| id));
         }
         if self.is_working(run) {
             return self.live_commands();

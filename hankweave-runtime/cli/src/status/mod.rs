@@ -25,14 +25,15 @@ use hankweave_runtime::inspect;
 use hankweave_runtime::inspect::DiskUse;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::RealDisk;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{ExecutionArgs, Global};
 use crate::directory::{holder, suspended};
 use crate::exit::CliError;
+use crate::holding::AbsentWorker;
 use crate::left_out::LeftOut;
 use crate::output;
-use crate::owning_task::OwningTask;
+use crate::owning_task::{GateAnswer, OwningTask};
 use crate::plan_changes::PlanChanges;
 use crate::screen::SafeText;
 use crate::typed::HintCommands;
@@ -41,7 +42,8 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(&execution.execution);
-    let view = StatusView::whole(&execution.execution, &state, &thread, hank.as_ref())?;
+    let task = OwningTask::of(&execution.execution).map(OwningTask::looked_up);
+    let view = StatusView::whole(&execution.execution, &state, &thread, hank.as_ref(), task)?;
     if global.json() {
         let document = json!({
             "currentRunId": state.current_run_id,
@@ -61,7 +63,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             })),
             "live": view.live,
             "suspendedPid": view.suspended,
-            "task": view.task.as_ref().map(OwningTask::to_json),
+            "task": view.task_json(),
             "view": view.drawn.to_json(),
             "outlook": state.runs.front().map(|run| view.outlook(run)),
             "retry": view.retry().map(|retry| json!({
@@ -86,6 +88,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                     "denied": denied,
                     "question": question.map(|asked| &asked.question),
                     "since": question.map(|asked| asked.since),
+                    "answer": view.answer().map(|answer| answer.to_json()),
                 })
             }),
             "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
@@ -123,7 +126,7 @@ pub(crate) fn command_onward(execution: &Path) -> Option<String> {
     let state = crate::state::read_execution(execution).ok()?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(execution);
-    let view = StatusView::whole(execution, &state, &thread, hank.as_ref()).ok()?;
+    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), None).ok()?;
     Some(view.onward())
 }
 
@@ -174,9 +177,11 @@ impl<'a> StatusView<'a> {
         state: &'a HankweaveState,
         thread: &'a ExecutionThread,
         hank: Option<&Hank>,
+        task: Option<OwningTask>,
     ) -> Result<Self, CliError> {
         let head = thread::head(state).map(|head| head.checkpoint_sha);
         let mut view = Self::of(execution, state, thread, hank);
+        view.task = task;
         let summary = crate::state::budget_summary(execution)?;
         view.budget_of_run = match (&summary, state.runs.front()) {
             (Some(summary), Some(run)) => summary.timestamp >= run.start_time,
@@ -184,6 +189,7 @@ impl<'a> StatusView<'a> {
         };
         view.budget = summary.map(|summary| summary.event);
         view.draw(hank);
+        view.show_answer();
         view.ask(execution, hank)?;
         view.find_background_work(execution)?;
         view.says = last_words_of_check(execution, thread)?;
@@ -204,6 +210,15 @@ impl<'a> StatusView<'a> {
             let drawn = std::mem::take(&mut self.drawn);
             self.drawn = drawn.with_description(&Event::run_described(hank, ceiling));
         }
+    }
+
+    /// Shows the answer of a user that only the registry of the task has.
+    fn show_answer(&mut self) {
+        let Some((codon, answer)) = self.asked_codon().cloned().zip(self.answer()) else {
+            return;
+        };
+        self.drawn.approved = Some(answer.approval.granted);
+        self.drawn.cause = Some(format!("{codon}: {}", answer.words()));
     }
 
     /// Finds the question that waits, and since when: since it was put, or since the run paused with it.
@@ -265,7 +280,7 @@ impl<'a> StatusView<'a> {
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             suspended: suspended(execution),
-            task: OwningTask::of(execution),
+            task: None,
             activity: holder.and_then(|holder| holder.activity),
             decision: hank
                 .filter(|_| !state.runs.front().is_some_and(|run| run.is_rehearsal()))
@@ -299,13 +314,53 @@ fn draw(state: &HankweaveState, thread: &ExecutionThread, hank: Option<&Hank>, l
 impl StatusView<'_> {
     /// The codon that waits for an approval, and whether that was denied.
     fn asked(&self) -> Option<(&CodonId, bool)> {
+        let denied = match self.answer().map(|answer| answer.approval.granted) {
+            Some(true) => return None,
+            Some(false) => true,
+            None => matches!(self.decision, Some(Decision::Blocked(BlockedBy::Denied(_)))),
+        };
+        Some((self.asked_codon()?, denied))
+    }
+
+    /// The codon that asks before it starts, whatever was answered.
+    fn asked_codon(&self) -> Option<&CodonId> {
         match self.decision.as_ref()? {
             // Without budget the run pauses before it asks.
             Decision::Ask(_) if self.more() != Ceiling::default() => None,
-            Decision::Ask(entry) => Some((&entry.codon_id, false)),
-            Decision::Blocked(BlockedBy::Denied(id)) => Some((id, true)),
+            Decision::Ask(entry) => Some(&entry.codon_id),
+            Decision::Blocked(BlockedBy::Denied(id)) => Some(id),
             _ => None,
         }
+    }
+
+    /// The answer in the registry of the task, which its workspace does not have.
+    fn answer(&self) -> Option<GateAnswer> {
+        self.task.as_ref()?.answer(self.asked_codon()?)
+    }
+
+    /// The worker of the task, if it does not renew its lease.
+    pub(crate) fn absent_worker(&self) -> Option<AbsentWorker> {
+        self.task.as_ref()?.absent_worker(self.state, self.live)
+    }
+
+    /// Returns why the task failed, unless an answer, the cause of the run or that of its newest codon says it.
+    pub(crate) fn failure_of_task(&self) -> Option<&str> {
+        if self.answer().is_some() {
+            return None;
+        }
+        let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
+        let message = newest.and_then(|codon| codon.failure_reason()?.message.as_deref());
+        let beside = |cause| self.task.as_ref()?.failure_beside(cause);
+        beside(self.drawn.cause.as_deref()).filter(|_| beside(message).is_some())
+    }
+
+    /// Returns the task for JSON.
+    pub(crate) fn task_json(&self) -> Option<Value> {
+        let mut json = self.task.as_ref()?.to_json();
+        if let Some(absent) = self.absent_worker() {
+            json["worker"] = absent.in_short().into();
+        }
+        Some(json)
     }
 
     /// The codon whose provider has a limit, and when that ends.

@@ -17,16 +17,30 @@ impl StatusView<'_> {
         if let Some(open) = run.open_codon() {
             let id = open.codon_id();
             return match self.live {
+                true if self.suspended.is_some() && self.task.is_some() => {
+                    format!(
+                        "{id} is suspended with its worker; `fg` in the terminal of the worker continues both"
+                    )
+                }
                 true if self.suspended.is_some() => format!("{id} is suspended with its run"),
                 true => match self.background() {
                     Some(work) => format!("{id} {}", report::activity_words(work, self.now)),
                     None => format!("{id} is running"),
                 },
+                false if self.task.is_some() => {
+                    format!("{id} crashed; the next worker continues with it or before it")
+                }
                 false => format!("{id} crashed; the next run continues with it or before it"),
             };
         }
         if let Some(words) = self.between(run) {
             return words;
+        }
+        if let (Some(id), Some(answer)) = (self.asked_codon(), self.answer()) {
+            return match answer.approval.granted {
+                true => format!("{id} was approved; a worker starts it"),
+                false => format!("{id} was denied; resumed, the task asks again"),
+            };
         }
         match self.asked() {
             Some((id, false)) => return format!("{id} waits for an approval"),

@@ -56,6 +56,12 @@ impl StatusView<'_> {
         let Self { state, thread, .. } = self;
         if let Some(task) = &self.task {
             writeln!(text, "{}", task.line())?;
+            if let Some(absent) = self.absent_worker() {
+                writeln!(text, "  the task is running: {}", absent.in_short())?;
+            }
+            if let Some(error) = self.failure_of_task() {
+                writeln!(text, "  the task failed: {}", with_local_times(error))?;
+            }
         }
         let Some(run) = state.runs.front() else {
             return writeln!(text, "no run has been recorded yet");

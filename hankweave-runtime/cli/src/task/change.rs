@@ -14,12 +14,16 @@ use hankweave_tasks::coordinator::UpdateTask;
 use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 use hankweave_tasks::worker::TaskSpec;
 
-use super::show::line;
-use crate::args::{Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs};
+use super::create::print_hint;
+use super::show::{line, needed_budget, resume_command};
+use crate::args::{
+    Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
+};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::{ask, one_line, print_stderr};
+use crate::validate::ceiling;
 
 fn print_row(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
@@ -43,7 +47,7 @@ pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) ->
         .map_err(|error| registry.failure(&error))?;
     if row.cancel_requested_at.is_some() && !global.quiet {
         let show = registry.typed(&format!("task show {id}"));
-        print_stderr(format!("its worker stops it; `{show}` shows when it has\n"));
+        print_hint(&format!("its worker stops it; `{show}` shows when it has"));
     }
     print_row(global, &row)
 }
@@ -66,9 +70,9 @@ pub(super) async fn answer(
     print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
     if !global.quiet && !global.json() {
         let resume = registry.typed(&format!("task resume {id}"));
-        print_stderr(match granted {
-            true => "approved; the next worker continues the task\n".to_owned(),
-            false => format!("denied; `{resume}` lets the task ask again\n"),
+        print_hint(&match granted {
+            true => "approved; the next worker continues the task".to_owned(),
+            false => format!("denied; `{resume}` lets the task ask again"),
         });
     }
     Ok(ExitCode::SUCCESS)
@@ -110,9 +114,41 @@ pub(super) async fn resume(
     if let Some(agent) = &args.agent {
         return resume_for(global, registry, id, checkpoint, agent).await;
     }
+    refuse_spent(registry, args).await?;
     raise_limits(registry, args).await?;
     let row = registry.lifecycle.resume(id, checkpoint).await;
     print_row(global, &row.map_err(|error| registry.failure(&error))?)
+}
+
+/// Refuses to resume a task whose total budget is spent and would not be raised: its next attempt would fail at once (TASK-115).
+async fn refuse_spent(registry: &Registry, args: &TaskResumeArgs) -> Result<(), CliError> {
+    let id = &args.task.id;
+    let row = registry.task(id).await?;
+    let Some(needed) = needed_budget(&row) else {
+        return Ok(());
+    };
+    let Ok(mut order) = TaskSpec::read(row.record.metadata()) else {
+        return Ok(());
+    };
+    for (name, value) in &args.limits() {
+        order.set_option(name, value);
+    }
+    // The hank may allow more by now; one that cannot be read here is the worker's to read.
+    let settings = settings_of_run(&order.hank, &order.arguments).ok();
+    let Some(limits) = settings.and_then(|settings| ceiling(&order.hank, &settings).ok()) else {
+        return Ok(());
+    };
+    let Some((used, limit)) = needed.spent_of(limits) else {
+        return Ok(());
+    };
+    let error = registry.failure(&TaskError::BudgetSpent {
+        id: id.to_string(),
+        used,
+        limit,
+    });
+    let resume = resume_command(registry, &row).unwrap_or_default();
+    let why = needed.explanation().map(|why| format!("; {why}"));
+    Err(error.hint(format!("`{resume}` continues it{}", why.unwrap_or_default())))
 }
 
 /// Notes the new limits with the run of a task that can be resumed (TASK-115).

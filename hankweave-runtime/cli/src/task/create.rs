@@ -16,9 +16,10 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_with_mistakes;
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::one_line;
+use crate::screen::{columns_of_errors, one_line, print_stderr};
 use crate::typed::in_folder;
 use crate::validate::load_planned;
+use crate::wrap::hanging;
 
 /// Number of ids that are tried when tasks are created in the same millisecond.
 const IDS: i64 = 100;
@@ -57,12 +58,21 @@ pub(super) async fn create(
     if !global.quiet {
         output::print(format!("{id}\n"))?;
         let next = registry.typed("worker --once");
-        crate::screen::print_stderr(format!(
-            "\"{}\" waits for a worker; `{next}` runs it here\n",
+        print_hint(&format!(
+            "\"{}\" waits for a worker; `{next}` runs it here",
             one_line(name)
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a message, broken between its words where the terminal of messages ends.
+pub(super) fn print_hint(text: &str) {
+    let lines = match columns_of_errors() {
+        Some(room) => hanging(text, room, "  "),
+        None => vec![text.to_owned()],
+    };
+    print_stderr(lines.iter().map(|line| format!("{line}\n")).collect::<String>());
 }
 
 /// Refuses tasks that come after one that does not exist, before an id is tried.

@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use hankweave_core::hank::did_you_mean;
 use hankweave_core::id::TaskId;
 use hankweave_core::shape::plain;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -11,12 +12,11 @@ use hankweave_task_model::registry::NewTask;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create::order;
+use super::create::{order, print_hint};
 use crate::args::{Global, TaskCreateArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::print_stderr;
 
 /// Longest input that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
@@ -85,7 +85,7 @@ pub(super) async fn create_many(
             1 => ("1 task waits".to_owned(), "it"),
             many => (format!("{many} tasks wait"), "them"),
         };
-        print_stderr(format!("{wait} for a worker; `{next}` runs {them} here\n"));
+        print_hint(&format!("{wait} for a worker; `{next}` runs {them} here"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,7 +106,8 @@ fn read(from: &Path) -> io::Result<String> {
 }
 
 fn new_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result<NewTask, LineError> {
-    let task: TaskLine = serde_json::from_str(line).map_err(|error| LineError::Text(plain(&error)))?;
+    let task: TaskLine =
+        serde_json::from_str(line).map_err(|error| LineError::Text(mistake(line, &error)))?;
     let mut metadata = task.metadata;
     if metadata.contains_key("run") {
         let reason = "`metadata.run` is written from `hank`, `data` and `arguments`";
@@ -127,6 +128,32 @@ fn new_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result<NewTask, Li
         priority: task.priority.unwrap_or(args.priority),
         after,
     })
+}
+
+/// Keys of a line.
+const KEYS: [&str; 10] = [
+    "name",
+    "hank",
+    "data",
+    "id",
+    "description",
+    "owner",
+    "metadata",
+    "priority",
+    "after",
+    "arguments",
+];
+
+/// Returns a mistake in words. An unknown key is named alone, with the one that it was meant to be if there is such a key.
+fn mistake(line: &str, error: &serde_json::Error) -> String {
+    let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
+    let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) else {
+        return plain(error);
+    };
+    match did_you_mean(unknown, &KEYS) {
+        Some(advice) => format!("`{unknown}` is no key of a task; {advice}"),
+        None => format!("`{unknown}` is no key of a task; `task create --help` lists the keys"),
+    }
 }
 
 /// Mistake in a line.

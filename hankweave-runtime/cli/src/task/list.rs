@@ -9,7 +9,7 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
-use super::show::{LineWidths, in_table, reasons, write_with};
+use super::show::{LineWidths, in_table, known_cost, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
 use crate::output;
@@ -164,11 +164,9 @@ pub(crate) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str,
     Ok(counts)
 }
 
-/// Returns the cost of the tasks of each status, all attempts together. Deleted tasks are not among them.
-pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
-    let mut costs: BTreeMap<_, _> = STATUSES
-        .map(|status| (status.as_str(), TaskCost::default()))
-        .into();
+/// Returns the cost of the tasks of each status, all attempts together; a status is absent if no worker has run a task of it. Deleted tasks are not among them.
+async fn known_costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
+    let mut costs: BTreeMap<&'static str, TaskCost> = BTreeMap::new();
     let mut offset = 0;
     loop {
         let page = registry.coordinator.tasks(ListQuery {
@@ -178,10 +176,10 @@ pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, 
         });
         let page = page.await.map_err(|error| registry.failure(&error))?;
         for row in &page {
-            let sum = costs.entry(row.record.status().as_str()).or_default();
-            *sum = [*sum, TaskCost::of(&row.record).unwrap_or_default()]
-                .into_iter()
-                .sum();
+            if let Some(cost) = known_cost(&row.record) {
+                let sum = costs.entry(row.record.status().as_str()).or_default();
+                *sum = [*sum, cost].into_iter().sum();
+            }
         }
         offset += PAGE;
         if (page.len() as u64) < PAGE {
@@ -190,15 +188,29 @@ pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, 
     }
 }
 
+/// Returns the cost of the tasks of every status.
+pub(super) async fn costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
+    let known = known_costs(registry).await?;
+    let of = |status: TaskStatus| known.get(status.as_str()).copied().unwrap_or_default();
+    Ok(STATUSES.map(|status| (status.as_str(), of(status))).into())
+}
+
 pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCode, CliError> {
     let counts = counts(registry).await?;
     let total: u64 = counts.values().sum();
-    let costs = costs(registry).await?;
-    let all: TaskCost = costs.values().copied().sum();
+    let known = known_costs(registry).await?;
+    let all: TaskCost = known.values().copied().sum();
     if global.json() {
-        let by_status: BTreeMap<_, _> = costs.iter().map(|(status, cost)| (status, cost.cost)).collect();
+        let of = |status: TaskStatus| known.get(status.as_str()).copied().unwrap_or_default();
+        let by_status: BTreeMap<_, _> = STATUSES.map(|status| (status.as_str(), of(status).cost)).into();
+        let unknown: Vec<_> = STATUSES
+            .into_iter()
+            .filter(|status| of(*status).cost_is_lower_bound)
+            .map(TaskStatus::as_str)
+            .collect();
         return output::print_json(&json!({"total": total, "byStatus": counts, "cost": all.cost,
-            "costIsLowerBound": all.cost_is_lower_bound, "costByStatus": by_status}));
+            "costIsLowerBound": all.cost_is_lower_bound, "costByStatus": by_status,
+            "costIsLowerBoundIn": unknown}));
     }
     let cost = match all.cost.display(all.cost_is_lower_bound) {
         unknown if unknown == "unknown" => "cost unknown".to_owned(),
@@ -206,12 +218,11 @@ pub(super) async fn stats(global: &Global, registry: &Registry) -> Result<ExitCo
     };
     let mut text = format!("{}, {cost}\n", counted_tasks(total));
     for status in STATUSES {
-        let (name, cost) = (status.as_str(), costs[status.as_str()]);
-        text.push_str(&format!(
-            "  {name:<10} {:>6} {:>12}\n",
-            counts[name],
-            in_table(cost)
-        ));
+        let name = status.as_str();
+        let cost = known
+            .get(name)
+            .map_or_else(|| "-".to_owned(), |cost| in_table(*cost));
+        text.push_str(&format!("  {name:<10} {:>6} {cost:>12}\n", counts[name]));
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)

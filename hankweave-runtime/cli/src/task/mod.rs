@@ -4,6 +4,7 @@ mod change;
 mod create;
 mod create_many;
 mod details;
+mod earlier;
 mod executions;
 mod files;
 mod health;

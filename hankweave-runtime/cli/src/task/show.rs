@@ -1,6 +1,5 @@
 //! `hankweave task show`, `history` and `decisions`
 
-use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
@@ -11,15 +10,19 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
-use hankweave_task_model::task::{TaskApproval, TaskRecord, TaskStatus};
+use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, LogQuery};
 use hankweave_tasks::lifecycle::ORPHANED;
 use serde_json::{Value, json};
 
 use super::details::{Details, broken};
+use super::earlier::EarlierTasks;
 use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
+use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
+use crate::holding::{TaskHolders, has_crashed};
 use crate::output;
+use crate::owning_task::OwningTask;
 use crate::receipt;
 use crate::registry::Registry;
 use crate::report::money;
@@ -28,6 +31,16 @@ use crate::screen::{SafeText, columns_of_output, local_time, one_line};
 /// An amount in a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
     money(cost.cost, cost.cost_is_lower_bound)
+}
+
+/// Returns the cost of a task as far as it is known: nothing of one whose first attempt is running; `None` for one that no worker has run.
+pub(super) fn known_cost(record: &TaskRecord) -> Option<TaskCost> {
+    let is_running = record.status() == TaskStatus::Running;
+    let noted = TaskCost::of(record).or_else(|| is_running.then(TaskCost::default))?;
+    Some(TaskCost {
+        cost_is_lower_bound: noted.cost_is_lower_bound || is_running,
+        ..noted
+    })
 }
 
 /// Question of a waiting task, with the codon.
@@ -138,7 +151,7 @@ fn write_line(row: &TaskRow, widths: LineWidths, text: &mut SafeText) -> fmt::Re
         " {:<owner$}  {:<time$}  {:>10}  ",
         one_line(record.owner()),
         local_time(*record.created_at()),
-        TaskCost::of(record).map_or_else(|| "-".to_owned(), in_table),
+        known_cost(record).map_or_else(|| "-".to_owned(), in_table),
     );
     let (room, name) = (columns_of_output(), format!("{}{asked}", one_line(record.name())));
     let rest = STATUS + measure_text_width(&told);
@@ -189,9 +202,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         }));
     }
     let record = serde_json::to_value(&row).unwrap_or_default();
-    let is_lost = without_worker(registry, std::slice::from_ref(&row))
-        .await?
-        .contains(id);
+    let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
+    let absent = holders.and_then(|holders| holders.absent(&row, run_has_crashed(registry, &row)));
+    let is_lost = absent.is_some();
     let mut details = Details::new(line(&row));
     for (label, name) in [
         ("about", "description"),
@@ -201,10 +214,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         details.add(label, &record[name]);
     }
     details.add("changed", &json!(local_time(row.updated_at)));
-    if is_lost {
+    if let Some(absent) = absent {
         let detach = registry.typed(&format!("task detach {id}"));
-        let says = format!("none holds it; one requeues it after its --orphan-after, `{detach}` does so now");
-        details.add("worker", &json!(says));
+        details.add("worker", &json!(absent.with_advice(&detach)));
     }
     // The files are of this machine, and ahead of the registry while a run works; those of another machine may be behind it.
     let of_files = data.as_ref().and_then(TaskCost::of_data);
@@ -214,10 +226,18 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let data = json!(data);
     add_outcome(&mut details, registry, &row, &record, &data);
     if let Some(answer) = answered(&record["metadata"]["approval"]) {
-        details.add("answered", &json!(answer));
+        // The question that waits now has no answer yet.
+        let label = match row.record.status() {
+            TaskStatus::Waiting => "earlier",
+            _ => "answered",
+        };
+        details.add(label, &json!(answer));
     }
-    let earlier = earlier(registry, &row).await?;
-    details.add("after", &json!(earlier));
+    let mut earlier = EarlierTasks::new(registry, std::slice::from_ref(&row));
+    details.add("after", &json!(earlier.listed(&row).await?));
+    if let Some(blocked) = earlier.blocked(&row).await? {
+        details.add("", &json!(blocked));
+    }
     if row.priority != 0 {
         details.add("priority", &json!(row.priority));
     }
@@ -237,9 +257,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let of_last = || data["cost"].as_f64().map(dollars);
     let cost = noted.map(TaskCost::in_words).or_else(of_last);
     details.add("cost", &json!(cost));
-    for codon in data["codons"].as_array().into_iter().flatten() {
-        details.add("codon", &json!(codon_words(codon)));
-    }
+    add_codons(&mut details, registry, id, &data);
     let workspace = registry.workspace(id);
     if let Some(in_short) = receipt::in_short(&workspace) {
         let whole = registry.typed(&format!("task show {id} --report"));
@@ -250,6 +268,32 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add_whole("files", &json!(files.path()));
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the codons of the newest attempt, which is named where there were others.
+fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, data: &Value) {
+    let codons = data["codons"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let attempt = data["attempt"].as_u64().unwrap_or_default();
+    if attempt > 1 && !codons.is_empty() {
+        let all = registry.typed(&format!("task show {id} --report"));
+        details.add(
+            "codons",
+            &json!(format!("of attempt {attempt} alone; `{all}` lists all")),
+        );
+    }
+    for codon in codons {
+        details.add("codon", &json!(codon_words(codon)));
+    }
+}
+
+/// Whether the run of the newest attempt has crashed in the workspace on this machine.
+fn run_has_crashed(registry: &Registry, row: &TaskRow) -> bool {
+    let workspace = registry.workspace(row.id());
+    if row.record.status() != TaskStatus::Running || !receipt::has_record(&workspace) {
+        return false;
+    }
+    let state = crate::state::read_execution(&workspace);
+    state.is_ok_and(|state| has_crashed(&state, is_served(&workspace), row))
 }
 
 /// Adds why a task does not continue, and the commands that help.
@@ -270,6 +314,10 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     }
     details.add_whole("more", &failure["command"]);
     details.add_whole("continue", &json!(resume_command(registry, row)));
+    details.add(
+        "",
+        &json!(needed_budget(row).and_then(|needed| needed.explanation())),
+    );
     if let Some(question) = question(row) {
         details.add("asks", &json!(question));
         for (label, answer) in [("answer", "approve"), ("or", "deny")] {
@@ -280,34 +328,52 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
 
 /// Returns the command that lets a worker continue a failed or cancelled task, with a budget that is large enough.
 pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<String> {
-    let needed = match &row.record {
-        TaskRecord::Failed(failed) => failed.failure.as_ref().and_then(|failure| failure.needed),
-        TaskRecord::Cancelled(_) => None,
-        _ => return None,
-    };
-    let options = needed.map(|needed| needed.options()).unwrap_or_default();
-    Some(registry.typed(&format!("task resume {}{options}", row.id())))
+    if !matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled) {
+        return None;
+    }
+    let options = needed_budget(row).map(|needed| needed.options());
+    Some(registry.typed(&format!(
+        "task resume {}{}",
+        row.id(),
+        options.unwrap_or_default()
+    )))
+}
+
+/// Returns the budget with which a failed task continues that has spent its own.
+pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
+    match &row.record {
+        TaskRecord::Failed(failed) => failed.failure.as_ref()?.needed,
+        _ => None,
+    }
 }
 
 /// Prints the report of the task's runs.
 pub(super) async fn report(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
-    registry.task(id).await?;
+    let row = registry.task(id).await?;
     let workspace = registry.workspace(id);
     if !receipt::has_record(&workspace) {
-        let message = format!("no run of {id} is recorded in {}", workspace.display());
+        let name = one_line(row.record.name());
+        let why = reason(&row).map(|reason| format!("; \"{name}\" is {}: {reason}", row.record.status()));
+        let message = format!(
+            "no run of {id} is recorded in {}{}",
+            workspace.display(),
+            why.unwrap_or_default()
+        );
         let show = registry.typed(&format!("task show {id}"));
         return Err(CliError::new(CliErrorKind::Input, message)
             .hint(format!("`{show}` shows what the registry knows")));
     }
-    receipt::print_report(global, &workspace, false)
+    let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
+    let task = OwningTask::of(&workspace).map(|task| task.known_as(row, holders));
+    receipt::print_report(global, &workspace, task, false)
 }
 
 /// Returns the outcome of a codon in the data of a task.
 fn codon_words(codon: &Value) -> String {
-    let ended = if codon["success"] == true {
-        "completed"
-    } else {
-        "failed"
+    let ended = match (codon["outcome"].as_str(), codon["success"] == true) {
+        (Some(outcome), _) => outcome,
+        (None, true) => "completed",
+        (None, false) => "failed",
     };
     let changed = match changed(codon["filesChanged"].as_u64()) {
         changed if changed.is_empty() => changed,
@@ -330,48 +396,29 @@ fn answered(noted: &Value) -> Option<String> {
     ))
 }
 
-/// Returns the earlier tasks that must complete first, with their status.
-async fn earlier(registry: &Registry, row: &TaskRow) -> Result<Option<String>, CliError> {
-    let mut earlier = Vec::new();
-    for id in &row.after {
-        let known = registry.coordinator.task(id.clone()).await;
-        let status = known.map_err(|error| registry.failure(&error))?;
-        let status = status.map_or("deleted", |row| row.record.status().as_str());
-        earlier.push(format!("{id} ({status})"));
-    }
-    Ok((!earlier.is_empty()).then(|| earlier.join(", ")))
-}
-
-/// Returns why each of these tasks has failed, asks or waits: with the status of earlier tasks, and whether the worker has gone.
+/// Returns why each of these tasks has failed, asks or waits: with the status of earlier tasks, and whether its worker is there.
 pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
-    let without_worker = without_worker(registry, rows).await?;
+    let holders = TaskHolders::of(registry, rows).await?;
+    let mut earlier = EarlierTasks::new(registry, rows);
     let mut reasons = Vec::new();
     for row in rows {
+        let absent = holders
+            .as_ref()
+            .and_then(|holders| holders.absent(row, run_has_crashed(registry, row)));
         let is_later = row.record.status() == TaskStatus::Pending && !row.after.is_empty();
-        reasons.push(match is_later {
-            true => earlier(registry, row)
-                .await?
-                .map(|earlier| format!("after {earlier}")),
-            false if without_worker.contains(row.id()) => Some("no worker holds it".to_owned()),
-            false => reason(row),
+        reasons.push(match (is_later, absent) {
+            (true, _) => match earlier.blocked(row).await? {
+                Some(blocked) => Some(blocked),
+                None => earlier
+                    .listed(row)
+                    .await?
+                    .map(|earlier| format!("after {earlier}")),
+            },
+            (false, Some(absent)) => Some(absent.in_short()),
+            (false, None) => reason(row),
         });
     }
     Ok(reasons)
-}
-
-/// Returns those of the tasks that are running though nobody holds their lock.
-async fn without_worker(registry: &Registry, rows: &[TaskRow]) -> Result<BTreeSet<TaskId>, CliError> {
-    let runs = |row: &&TaskRow| row.record.status() == TaskStatus::Running;
-    let running: Vec<&TaskRow> = rows.iter().filter(runs).collect();
-    if running.is_empty() {
-        return Ok(BTreeSet::new());
-    }
-    let failed = |error| registry.failure(&error);
-    let now = registry.coordinator.now().await.map_err(failed)?;
-    let held = registry.coordinator.held().await.map_err(failed)?;
-    let lives = |name: &str| held.iter().any(|lock| lock.resource == name && lock.lives(now));
-    let lost = running.iter().filter(|row| !lives(&TaskRow::lock_name(row.id())));
-    Ok(lost.map(|row| row.id().clone()).collect())
 }
 
 /// Returns the cost of a codon in the data of a task.

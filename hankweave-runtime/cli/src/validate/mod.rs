@@ -56,6 +56,17 @@ pub(crate) fn load_planned(hank: &Path, settings: &SettingArgs) -> Result<Loaded
     Ok(loaded)
 }
 
+/// Returns the total budget of a run of this hank with these settings.
+pub(crate) fn ceiling(hank: &Path, settings: &SettingArgs) -> Result<Ceiling, CliError> {
+    let loaded = load_hank(hank)?;
+    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
+    let ceiling = configuration.ceiling();
+    Ok(match &loaded.hank {
+        Some(hank) => ceiling.or_from_hank(hank),
+        None => ceiling,
+    })
+}
+
 /// A hank with everything around it that a run would meet.
 struct ValidationInput {
     loaded: LoadedHank,

@@ -15,9 +15,10 @@ use serde_json::json;
 
 use super::no_run;
 use crate::args::Global;
-use crate::directory::{existing_state_dir, holder};
+use crate::directory::holder;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::owning_task::existing_state_dir;
 use crate::recorded::{self, JournalRange, LineSink};
 use crate::screen::print_stderr;
 

@@ -16,11 +16,12 @@ use serde_json::json;
 
 use crate::args::{Document, Global, ViewArgs};
 use crate::browser::Browser;
-use crate::directory::{existing_state_dir, holder};
+use crate::directory::holder;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::serve_failure;
 use crate::logging;
 use crate::output;
+use crate::owning_task::existing_state_dir;
 use crate::receipt;
 use crate::screen::print_stderr;
 use crate::signals::{self, HangUp, stopped};

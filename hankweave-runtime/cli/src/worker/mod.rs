@@ -14,6 +14,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
+use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use hankweave_tasks::layers::{LayerError, TaskLayers};
 use hankweave_tasks::lifecycle::is_contained;
 use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
@@ -22,12 +23,15 @@ use serde_json::json;
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
 use crate::config::remote;
 use crate::exit::{CliError, CliErrorKind};
+use crate::holding::TaskHolders;
 use crate::logging;
 use crate::output;
 use crate::registry::{Registry, kept_url, with_registry};
-use crate::screen::{self, columns_of_output, print_stderr};
+use crate::screen::{self, columns_of_errors, print_stderr};
 use crate::signals::{self, HangUp, stopped};
+use crate::suspend;
 use crate::task::{counts, line_with_reason};
+use crate::wrap::hanging;
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
@@ -50,7 +54,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         let started = format!("worker {} started;", options.name);
         let files = format!("task files are in {}", registry.layers.root().display());
         let length = started.len() + 1 + files.len();
-        let joint = match columns_of_output() {
+        let joint = match columns_of_errors() {
             Some(room) if length > room => "\n",
             _ => " ",
         };
@@ -68,6 +72,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let shutdown = Shutdown::new();
     let worked = tokio::select! {
         never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
+        never = suspend::answer_for_runs() => match never {},
         never = page => match never {},
         worked = worker.work(&shutdown) => worked,
     };
@@ -79,29 +84,59 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     Ok(stopped(&shutdown))
 }
 
-/// Tasks of the registry that have not completed, a line for each status with the command that lists them.
+/// Tasks of the registry that have not completed, a line for each kind with the command that lists them.
 async fn left_over(registry: &Registry) -> Result<String, CliError> {
     let counts = counts(registry).await?;
+    let (held, free) = running(registry).await?;
     let lines = [
-        (TaskStatus::Waiting, "for an approval"),
-        (TaskStatus::Failed, ""),
-        (TaskStatus::Running, "elsewhere, or without a worker"),
-        (TaskStatus::Pending, "after other tasks, or new"),
+        (TaskStatus::Waiting, counts["waiting"], "waiting for an approval"),
+        (TaskStatus::Failed, counts["failed"], "failed"),
+        (TaskStatus::Running, held, "running, held by another worker"),
+        (TaskStatus::Running, free, "running, but no worker holds it"),
+        (
+            TaskStatus::Pending,
+            counts["pending"],
+            "pending after other tasks, or new",
+        ),
     ];
-    let lines = lines
-        .iter()
-        .map(|(status, about)| (status, counts[status.as_str()], about));
-    let lines = lines.filter(|(_, number, _)| *number > 0);
+    let lines = lines.iter().filter(|(_, number, _)| *number > 0);
     let lines = lines.map(|(status, number, about)| {
         let list = registry.typed(&format!("task list --status {status}"));
-        let about = if about.is_empty() {
-            String::new()
-        } else {
-            format!(" {about}")
-        };
-        format!("  {number} {status}{about}: `{list}`\n")
+        for_terminal(&format!("  {number} {about}: `{list}`"))
     });
     Ok(lines.collect())
+}
+
+/// Returns the number of running tasks that a worker holds, and of those that none holds.
+async fn running(registry: &Registry) -> Result<(u64, u64), CliError> {
+    let filter = TaskFilter {
+        status: Some(TaskStatus::Running),
+        owner: None,
+    };
+    let query = ListQuery {
+        filter,
+        offset: 0,
+        limit: None,
+    };
+    let rows = registry.coordinator.tasks(query).await;
+    let rows = rows.map_err(|error| registry.failure(&error))?;
+    let holders = TaskHolders::of(registry, &rows).await?;
+    let is_held = |row: &&TaskRow| {
+        holders
+            .as_ref()
+            .is_some_and(|holders| holders.worker(row).is_some())
+    };
+    let held = rows.iter().filter(is_held).count() as u64;
+    Ok((held, rows.len() as u64 - held))
+}
+
+/// Breaks a line between its words where the terminal of messages ends.
+fn for_terminal(line: &str) -> String {
+    let lines = match columns_of_errors() {
+        Some(room) => hanging(line, room, "    "),
+        None => vec![line.to_owned()],
+    };
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Removes what writers that are gone have not finished.
@@ -195,9 +230,9 @@ fn report(global: &Global, worked: &WorkerSummary) -> Result<(), CliError> {
         return output::print_json_text(&format!("{document}\n"));
     }
     if !global.quiet {
-        print_stderr(format!(
-            "{completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting for approval, {requeued} requeued, {lost} lost\n"
-        ));
+        print_stderr(for_terminal(&format!(
+            "{completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting for approval, {requeued} requeued, {lost} lost"
+        )));
     }
     Ok(())
 }

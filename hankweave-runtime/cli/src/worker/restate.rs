@@ -18,6 +18,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::registry::{RESTATE, tasks_folder, with_runtime};
 use crate::screen::print_stderr;
 use crate::signals::{self, HangUp, stopped};
+use crate::suspend;
 
 pub(super) fn worker(global: &Global, args: &WorkerArgs, admin: &str) -> Result<ExitCode, CliError> {
     let root = tasks_folder(&args.place)?;
@@ -60,6 +61,7 @@ async fn work(global: &Global, args: &WorkerArgs, admin: &str, root: PathBuf) ->
     };
     tokio::select! {
         never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
+        never = suspend::answer_for_runs() => match never {},
         never = page => match never {},
         done = async { tokio::try_join!(registered, served) } => done.map(|_| stopped(&shutdown)),
     }

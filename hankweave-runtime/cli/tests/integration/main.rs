@@ -121,6 +121,7 @@ mod tasks_answers;
 mod tasks_by_hand;
 mod tasks_hooks;
 mod tasks_team;
+mod tasks_told;
 mod tasks_words;
 mod templates;
 mod terminal;

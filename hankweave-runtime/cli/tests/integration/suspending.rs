@@ -295,3 +295,125 @@ fn the_real_claude_is_suspended_with_its_tools_and_continues() {
     assert_eq!(terminal.close(), Some(0));
     assert_eq!(project.left_behind(), []);
 }
+
+/// Writes a hank whose agent works without end in the first attempt, and completes in a later one; the first has a tool in a session of its own.
+fn working_at_first(project: &TestProject) {
+    let script = r#"cat > /dev/null
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
+printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"shell","content":[{"type":"text","text":"working"}],"usage":{"input_tokens":10,"output_tokens":1}}}'
+if [ ! -e "$HOME/attempted" ]; then
+    echo > "$HOME/attempted"
+    echo $$ > "$HOME/agent.pid"
+    setsid sh -c 'echo $$ > "$HOME/tool.pid"; while :; do sleep 0.02; done' < /dev/null > /dev/null 2>&1 &
+    until [ -e "$HOME/go" ]; do sleep 0.02; done
+fi
+printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1,"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":{"shell":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.25}}}'
+"#;
+    let agent = json!({"command": ["sh", project.write("agent.sh", script)], "stream": "claude"});
+    project.write(
+        "hank/hank.json",
+        json!({"hank": [{"id": "one", "name": "Name of one", "agent": agent, "model": "shell",
+        "continuationMode": "fresh", "promptText": "go"}]})
+        .to_string(),
+    );
+    let create = ["task", "create", "Slow", "--hank", "hank", "--id", "slow"];
+    project.run(create).expect_code(0);
+}
+
+/// Reads a process id from a file in the home of the project, as soon as it is there.
+#[track_caller]
+fn pid_at_home(project: &TestProject, read: impl Fn(&str) -> Option<i64>, file: &str) -> Pid {
+    let file = project.home().join(file);
+    pid(project, read, file.to_str().unwrap())
+}
+
+/// The processes of a task's run, its agent and the agent's tool, once all work.
+fn processes_of_task(project: &TestProject) -> [Pid; 3] {
+    let lock = ".local/share/hankweave/tasks/slow/workspace/.hankweave/server.lock";
+    [
+        pid_at_home(project, of_lock, lock),
+        pid_at_home(project, of_line, "agent.pid"),
+        pid_at_home(project, of_line, "tool.pid"),
+    ]
+}
+
+fn task(project: &TestProject) -> Value {
+    let shown = project.run(["task", "show", "slow", "--json"]);
+    shown.expect_code(0).json_document()["task"].clone()
+}
+
+// covers: S12, TASK-52
+#[test]
+fn a_worker_is_suspended_with_its_runs_and_continues_with_them() {
+    let project = project();
+    working_at_first(&project);
+    let worker = project.start(["worker", "--once", "--lease", "1h"]);
+    let own = Pid::from_raw(i32::try_from(worker.pid()).unwrap()).unwrap();
+    let all = processes_of_task(&project);
+    kill_process(own, Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    until_stopped(own);
+    let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");
+    let place = place.to_str().unwrap();
+    let status = project.run(["status", "-e", place]);
+    let status = &status.expect_code(0).stdout;
+    assert!(
+        status.contains(": suspended (process ") && status.contains("one is suspended with its worker"),
+        "{status}"
+    );
+    fs::write(project.home().join("go"), "").unwrap();
+    kill_process(own, Signal::CONT).unwrap();
+    worker.finish_within(SOON).expect_code(0);
+    let row = task(&project);
+    assert_eq!(
+        (&row["status"], &row["cost"]),
+        (&json!("completed"), &json!(0.25))
+    );
+    // The run knows that it was suspended, so that the time counts against no limit.
+    let continued = project.run(["journal", "-e", place, "--json", "--type", "run.continued"]);
+    assert_eq!(continued.expect_code(0).json_lines().len(), 1);
+}
+
+/// Another worker takes the task over meanwhile, on the same machine: the suspended run gives its directory up, and the work counts once.
+// covers: S12, TASK-52, TASK-58
+#[test]
+fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
+    let project = project();
+    working_at_first(&project);
+    let first = project.start(["worker", "--once", "--lease", "1h", "--json", "--owner", "w1"]);
+    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
+    let all = processes_of_task(&project);
+    kill_process(own, Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    until_stopped(own);
+    // Its lease ends now, and not while it still works.
+    project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    while task(&project)["status"] != "completed" {
+        let second = [
+            "worker",
+            "--once",
+            "--orphan-after",
+            "1s",
+            "--lease",
+            "1h",
+            "--owner",
+            "w2",
+        ];
+        let worked = project.run(second);
+        worked.expect_code(0);
+        let shown = task(&project);
+        assert_ne!(shown["status"], "failed", "{shown:#} {}", worked.stderr);
+    }
+    let before = task(&project);
+    kill_process(own, Signal::CONT).unwrap();
+    let worked = first.finish_within(SOON);
+    let counts = worked.expect_code(0).json_lines();
+    assert_eq!(counts.last().unwrap()["lost"], 1, "{counts:?}");
+    let row = task(&project);
+    assert_eq!(
+        (&row["status"], &row["cost"]),
+        (&json!("completed"), &json!(0.25))
+    );
+    assert_eq!(row, before);
+    assert_eq!(project.left_behind(), []);
+}

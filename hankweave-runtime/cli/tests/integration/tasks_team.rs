@@ -246,7 +246,11 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
     }
     let listed = project.run(["task", "list"]).expect_code(0).stdout.clone();
     assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
-    for line in ["after red (failed)", "no worker holds it", " unknown  red"] {
+    for line in [
+        "blocked: waits for red, which failed; `hankweave task resume red`",
+        "no worker holds it",
+        " unknown  red",
+    ] {
         assert!(listed.contains(line), "{line}: {listed}");
     }
     assert!(!listed.contains("$0.0000"), "{listed}");

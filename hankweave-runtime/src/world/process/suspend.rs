@@ -1,8 +1,10 @@
 //! Suspends what this process has started, as Ctrl+Z asks, and lets it continue with it (S12).
 
-use std::sync::Condvar;
-use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Condvar, MutexGuard, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use super::child::children;
 use super::sweep::{self, Process};
@@ -11,6 +13,12 @@ use crate::world::suspension;
 /// How long a look for processes may take: some start others without end.
 const LIMIT: Duration = Duration::from_secs(1);
 
+/// How long children may take that suspend themselves: a run stops its agents first.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often one looks whether they have.
+const INTERVAL: Duration = Duration::from_millis(5);
+
 /// Wakes those who wait to start a process.
 static CONTINUED: Condvar = Condvar::new();
 
@@ -18,24 +26,95 @@ static CONTINUED: Condvar = Condvar::new();
 /// meanwhile, and the time counts as suspended.
 #[derive(Debug)]
 #[must_use = "dropped, it lets the processes continue"]
-pub struct StoppedProcesses(Vec<Process>);
+pub struct StoppedProcesses {
+    stopped: Vec<Process>,
+    /// Children that have suspended themselves, with what they have started.
+    asked: Vec<Process>,
+    /// Keeps work that others wait for from starting.
+    held: Option<RwLockWriteGuard<'static, ()>>,
+}
+
+/// Held by work in which this process must not be suspended.
+static UNINTERRUPTED: RwLock<()> = RwLock::new(());
+
+/// Does work in which this process is not suspended by [`StoppedProcesses::suspend`]: it has a lock for which other processes would wait in vain.
+pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+    let _held = UNINTERRUPTED.read().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// Waits for the end of such work, and keeps more of it from starting; `None` if it takes too long.
+fn hold_work(end: Instant) -> Option<RwLockWriteGuard<'static, ()>> {
+    loop {
+        match UNINTERRUPTED.try_write() {
+            Ok(held) => return Some(held),
+            Err(TryLockError::Poisoned(held)) => return Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => return None,
+            Err(TryLockError::WouldBlock) => sleep(INTERVAL),
+        }
+    }
+}
 
 impl StoppedProcesses {
     /// Stops them. For a program that starts all its children with spawners and is about to stop itself.
     pub fn stop() -> Self {
-        {
-            // A start that has begun notes its child before this continues.
-            let _starting = children();
-            suspension::begin();
+        begin();
+        Self {
+            stopped: sweep::stop_descendants(LIMIT),
+            asked: Vec::new(),
+            held: None,
         }
-        Self(sweep::stop_descendants(LIMIT))
     }
+
+    /// Lets children that know how suspend themselves, and stops what is left, as [`stop`](Self::stop) does. For a program whose children are runs: a run that
+    /// is stopped from outside would count the time against its limits.
+    pub fn suspend() -> Self {
+        let children = begin();
+        let asked: Vec<Process> = sweep::processes_of(&children)
+            .filter(|child| child.suspends_itself())
+            .collect();
+        for child in &asked {
+            child.signal(Signal::TSTP);
+        }
+        let end = Instant::now() + PATIENCE;
+        while asked.iter().any(Process::works) && Instant::now() < end {
+            sleep(INTERVAL);
+        }
+        Self {
+            held: hold_work(end),
+            stopped: sweep::stop_descendants(LIMIT),
+            asked,
+        }
+    }
+}
+
+/// Starts nothing from here on, and returns the children.
+fn begin() -> Vec<i32> {
+    // A start that has begun notes its child before this continues.
+    let children = children();
+    suspension::begin();
+    children.iter().copied().collect()
+}
+
+/// Ends a suspended run in order that carries a marker which begins with `marker`: it continues in order to stop. Returns whether it was one. For a worker
+/// that has the task now and finds the run of a suspended worker in its place.
+pub fn stop_suspended(pid: u32, marker: &str) -> bool {
+    let process = i32::try_from(pid).ok().and_then(Process::read);
+    let is_meant = |process: &Process| !process.works() && sweep::has_marker(process, marker);
+    let Some(process) = process.filter(is_meant) else {
+        return false;
+    };
+    process.signal(Signal::TERM);
+    process.signal(Signal::CONT);
+    true
 }
 
 impl Drop for StoppedProcesses {
     fn drop(&mut self) {
         suspension::end();
-        sweep::continue_all(&self.0);
+        self.held = None;
+        sweep::continue_all(&self.stopped);
+        sweep::continue_all(&self.asked);
         // Whoever is about to wait holds this, and would miss the call.
         drop(children());
         CONTINUED.notify_all();
@@ -47,4 +126,29 @@ pub(super) fn until_continued<T>(children: MutexGuard<'_, T>) -> MutexGuard<'_, 
     CONTINUED
         .wait_while(children, |_| suspension::is_open())
         .unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    // covers: S12
+    #[test]
+    fn work_with_a_lock_ends_before_the_process_is_suspended() {
+        let (begun, has_begun) = channel();
+        let (end, may_end) = channel::<()>();
+        let worker = std::thread::spawn(move || {
+            uninterrupted(|| {
+                begun.send(()).unwrap();
+                may_end.recv().unwrap();
+            });
+        });
+        has_begun.recv().unwrap();
+        assert!(hold_work(Instant::now()).is_none());
+        end.send(()).unwrap();
+        worker.join().unwrap();
+        assert!(hold_work(Instant::now()).is_some());
+    }
 }

@@ -156,7 +156,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    fn read(pid: i32) -> Option<Self> {
+    pub(super) fn read(pid: i32) -> Option<Self> {
         Self::parse(pid, str::from_utf8(&read(pid, "stat")?).ok()?)
     }
 
@@ -186,8 +186,25 @@ impl Process {
         self.signal(Signal::KILL);
     }
 
+    /// Whether it lives and no signal has stopped it.
+    pub(super) fn works(&self) -> bool {
+        let now = Self::read(self.pid).filter(|now| now.name() == self.name());
+        now.is_some_and(|now| now.lives && !now.is_stopped)
+    }
+
+    /// Whether it works and catches SIGTSTP, as a run does.
+    pub(super) fn suspends_itself(&self) -> bool {
+        let status = read(self.pid, "status").unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
+        let mut lines = status.lines();
+        let caught =
+            lines.find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+        let bit = 1_u64 << (Signal::TSTP.as_raw() - 1);
+        self.works() && caught.is_some_and(|caught| caught & bit != 0)
+    }
+
     /// Signals exactly this process: the pidfd is opened first and then compared, so that the id cannot have been reused.
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return;
         };
@@ -204,13 +221,27 @@ impl Process {
 
 /// Whether the marker variable in the environment of a process has this value.
 fn carries(pid: i32, marker: &str) -> bool {
-    let environment = read(pid, "environ").unwrap_or_default();
-    let value = |variable: &'_ [u8]| -> Option<bool> {
+    marker_of(pid).is_some_and(|found| found == marker.as_bytes())
+}
+
+/// Whether the marker of a process begins with this text.
+pub(super) fn has_marker(process: &Process, start: &str) -> bool {
+    marker_of(process.pid).is_some_and(|found| found.starts_with(start.as_bytes()))
+}
+
+/// The marker variable in the environment of a process.
+fn marker_of(pid: i32) -> Option<Vec<u8>> {
+    let environment = read(pid, "environ")?;
+    let value = |variable: &'_ [u8]| -> Option<Vec<u8>> {
         let value = variable.strip_prefix(MARKER_VARIABLE.as_bytes())?;
-        Some(value.strip_prefix(b"=")? == marker.as_bytes())
+        Some(value.strip_prefix(b"=")?.to_owned())
     };
-    let first = environment.split(|byte| *byte == 0).find_map(value);
-    first.unwrap_or(false)
+    environment.split(|byte| *byte == 0).find_map(value)
+}
+
+/// The processes with these numbers that are there.
+pub(super) fn processes_of(pids: &[i32]) -> impl Iterator<Item = Process> {
+    pids.iter().filter_map(|pid| Process::read(*pid))
 }
 
 /// A file about a process. The system tells no lengths, so none is asked for (`take`), and most are shorter than the first read.

@@ -124,6 +124,16 @@ pub enum TaskError {
         /// Requested method.
         method: &'static str,
     },
+    /// The total budget of the task is spent, so that its next attempt would fail at once.
+    #[error("task `{id}` has used {used} of its total budget of {limit}, and would fail again at once")]
+    BudgetSpent {
+        /// The task.
+        id: String,
+        /// Amount or time that all attempts have used.
+        used: String,
+        /// Limit of the next attempt.
+        limit: String,
+    },
     /// A hook forbids the step.
     #[error("{hook} forbids the step: {reason}")]
     HookVeto {
@@ -222,6 +232,7 @@ impl TaskError {
             Self::TaskDeleteFailed { .. } => "TASK_DELETE_FAILED",
             Self::TaskBulkInsertFailed(_) => "TASK_BULK_INSERT_FAILED",
             Self::InvalidTransition { .. } => "INVALID_TRANSITION",
+            Self::BudgetSpent { .. } => "BUDGET_SPENT",
             Self::HookVeto { .. } => "HOOK_VETO",
             Self::HookTimeout { .. } => "HOOK_TIMEOUT",
             Self::StateSaveFailed(_) => "STATE_SAVE_FAILED",

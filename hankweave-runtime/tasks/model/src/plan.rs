@@ -74,9 +74,13 @@ fn write_attempt(page: &mut String, attempt: &PlanAttempt<'_>) -> fmt::Result {
         item(page, "Error", error)?;
     }
     for codon in &attempt.codons {
-        let how = match codon["success"] == true {
-            true => "completed",
-            false => "failed",
+        let how = match (
+            codon.get("outcome").and_then(Value::as_str),
+            codon["success"] == true,
+        ) {
+            (Some(outcome), _) => one_line(outcome),
+            (None, true) => "completed".to_owned(),
+            (None, false) => "failed".to_owned(),
         };
         let id = codon["id"].as_str().unwrap_or_default();
         item(
@@ -200,6 +204,7 @@ mod tests {
                 steps: vec![step],
                 cost: None,
                 approval: None,
+                lease: None,
             };
             let now = Timestamp::from_millis(1000 * i64::try_from(self.log.len()).unwrap());
             let changed = self.row.change(&change, now).unwrap();

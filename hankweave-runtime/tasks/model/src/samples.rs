@@ -31,6 +31,7 @@ impl Sample for TaskFailure {
             needed: bool::sample(n).then(|| NeededBudget {
                 max_dollars: Some(Usd::from_micros(u64::from(n))),
                 max_time_seconds: bool::sample(n.wrapping_add(1)).then_some(u64::from(n)),
+                ..NeededBudget::default()
             }),
             extra: Default::default(),
         }

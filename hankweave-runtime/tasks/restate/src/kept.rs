@@ -109,6 +109,7 @@ impl RestateTask {
             steps,
             cost: None,
             approval: None,
+            lease: None,
         };
         let changed = self.task.change(&change, now)?;
         Ok(DurableStep::Task(changed.row, changed.lines))

@@ -107,6 +107,31 @@ impl Transaction for Create {
     }
 }
 
+/// Ids that are named when many are taken.
+const NAMED: usize = 5;
+
+/// Returns which of `all` ids cannot be used, with the reason of a single one; `None` if all can.
+fn taken_words(taken: &[(&str, String)], all: usize) -> Option<String> {
+    if let [] | [_] = taken {
+        let (id, reason) = taken.first()?;
+        return Some(format!("`{id}`: {reason}"));
+    }
+    let named: Vec<String> = taken
+        .iter()
+        .take(NAMED)
+        .map(|(id, _)| format!("`{id}`"))
+        .collect();
+    let more = match taken.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let which = match taken.len() == all {
+        true => format!("all {all} ids are in use"),
+        false => format!("{} of {all} ids are in use", taken.len()),
+    };
+    Some(format!("{which} or were: {}{more}", named.join(", ")))
+}
+
 pub(super) struct CreateAll(pub(super) Vec<NewTask>);
 
 impl Transaction for CreateAll {
@@ -124,9 +149,14 @@ impl Transaction for CreateAll {
             }
         }
         // In one order, so that of two who create the same ones none waits for the other.
-        for id in seen {
-            let free = free_id(tx, id, false).await?;
-            free.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
+        let mut taken = Vec::new();
+        for id in &seen {
+            if let Err(reason) = free_id(tx, id, false).await? {
+                taken.push((id.as_str(), reason));
+            }
+        }
+        if let Some(reason) = taken_words(&taken, self.0.len()) {
+            return Err(self.failed(reason).into());
         }
         // Tasks of one time are listed and claimed by their ids.
         let now = tx.now().await?;
@@ -327,5 +357,33 @@ impl Transaction for MarkWritten {
 
     fn failed(&self, reason: String) -> TaskError {
         update_failed(&self.id, reason)
+    }
+}
+
+#[cfg(test)]
+mod words {
+    use super::taken_words;
+
+    // covers: TASK-124
+    #[test]
+    fn ids_that_are_taken_are_named_together() {
+        let taken = |number: usize| {
+            (0..number)
+                .map(|_| ("a", "there is a task of this id".to_owned()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(taken_words(&taken(0), 3), None);
+        assert_eq!(
+            taken_words(&taken(1), 3).unwrap(),
+            "`a`: there is a task of this id"
+        );
+        assert_eq!(
+            taken_words(&taken(2), 3).unwrap(),
+            "2 of 3 ids are in use or were: `a`, `a`"
+        );
+        assert_eq!(
+            taken_words(&taken(7), 7).unwrap(),
+            "all 7 ids are in use or were: `a`, `a`, `a`, `a`, `a` and 2 more"
+        );
     }
 }

@@ -9,6 +9,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::disk::{Folder, IoError};
+use hankweave_runtime::world::process::uninterrupted;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -150,7 +151,9 @@ impl TaskFiles {
         let mut failed = 0;
         loop {
             let (files, work) = (self.clone(), Arc::clone(&work));
-            let done = self.layers.world.blocking.run(move || work(&files)).await;
+            // A process that is suspended with the lock on the folder would keep its next owner out.
+            let work = move || uninterrupted(|| work(&files));
+            let done = self.layers.world.blocking.run(work).await;
             failed += 1;
             match (&done, tries.wait_after(failed)) {
                 (Err(LayerError::Task(TaskError::ResourceLocked { .. })), Some(wait)) => sleep(wait).await,

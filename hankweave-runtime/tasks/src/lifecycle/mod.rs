@@ -401,6 +401,7 @@ impl Lifecycle {
         for made in 1.. {
             let change = RegistryChange {
                 cost,
+                lease: self.lease_of_start(step),
                 ..step.change(row, token)?
             };
             match self.shared.coordinator.change(change).await {
@@ -417,6 +418,14 @@ impl Lifecycle {
             }
         }
         Err(TaskError::InvalidArgument("a step is tried at least once"))
+    }
+
+    /// Returns the lease of a worker that starts a task, so that others see when it is late to renew it (TASK-52).
+    fn lease_of_start(&self, step: &TaskStep) -> Option<Duration> {
+        match step {
+            TaskStep::Start(_) => self.hold.as_ref()?.lease,
+            _ => None,
+        }
     }
 
     /// Returns the cost of a task whose attempt ends without its worker, which alone knew what the attempt cost (TASK-121); `None` where no worker had it.

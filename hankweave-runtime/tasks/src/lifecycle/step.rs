@@ -162,6 +162,7 @@ impl TaskStep {
             steps: self.of(row)?,
             cost: None,
             approval: self.approval(row),
+            lease: None,
         })
     }
 

@@ -59,6 +59,7 @@ async fn work(registry: &Sqlite, name: &str) {
             steps: steps(),
             cost: None,
             approval: None,
+            lease: None,
         };
         row = registry.change(change).await.unwrap().row;
     }

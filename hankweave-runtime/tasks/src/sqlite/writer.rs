@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use hankweave_runtime::world::process::uninterrupted;
 use hankweave_task_model::TaskError;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
@@ -123,6 +124,11 @@ impl SqliteWriter {
     }
 
     fn together(&mut self, jobs: &mut [Box<dyn WriterJob>]) -> TxResult<()> {
+        // A process that is suspended within a transaction would keep all others from writing.
+        uninterrupted(|| self.transaction(jobs))
+    }
+
+    fn transaction(&mut self, jobs: &mut [Box<dyn WriterJob>]) -> TxResult<()> {
         let writes = jobs.iter().any(|job| job.writes());
         let begin = if writes { "BEGIN IMMEDIATE" } else { "BEGIN" };
         self.execute(begin)?;

@@ -109,12 +109,14 @@ impl Run {
             self.messages = None;
             return;
         };
-        // The address of a page ends with its run.
-        if message.starts_with(b"page: http") {
+        // The address of a page ends with its run, and that the run was suspended with its worker is no message about it.
+        if message.starts_with(b"page: http") || message.starts_with(b"suspended: ") {
             return;
         }
         if self.last.len() == MESSAGES {
-            self.last.pop_front();
+            // An error names its first cause in the line after it.
+            let is_error = self.last.front().is_some_and(|line| line.starts_with("error: "));
+            drop(self.last.remove(if is_error { 2 } else { 0 }));
         }
         self.last
             .push_back(String::from_utf8_lossy(&message).into_owned());

@@ -11,9 +11,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use hankweave_core::agent::ProcessExit;
-use hankweave_core::id::AgentId;
+use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
-use hankweave_runtime::Shutdown;
+use hankweave_runtime::instance_lock::live_record;
+use hankweave_runtime::world::process::stop_suspended;
+use hankweave_runtime::{ExecutionDir, Shutdown};
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult};
 use hankweave_task_model::{LogLevel, Retention, TaskError};
@@ -311,6 +313,7 @@ impl Job {
                     return Ok(JobOutcome::NotStarted(why));
                 }
             }
+            self.end_suspended_run().await;
             tokio::select! {
                 () = self.called_off.cancelled() => return Ok(JobOutcome::CalledOff),
                 () = self.shutdown.requested() => return Ok(JobOutcome::Stopped),
@@ -322,6 +325,19 @@ impl Job {
         ))
     }
 
+    /// Ends the run of a suspended worker in the workspace: its lease has ended, and without a signal it would stay there (TASK-58).
+    async fn end_suspended_run(&mut self) {
+        let (world, id) = (self.worker.world.clone(), self.row.id().clone());
+        let execution = ExecutionDir::new(self.files.path().join(WORKSPACE));
+        let end = move || {
+            let holder = live_record(&*world.disk, &*world.identity, &execution.state_dir())?;
+            stop_suspended(holder.pid, &marker(&id)).then_some(holder.pid)
+        };
+        if let Some(pid) = self.worker.world.blocking.run(end).await {
+            tracing::info!(taskId = %self.row.id(), pid, "the run of a suspended worker is stopped: this worker has the task");
+        }
+    }
+
     async fn run_once(
         &mut self,
         order: &TaskSpec,
@@ -330,7 +346,7 @@ impl Job {
     ) -> Result<JobOutcome, JobError> {
         let options = &self.worker.options;
         // Of its own, so that a sweep takes no process of a worker that has lost the task or has it now.
-        let marker = format!("task/{}/{}", self.row.id(), self.worker.world.ids.nonce());
+        let marker = format!("{}{}", marker(self.row.id()), self.worker.world.ids.nonce());
         let started = Run::start(&self.worker.world, &options.program, order, execution, marker);
         match started {
             Ok(run) => self.run = Some(run),
@@ -403,15 +419,15 @@ impl Job {
                 json!({"codon": codon}),
             ),
             Milestone::Ended {
-                codon,
-                success: true,
-                data,
-            } => (LogLevel::Info, format!("Codon {codon} completed"), data.clone()),
-            Milestone::Ended {
-                codon,
-                success: false,
-                data,
-            } => (LogLevel::Error, format!("Codon {codon} failed"), data.clone()),
+                codon, outcome, data, ..
+            } => {
+                let level = match *outcome {
+                    "completed" => LogLevel::Info,
+                    "failed" => LogLevel::Error,
+                    _ => LogLevel::Warning,
+                };
+                (level, format!("Codon {codon} {outcome}"), data.clone())
+            }
         };
         log.append(&[self.files.entry(level, message, Some(data))])?;
         self.report_costs();
@@ -536,6 +552,11 @@ impl Job {
             extra: Extra::default(),
         }
     }
+}
+
+/// Returns the beginning of the markers of a task's runs.
+fn marker(id: &TaskId) -> String {
+    format!("task/{id}/")
 }
 
 /// Returns the messages about the remote, if there is one.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::Ceiling;
+use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
+use hankweave_core::view::AttemptState;
 use hankweave_task_model::registry::TaskCost;
 use hankweave_task_model::task::TaskApproval;
 use serde_json::{Map, Value, json};
@@ -24,6 +26,8 @@ pub(super) enum Milestone {
         codon: String,
         /// Whether it did what it should.
         success: bool,
+        /// Outcome in a word.
+        outcome: &'static str,
         /// Data of the event.
         data: Value,
     },
@@ -153,9 +157,18 @@ impl TaskProgress {
         if let Some(files) = data["filesChanged"].as_u64() {
             ended["filesChanged"] = files.into();
         }
+        let outcome = outcome(success, &data["failureReason"]["interruptedBy"]);
+        if outcome != outcome_of(success) {
+            ended["outcome"] = outcome.into();
+        }
         let data = ended;
         self.codons.push(data.clone());
-        Milestone::Ended { codon, success, data }
+        Milestone::Ended {
+            codon,
+            success,
+            outcome,
+            data,
+        }
     }
 
     /// How many codons ended so far.
@@ -185,6 +198,20 @@ impl TaskProgress {
             false => drop(data.shift_remove("costIsLowerBound")),
         }
     }
+}
+
+/// Returns the outcome of a codon in the word of every other screen: `paused` for one that a budget interrupted.
+fn outcome(success: bool, interrupted_by: &Value) -> &'static str {
+    let by: Option<InterruptedBy> = serde_json::from_value(interrupted_by.clone()).ok();
+    match by.filter(|_| !success) {
+        Some(_) => AttemptState::of(CodonStatus::Failed, by).map_or("failed", AttemptState::as_str),
+        None => outcome_of(success),
+    }
+}
+
+/// Returns the outcome of a codon that nothing interrupted.
+const fn outcome_of(success: bool) -> &'static str {
+    if success { "completed" } else { "failed" }
 }
 
 /// Returns the answer that a run has recorded; `None` where it withdraws one.
@@ -224,7 +251,7 @@ impl RunPause {
     }
 }
 
-/// Cause in words, those of the run where it has some: `paused: draft: the budget of the whole is used up: used $0.7500 of $0.5000`.
+/// Cause in words, those of the run where it has some: `paused: draft: the total budget is used up: used $0.7500 of $0.5000`.
 impl fmt::Display for RunPause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(cause) = &self.cause {

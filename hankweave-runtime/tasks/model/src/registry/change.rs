@@ -1,5 +1,7 @@
 //! One step of a task, or several that are taken at once.
 
+use std::time::Duration;
+
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -24,6 +26,8 @@ pub struct RegistryChange {
     pub cost: Option<TaskCost>,
     /// Answer of a user, which is noted in the metadata.
     pub approval: Option<TaskApproval>,
+    /// Lease of the worker that starts the task, which is noted with it.
+    pub lease: Option<Duration>,
 }
 
 /// Task after a change.
@@ -35,7 +39,17 @@ pub struct ChangedTask {
     pub lines: Vec<LogEntry>,
 }
 
+/// Lease of the task's newest worker, in milliseconds, among the names of the record that others wrote.
+const LEASE: &str = "leaseMs";
+
 impl TaskRow {
+    /// Returns the lease of the task's newest worker; `None` where that is not noted, as in rows of older versions.
+    #[must_use]
+    pub fn lease(&self) -> Option<Duration> {
+        let millis = self.record.extra().get(LEASE)?.as_u64()?;
+        Some(Duration::from_millis(millis))
+    }
+
     /// Applies a change to the task (TASK-20, TASK-21). The keeper of the locks checks whether the token's holder lives.
     ///
     /// # Errors
@@ -61,6 +75,10 @@ impl TaskRow {
         row.cancel_requested_at = None;
         if let Some(cost) = change.cost {
             row.record = super::patch::with_fields(row.record, cost.fields())?;
+        }
+        if let Some(lease) = change.lease {
+            let millis = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+            row.record = super::patch::with_fields(row.record, [(LEASE, Some(json!(millis)))])?;
         }
         if let Some(approval) = &change.approval {
             let mut noted = json!(approval);

@@ -101,6 +101,7 @@ mod tests {
                 steps: vec![TaskTransition::Cancel],
                 cost: Some(cost),
                 approval: None,
+                lease: None,
             };
             row.change(&change, Timestamp::UNIX_EPOCH).unwrap().row
         };
@@ -131,6 +132,7 @@ mod tests {
             steps: vec![TaskTransition::Resume],
             cost: None,
             approval: None,
+            lease: None,
         };
         let resumed = read.change(&resumed, Timestamp::UNIX_EPOCH).unwrap().row;
         assert_eq!(TaskCost::of(&resumed.record), Some(cost));

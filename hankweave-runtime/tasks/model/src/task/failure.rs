@@ -1,13 +1,15 @@
 //! Failure of a task, with what a user needs to find its cause.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Fail;
-use hankweave_core::budget::Ceiling;
+use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::machine::Extra;
+use hankweave_core::time::short_duration;
 
 /// Cause of a task's failure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,15 +47,28 @@ pub struct NeededBudget {
     /// Time at work, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time_seconds: Option<u64>,
+    /// US dollars that are spent; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_dollars: Option<Usd>,
+    /// Whether more was spent than is known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub used_is_lower_bound: bool,
+    /// Time at work so far, in seconds; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_time_seconds: Option<u64>,
 }
 
 impl NeededBudget {
-    /// Returns the limits to raise; `None` if there is none.
+    /// Returns the limits to raise for a budget that is spent; `None` if there is none.
     #[must_use]
-    pub fn of(more: Ceiling) -> Option<Self> {
+    pub fn of(whole: &CeilingUse) -> Option<Self> {
+        let more = whole.more();
         (more != Ceiling::default()).then(|| Self {
             max_dollars: more.max_dollars,
             max_time_seconds: more.max_time.map(|time| time.as_secs()),
+            used_dollars: more.max_dollars.map(|_| whole.spent()),
+            used_is_lower_bound: more.max_dollars.is_some() && whole.is_lower_bound(),
+            used_time_seconds: more.max_time.map(|_| whole.elapsed().as_secs()),
         })
     }
 
@@ -66,6 +81,42 @@ impl NeededBudget {
             .max_time_seconds
             .map(|seconds| format!(" --max-time {seconds}"));
         dollars.into_iter().chain(time).collect()
+    }
+
+    /// Returns the meaning of the amounts in [`options`](Self::options); `None` in records of older versions.
+    #[must_use]
+    pub fn explanation(&self) -> Option<String> {
+        let dollars = self.max_dollars.zip(self.used_dollars).map(|(most, used)| {
+            let (left, used) = (most.saturating_sub(used), used.display(self.used_is_lower_bound));
+            format!(
+                "--max-cost is the total of all attempts: {used} is spent, so {:.2} leaves ${:.2}",
+                most.as_dollars(),
+                left.as_dollars()
+            )
+        });
+        let time = self.max_time_seconds.zip(self.used_time_seconds);
+        let time = time.map(|(most, used)| {
+            let [used, left] = [used, most.saturating_sub(used)]
+                .map(Duration::from_secs)
+                .map(short_duration);
+            format!("--max-time is the total of all attempts: {used} is used, so {most} leaves {left}")
+        });
+        let parts: Vec<String> = dollars.into_iter().chain(time).collect();
+        (!parts.is_empty()).then(|| format!("{}; a task that needs more fails again", parts.join("; ")))
+    }
+
+    /// Returns what is spent of which limit, if these limits are not above it: `$0.7500`, `$0.5500`.
+    #[must_use]
+    pub fn spent_of(&self, limits: Ceiling) -> Option<(String, String)> {
+        let dollars = limits.max_dollars.zip(self.used_dollars);
+        let dollars = dollars.filter(|(most, used)| used >= most);
+        if let Some((most, used)) = dollars {
+            return Some((used.display(self.used_is_lower_bound), most.to_string()));
+        }
+        let time = limits.max_time.zip(self.used_time_seconds);
+        let time = time.map(|(most, used)| (most, Duration::from_secs(used)));
+        let (most, used) = time.filter(|(most, used)| used >= most)?;
+        Some((short_duration(used), short_duration(most)))
     }
 }
 

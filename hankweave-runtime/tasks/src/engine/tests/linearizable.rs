@@ -127,6 +127,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
                 steps,
                 cost: None,
                 approval: None,
+                lease: None,
             };
             let changed = coordinator.change(change).await;
             changed.map_or_else(refused, |changed| Reply::Written(changed.row.version))

@@ -135,7 +135,7 @@ impl Job {
         let (world, dir) = (self.worker.world.clone(), self.execution());
         let look = move || history(&world, &dir).ok();
         let state = self.worker.world.blocking.run(look).await?;
-        NeededBudget::of(CeilingUse::of(ceiling, &state).more())
+        NeededBudget::of(&CeilingUse::of(ceiling, &state))
     }
 
     /// Returns the cause of a run that failed: that of its codon, else the first error that the run printed.
@@ -156,6 +156,7 @@ impl Job {
         let is_error = |line: &&String| line.starts_with("error: ");
         let said = messages.iter().find(is_error).or_else(|| messages.last());
         let said = said.map(|line| line.strip_prefix("error: ").unwrap_or(line).to_owned());
+        let said = said.map(|said| with_first_problem(said, messages));
         if let Some(pause) = self.progress.pause() {
             return TaskFailure {
                 cause: pause.to_string(),
@@ -268,6 +269,19 @@ impl Job {
     }
 }
 
+/// Adds the first problem of a hank that cannot be used, and the number of the others: without it the error names none.
+fn with_first_problem(said: String, messages: &[String]) -> String {
+    let mut problems = messages.iter().filter_map(|line| line.split_once(": error: "));
+    let Some((place, problem)) = problems.next() else {
+        return said;
+    };
+    let place = place.rsplit('/').next().unwrap_or(place);
+    match problems.count() {
+        0 => format!("{said}: {place}: {problem}"),
+        more => format!("{said}: {place}: {problem}, and {more} more"),
+    }
+}
+
 /// Returns the cause of a run that ended without a failed codon.
 fn exit_cause(exit: ProcessExit, said: Option<String>) -> String {
     let ended = match exit {
@@ -287,5 +301,30 @@ fn quoted(path: &Path) -> String {
     match path.chars().all(is_plain) {
         true => path,
         false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: TASK-122
+    #[test]
+    fn a_hank_that_cannot_be_used_is_told_with_its_first_problem() {
+        let told = |messages: &[&str]| {
+            let messages: Vec<String> = messages.iter().map(|line| (*line).to_owned()).collect();
+            with_first_problem("the hank cannot be used".to_owned(), &messages)
+        };
+        let hank = [
+            "error: the hank cannot be used",
+            "/h/my hank/hank.json:1:11: error: hank[0].name: is missing",
+        ];
+        let cause = "the hank cannot be used: hank.json:1:11: hank[0].name: is missing";
+        assert_eq!(told(&hank), cause);
+        assert_eq!(
+            told(&[hank[0], hank[1], hank[1], "  hint: x"]),
+            format!("{cause}, and 1 more")
+        );
+        assert_eq!(told(&["error: no room"]), "the hank cannot be used");
     }
 }

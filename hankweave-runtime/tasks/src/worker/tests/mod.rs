@@ -144,6 +144,7 @@ impl Stage {
             steps: vec![start],
             cost: None,
             approval: None,
+            lease: None,
         };
         self.coordinator.change(change).await.unwrap();
         hold.holder
@@ -630,6 +631,7 @@ async fn a_task_that_was_kept_elsewhere_goes_on_with_its_lines_behind_its_token(
         steps: vec![TaskTransition::Resume],
         cost: None,
         approval: None,
+        lease: None,
     };
     let resumed = kept.change(resume).await.unwrap();
     assert_eq!(resumed.lines[0].seq, Some(row.log_seq + 1));

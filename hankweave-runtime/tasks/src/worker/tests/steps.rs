@@ -192,6 +192,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
         steps: vec![TaskTransition::Start(start)],
         cost: None,
         approval: None,
+        lease: None,
     };
     stage.coordinator.change(change).await.unwrap();
     // The folder of this one is on another machine.

@@ -1,0 +1,500 @@
+//! What status, report, list and show say of one task: the same, with the reason and the command that helps.
+
+use std::path::PathBuf;
+
+use hankweave_testing::TestProject;
+use hankweave_testing::postgres::Database;
+use serde_json::{Value, json};
+
+use crate::support::project;
+use crate::terminal::Terminal;
+
+fn turn(text: &str) -> Value {
+    json!({"turns": [{"text": text, "usage": {"input": 100_000, "output": 10_000}}]})
+}
+
+/// A folder with a hank of these codons, each of which plays its `script`.
+fn write_hank(project: &TestProject, folder: &str, codons: &[Value]) {
+    let mut hank = Vec::new();
+    for codon in codons {
+        let id = codon["id"].as_str().unwrap();
+        project.write(&format!("{folder}/{id}.json"), codon["script"].to_string());
+        let mut written = json!({
+            "id": id, "name": id, "model": "claude-sonnet-4-5", "agent": {"script": format!("{id}.json")},
+            "continuationMode": "fresh", "promptText": "work",
+        });
+        if let Some(question) = codon.get("approval") {
+            written["approval"] = question.clone();
+        }
+        hank.push(written);
+    }
+    project.write(&format!("{folder}/hank.json"), json!({"hank": hank}).to_string());
+}
+
+fn write_gate(project: &TestProject) {
+    let gate = json!({"id": "publish", "script": turn("Out"), "approval": "Publish it?"});
+    write_hank(
+        project,
+        "page",
+        &[json!({"id": "draft", "script": turn("Drafted")}), gate],
+    );
+}
+
+/// Writes a hank that works until the returned file is gone.
+fn write_slow(project: &TestProject) -> PathBuf {
+    let hold = project.home().join("hold");
+    std::fs::write(&hold, "").unwrap();
+    let wait = format!("while [ -e '{}' ]; do sleep 0.05; done", hold.display());
+    let script = json!({"turns": [{"text": "Working", "tools": [{"bash": {"command": wait}}]}]});
+    write_hank(project, "slow", &[json!({"id": "draft", "script": script})]);
+    hold
+}
+
+fn create(project: &TestProject, id: &str, name: &str, hank: &str, more: &[&str]) {
+    let mut create = vec!["task", "create", name, "--hank", hank, "--id", id];
+    create.extend(more);
+    project.run(create).expect_code(0);
+}
+
+fn work(project: &TestProject) {
+    project.run(["worker", "--once"]).expect_code(0);
+}
+
+fn shown(project: &TestProject, id: &str) -> Value {
+    let shown = project.run(["task", "show", id, "--json"]);
+    shown.expect_code(0).json_document()
+}
+
+fn text(project: &TestProject, arguments: &[&str]) -> String {
+    project.run(arguments).expect_code(0).stdout.clone()
+}
+
+fn place(project: &TestProject, id: &str) -> String {
+    let tasks = project.home().join(".local/share/hankweave/tasks");
+    tasks.join(id).join("workspace").display().to_string()
+}
+
+#[track_caller]
+fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// Denies a task, and looks at its workspace; then approves it, and looks again.
+fn the_workspace_knows_the_answer(project: &TestProject) {
+    write_gate(project);
+    create(project, "page-3", "Publish the page", "page", &[]);
+    work(project);
+    let place = place(project, "page-3");
+    let by = ["--by", "ann", "--reason", "not on a Friday"];
+    project
+        .run([&["task", "deny", "page-3"][..], &by].concat())
+        .expect_code(0);
+    let status = text(project, &["status", "-e", &place]);
+    says(
+        &status,
+        &[
+            ": paused (approval denied), since ",
+            "  publish: denied by ann at ",
+            ": not on a Friday\n",
+            "publish was denied; resumed, the task asks again\n",
+            "hankweave task resume page-3 ",
+        ],
+    );
+    assert!(
+        !status.contains("approval needed")
+            && !status.contains("task approve")
+            && !status.contains("the task failed"),
+        "{status}"
+    );
+    let json = project.run(["status", "-e", &place, "--json"]).json_document();
+    assert_eq!(json["approval"]["denied"], true, "{json:#}");
+    assert_eq!(json["approval"]["answer"]["by"], "ann");
+    assert_eq!(json["task"]["status"], "failed");
+    for report in [
+        text(project, &["report", &place]),
+        text(project, &["task", "show", "page-3", "--report"]),
+    ] {
+        says(
+            &report,
+            &[
+                "paused (approval denied)",
+                "publish: denied by ann at ",
+                "not on a Friday",
+            ],
+        );
+    }
+    // Resumed it asks again, and the answer of before is one of before.
+    project.run(["task", "resume", "page-3"]).expect_code(0);
+    work(project);
+    let show = text(project, &["task", "show", "page-3"]);
+    says(&show, &["  earlier      publish denied by ann: not on a Friday"]);
+    assert!(!show.contains("answered"), "{show}");
+    says(&text(project, &["status", "-e", &place]), &["approval needed"]);
+    project
+        .run(["task", "approve", "page-3", "--by", "bob"])
+        .expect_code(0);
+    says(
+        &text(project, &["status", "-e", &place]),
+        &[
+            ": paused (approved since then), since ",
+            "  publish: approved by bob at ",
+            "publish was approved; a worker starts it\n",
+        ],
+    );
+}
+
+// covers: TASK-123, CLI-14, CLI-44
+#[test]
+fn the_workspace_of_a_denied_task_says_who_denied_it_and_why() {
+    the_workspace_knows_the_answer(&project());
+}
+
+// covers: TASK-123, CLI-14
+#[test]
+fn the_workspace_of_a_denied_task_says_so_over_postgresql() {
+    let database = match Database::create() {
+        Ok(database) => database,
+        Err(skip) => return println!("skipped: {skip}"),
+    };
+    let mut project = project();
+    project.set("HANKWEAVE_REGISTRY", database.url());
+    the_workspace_knows_the_answer(&project);
+}
+
+/// A task whose budget is spent: one word for its codon, one command that continues it, and no attempt that fails at once.
+// covers: TASK-115, TASK-122, TASK-12, TASK-54
+#[test]
+fn a_spent_budget_has_one_word_and_one_command_everywhere() {
+    let project = project();
+    let ids = ["c0", "c1", "c2", "c3"];
+    let codons: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({"id": id, "script": turn("Done")}))
+        .collect();
+    write_hank(&project, "dear", &codons);
+    create(&project, "dear", "Dear", "dear", &["--", "--max-cost", "0.55"]);
+    work(&project);
+    let row = shown(&project, "dear");
+    let needed = &row["task"]["failure"]["needed"];
+    let most = needed["maxDollars"].as_f64().unwrap();
+    let used = needed["usedDollars"].as_f64().unwrap();
+    // As much again as before, of what is shown.
+    assert!((most - used - 0.55).abs() < 0.011, "{needed}");
+    let command = format!("hankweave task resume dear --max-cost {most:.2}");
+    let place = place(&project, "dear");
+    let (show, status) = (
+        text(&project, &["task", "show", "dear"]),
+        text(&project, &["status", "-e", &place]),
+    );
+    for said in [&show, &status] {
+        says(
+            said,
+            &[
+                &command,
+                "--max-cost is the total of all attempts: ",
+                " is spent, so ",
+            ],
+        );
+    }
+    // An amount that is a lower bound is one wherever it is told, and the codon that the budget interrupted is paused.
+    let amount = match needed["usedIsLowerBound"] == true {
+        true => format!("at least ${used:.4}"),
+        false => format!("${used:.4}"),
+    };
+    let error = row["task"]["error"].as_str().unwrap();
+    let cause = format!("used {amount} of $0.5500");
+    for said in [error, &show, &status, &text(&project, &["report", &place])] {
+        says(said, &[&cause]);
+    }
+    if status.contains("  c1  paused") {
+        says(&show, &["codon        c1 paused, at least "]);
+        says(&text(&project, &["task", "log", "dear"]), &["Codon c1 paused"]);
+        assert!(!show.contains("c1 failed"), "{show}");
+    }
+    // Without a larger budget nothing changes, and the command is named.
+    for more in [&[][..], &["--max-cost", "0.50"]] {
+        let resumed = project.run([&["task", "resume", "dear"][..], more].concat());
+        let said = &resumed.expect_code(65).stderr;
+        says(said, &["(BUDGET_SPENT)", "would fail again at once", &command]);
+    }
+    assert_eq!(shown(&project, "dear")["task"]["version"], row["task"]["version"]);
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    project.run(words).expect_code(0);
+    assert_eq!(shown(&project, "dear")["task"]["status"], "pending");
+    work(&project);
+    // The codons that are listed are those of the newest attempt, which says so.
+    let show = text(&project, &["task", "show", "dear"]);
+    says(
+        &show,
+        &["  codons       of attempt 2 alone; `hankweave task show dear --report` lists all\n"],
+    );
+}
+
+/// A hank that allows more by now needs no option.
+// covers: TASK-115
+#[test]
+fn a_budget_that_was_raised_in_the_hank_lets_a_task_continue() {
+    let project = project();
+    write_hank(
+        &project,
+        "dear",
+        &[
+            json!({"id": "one", "script": turn("Done")}),
+            json!({"id": "two", "script": turn("Done")}),
+        ],
+    );
+    let path = project.directory().join("dear/hank.json");
+    let hank: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let limited = |most: f64| {
+        let mut hank = hank.clone();
+        hank["overrides"] = json!({"budget": {"maxDollars": most}});
+        std::fs::write(&path, hank.to_string()).unwrap();
+    };
+    limited(0.3);
+    create(&project, "dear", "Dear", "dear", &[]);
+    work(&project);
+    assert_eq!(shown(&project, "dear")["task"]["status"], "failed");
+    let refused = project.run(["task", "resume", "dear"]);
+    says(&refused.expect_code(65).stderr, &["BUDGET_SPENT"]);
+    limited(5.0);
+    project.run(["task", "resume", "dear"]).expect_code(0);
+    work(&project);
+    assert_eq!(shown(&project, "dear")["task"]["status"], "completed");
+}
+
+/// The worker of a task was killed: its workspace, list and show say the same, before its lease ends and after that.
+// covers: TASK-52, TASK-24, CLI-14
+#[test]
+fn a_killed_worker_is_told_before_its_lease_ends() {
+    let project = project();
+    let hold = write_slow(&project);
+    create(&project, "slow", "Slow", "slow", &[]);
+    let mut worker = project.start(["worker", "--lease", "10m", "--owner", "w1"]);
+    worker.wait_for_line(|line| line.contains("running"));
+    let place = place(&project, "slow");
+    while shown(&project, "slow")["data"]["running"] != "draft" {
+        std::thread::yield_now();
+    }
+    assert_eq!(shown(&project, "slow")["task"]["leaseMs"], 600_000);
+    // Nobody knows what the running codon has cost.
+    let counted = text(&project, &["task", "list", "--count"]);
+    says(
+        &counted,
+        &[
+            "1 task, cost unknown",
+            "  running         1      unknown\n",
+            "  failed          0            -\n",
+        ],
+    );
+    says(&text(&project, &["task", "list"]), &["unknown  Slow"]);
+    worker.kill();
+    let crashed = "its run has crashed; the lease of its worker w1 ends in ";
+    while !text(&project, &["status", "-e", &place]).contains("crashed") {
+        std::thread::yield_now();
+    }
+    let status = text(&project, &["status", "-e", &place]);
+    says(
+        &status,
+        &[": crashed, since ", &format!("  the task is running: {crashed}")],
+    );
+    says(&text(&project, &["task", "list"]), &[crashed]);
+    let show = text(&project, &["task", "show", "slow"]);
+    says(
+        &show,
+        &[
+            crashed,
+            "then `hankweave task detach slow` requeues the task",
+            "(--orphan-after)",
+        ],
+    );
+    project.run(["task", "detach", "slow"]).expect_code(75);
+    project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    let status = text(&project, &["status", "-e", &place]);
+    says(
+        &status,
+        &[
+            "the task is running: no worker holds it",
+            "hankweave task detach slow ",
+            "requeues it now",
+        ],
+    );
+    says(&text(&project, &["task", "list"]), &["no worker holds it"]);
+    let show = text(&project, &["task", "show", "slow"]);
+    says(
+        &show,
+        &["none holds it; ", "`hankweave task detach slow` does so now"],
+    );
+    let left = project.run(["worker", "--once"]);
+    says(
+        &left.expect_code(0).stderr,
+        &["  1 running, but no worker holds it: `hankweave task list --status running`"],
+    );
+    std::fs::remove_file(&hold).unwrap();
+}
+
+/// A run that was refused before it recorded anything: the cause, and the task, are where one looks.
+// covers: TASK-122, CLI-44
+#[test]
+fn a_refused_hank_is_told_in_the_list_and_in_the_workspace() {
+    let project = project();
+    write_hank(&project, "good", &[json!({"id": "one", "script": turn("Done")})]);
+    create(&project, "good", "Good", "good", &[]);
+    let codons: Vec<Value> = (0..12)
+        .map(|number| json!({"id": format!("c{number}")}))
+        .collect();
+    project.write("good/hank.json", json!({"hank": codons}).to_string());
+    work(&project);
+    let cause = "the hank cannot be used: hank.json:1:";
+    says(&text(&project, &["task", "list"]), &[cause, "is missing"]);
+    says(
+        &text(&project, &["task", "show", "good"]),
+        &["the hank cannot be used: hank.json"],
+    );
+    let place = place(&project, "good");
+    for command in [&["status"][..], &["report"], &["logs", "one"], &["journal"]] {
+        let said = project.run([command, &["-e", &place]].concat());
+        says(
+            &said.expect_code(65).stderr,
+            &[
+                "task Good [good] has failed and recorded no run: ",
+                cause,
+                "`hankweave task show good`",
+            ],
+        );
+    }
+    let report = project.run(["task", "show", "good", "--report"]);
+    says(
+        &report.expect_code(65).stderr,
+        &["no run of good is recorded", "\"Good\" is failed: ", cause],
+    );
+}
+
+/// A task that waits in vain says for which one, through those between, and what to type.
+// covers: TASK-124
+#[test]
+fn a_task_after_a_failed_one_is_blocked_and_names_the_command() {
+    let project = project();
+    let failing = json!({"turns": [{"text": "red"}], "exitCode": 3});
+    write_hank(&project, "red", &[json!({"id": "test", "script": failing})]);
+    write_hank(&project, "quick", &[json!({"id": "do", "script": turn("Done")})]);
+    create(&project, "red", "Red", "red", &[]);
+    create(&project, "next", "Next", "quick", &["--after", "red"]);
+    create(&project, "last", "Last", "quick", &["--after", "next"]);
+    says(&text(&project, &["task", "list"]), &["    after red (pending)\n"]);
+    work(&project);
+    let next = "blocked: waits for red, which failed; `hankweave task resume red`";
+    let last = "blocked: waits for next, which waits for red, which failed; `hankweave task resume red`";
+    says(&text(&project, &["task", "list"]), &[next, last]);
+    says(
+        &text(&project, &["task", "show", "next"]),
+        &["  after        red (failed)\n", next],
+    );
+    says(
+        &text(&project, &["task", "show", "last"]),
+        &["  after        next (pending)\n", last],
+    );
+    assert_eq!(shown(&project, "next")["task"]["status"], "pending");
+    project.run(["task", "resume", "red"]).expect_code(0);
+    project.run(["task", "cancel", "red"]).expect_code(0);
+    says(
+        &text(&project, &["task", "list"]),
+        &["waits for red, which was cancelled; "],
+    );
+}
+
+// covers: TASK-124, CLI-40
+#[test]
+fn mistakes_in_a_list_of_tasks_are_short_and_whole() {
+    let project = project();
+    write_hank(&project, "quick", &[json!({"id": "do", "script": turn("Done")})]);
+    let lines = |ids: &[&str]| -> String {
+        ids.iter()
+            .map(|id| format!("{{\"id\": \"{id}\", \"name\": \"{id}\", \"hank\": \"quick\"}}\n"))
+            .collect()
+    };
+    project.write(
+        "typo.jsonl",
+        "{\"nmae\": \"x\", \"hank\": \"quick\"}\n{\"name\": \"x\"}\n",
+    );
+    let typo = project.run(["task", "create", "--from", "typo.jsonl"]);
+    let said = &typo.expect_code(65).stderr;
+    says(
+        said,
+        &["typo.jsonl:1: `nmae` is no key of a task; did you mean `name`?; no task was created"],
+    );
+    project.write("odd.jsonl", "{\"zzz\": 1}\n");
+    let odd = project.run(["task", "create", "--from", "odd.jsonl"]);
+    let said = &odd.expect_code(65).stderr;
+    says(
+        said,
+        &["`zzz` is no key of a task; `task create --help` lists the keys"],
+    );
+    assert!(said.lines().all(|line| line.chars().count() < 120), "{said}");
+    project.write("tasks.jsonl", lines(&["a", "b", "c"]));
+    let create = || project.run(["task", "create", "--from", "tasks.jsonl"]);
+    create().expect_code(0);
+    says(
+        &create().expect_code(65).stderr,
+        &[
+            "all 3 ids are in use or were: `a`, `b`, `c`",
+            "TASK_BULK_INSERT_FAILED",
+        ],
+    );
+    project.write("tasks.jsonl", lines(&["a", "new"]));
+    says(
+        &create().expect_code(65).stderr,
+        &["`a`: there is a task of this id"],
+    );
+}
+
+// covers: CLI-14, CLI-40
+#[test]
+fn a_name_that_begins_with_task_is_not_told_twice() {
+    let project = project();
+    write_gate(&project);
+    create(&project, "pub2", "Task pub2", "page", &[]);
+    create(&project, "pub3", "pub3", "page", &[]);
+    work(&project);
+    let status = text(&project, &["status", "-e", &place(&project, "pub2")]);
+    assert!(
+        status.starts_with("Task pub2 [pub2]: `hankweave task show pub2` shows it\n"),
+        "{status}"
+    );
+    let status = text(&project, &["status", "-e", &place(&project, "pub3")]);
+    assert!(
+        status.starts_with("task pub3: `hankweave task show pub3` shows it\n"),
+        "{status}"
+    );
+}
+
+/// Messages go to a terminal also where the lines of tasks go into a pipe.
+// covers: CLI-40
+#[test]
+fn the_hints_of_a_worker_break_between_words() {
+    let project = project();
+    let failing = json!({"turns": [{"text": "red"}], "exitCode": 3});
+    write_hank(&project, "red", &[json!({"id": "test", "script": failing})]);
+    create(&project, "red", "Red", "red", &[]);
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    let registry = format!(
+        "sqlite:{}",
+        project
+            .home()
+            .join(".local/share/hankweave/registry.db")
+            .display()
+    );
+    let line =
+        format!("stty rows 40 columns 60; '{program}' worker --once --registry {registry} | cat; echo done");
+    let Some(mut terminal) = Terminal::of_size(&project, &line, (40, 60)) else {
+        return;
+    };
+    // The command is longer than a line, so that it has one of its own.
+    terminal.until_standing(|screen| {
+        screen.contains("started;\ntask files are in /")
+            && screen.contains("  1 failed:\n    `hankweave task list --status failed")
+            && screen.contains("done")
+    });
+    terminal.close();
+}
