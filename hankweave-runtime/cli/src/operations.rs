@@ -154,9 +154,9 @@ const fn command(run: &RunRecord) -> &'static str {
         StartingConditions::Fresh { rehearsal: true, .. } => "run --rehearse",
         StartingConditions::Fresh { .. } => "run",
         StartingConditions::Continuation { reason, .. } => match reason {
-            Some(ContinuationReason::Retry) => "run, again",
-            Some(ContinuationReason::Rollback) => "run, from there",
-            Some(ContinuationReason::Continue) | None => "run, on",
+            Some(ContinuationReason::Retry) => "run (ran the last codon again)",
+            Some(ContinuationReason::Rollback) => "run (continued after a rollback)",
+            Some(ContinuationReason::Continue) | None => "run (continued)",
         },
     }
 }

@@ -194,7 +194,7 @@ impl RunCost<'_> {
 
 impl CostReport<'_> {
     fn write(&self, has_current_run: bool, text: &mut String) -> std::fmt::Result {
-        let head = ["", "status", "cost", "spent", "tokens"];
+        let head = ["", "status", "agents", "spent", "tokens"];
         let [name, state, cost, spent, tokens] = head;
         writeln!(text, "{name:<36} {state:>10} {cost:>10} {spent:>11} {tokens:>8}")?;
         for run in &self.runs {
@@ -216,6 +216,11 @@ impl CostReport<'_> {
             "total",
             "",
             CostTotals::sum(self.runs.iter().map(RunCost::shown)),
+        )?;
+        writeln!(text, "agents: cost of the agents, without skipped codons")?;
+        writeln!(
+            text,
+            "spent: all that was paid, with sentinels and skipped codons"
         )
     }
 }

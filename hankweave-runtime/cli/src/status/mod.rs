@@ -1,5 +1,6 @@
 //! `hankweave status`
 
+mod attempts;
 mod commands;
 mod outlook;
 mod words;
@@ -18,7 +19,7 @@ use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AskedApproval, RunView};
-use hankweave_core::wire::Event;
+use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::inspect;
@@ -35,6 +36,7 @@ use crate::owning_task::OwningTask;
 use crate::plan_changes::PlanChanges;
 use crate::screen::SafeText;
 use crate::typed::HintCommands;
+pub(crate) use attempts::AttemptTotals;
 
 pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     let state = crate::state::read_execution(&execution.execution)?;
@@ -158,7 +160,7 @@ impl<'a> StatusView<'a> {
         let head = thread::head(state).map(|head| head.checkpoint_sha);
         let mut view = Self::of(execution, state, thread, hank);
         view.budget = crate::state::budget_summary(execution)?;
-        view.draw(hank);
+        view.draw(hank, crate::state::description(execution)?);
         view.ask(execution, hank)?;
         view.says = last_words_of_check(execution, thread)?;
         Ok(Self {
@@ -169,10 +171,15 @@ impl<'a> StatusView<'a> {
         })
     }
 
-    /// Draws the view, with the limits that the paused run had.
-    fn draw(&mut self, hank: Option<&Hank>) {
+    /// Draws the view, with the limits that the newest run had.
+    fn draw(&mut self, hank: Option<&Hank>, described: Option<JournalEntry>) {
         self.drawn = draw(self.state, self.thread, hank, self.live);
-        if let Some(hank) = hank {
+        let began = self.state.runs.front().map(|run| run.start_time);
+        let described = described.filter(|entry| Some(entry.timestamp) >= began);
+        if let Some(described) = described {
+            let drawn = std::mem::take(&mut self.drawn);
+            self.drawn = drawn.with_description(&described.event);
+        } else if let Some(hank) = hank {
             let ceiling = self.ceiling().or_from_hank(hank);
             let drawn = std::mem::take(&mut self.drawn);
             self.drawn = drawn.with_description(&Event::run_described(hank, ceiling));
@@ -291,6 +298,11 @@ impl StatusView<'_> {
             _ => time_at_work(run, codon),
         };
         run.codons.iter().map(|codon| of_codon(codon)).sum()
+    }
+
+    /// Time at work of all runs since the one that started over, as the view has it.
+    pub(crate) fn worked_in_all(&self) -> Duration {
+        self.drawn.worked(self.now)
     }
 
     /// Whether a crash took part of the time at work of a run, so that it is unknown.

@@ -61,6 +61,7 @@ mod mcp;
 mod notify;
 mod odd_terminals;
 mod one_count;
+mod one_fold;
 mod operations;
 mod otel;
 mod page;
