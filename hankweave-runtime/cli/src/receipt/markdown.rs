@@ -356,7 +356,7 @@ impl CodonReport {
 
     /// Why it did not succeed, and what else is odd about it.
     fn write_troubles(&self, text: &mut String) -> fmt::Result {
-        for trouble in self.why.iter().chain(&self.loop_check).chain(&self.remarks) {
+        for trouble in self.why.iter().chain(&self.remarks) {
             writeln!(text, "> {}: {}\n", plain(&self.name), plain(trouble))?;
         }
         Ok(())

@@ -183,8 +183,8 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
             "2 of 3 codons, ",
             "$1.0000 of $5.0000",
             "| Undone or run again | 1 attempt | ",
-            "rollback --codon mend#0: the files went back to checkpoint ",
-            "a run started after mend#0",
+            "rollback --codon mend\\#0: the files went back to checkpoint ",
+            "a run started after mend\\#0",
             "release: denied by ",
         ],
     );
@@ -199,7 +199,7 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
     );
     assert_has(
         &text(&project, &["cost"]),
-        &["agents      spent", "spent: all that was paid"],
+        &["agents       spent", "spent: all that was paid"],
     );
 }
 
