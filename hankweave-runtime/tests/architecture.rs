@@ -101,7 +101,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("init", "args exit failures output typed"),
     ("recorded", "directory exit screen"),
     ("journal", "args exit recorded report screen"),
-    ("logs", "args directory exit recorded report screen"),
+    (
+        "logs",
+        "approval_prompt args directory exit recorded report screen state",
+    ),
     (
         "sentinel",
         "args exit failures journal output recorded report screen",
@@ -110,7 +113,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit left_out output owning_task plan_changes recorded report screen state typed",
+        "approval_prompt args directory exit left_out output owning_task plan_changes recorded report screen state typed",
     ),
     ("thread", "args directory exit output report screen state"),
     (
