@@ -102,14 +102,14 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("recorded", "directory exit screen"),
     ("journal", "args exit recorded report screen"),
     (
-        "logs",
-        "approval_prompt args directory exit recorded report screen state",
-    ),
-    (
         "sentinel",
         "args exit failures journal output recorded report screen",
     ),
     ("state", "args directory exit output report screen typed"),
+    (
+        "logs",
+        "approval_prompt args directory exit recorded report screen state",
+    ),
     ("plan_changes", "screen"),
     (
         "status",
