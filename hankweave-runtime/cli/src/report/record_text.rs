@@ -90,9 +90,13 @@ fn quiet(event: &Event) -> Option<String> {
             excerpt(message, TEXT)
         ),
         Event::RollbackCodonCheckpoint {
-            codon_id, checkpoint, ..
+            codon_id,
+            checkpoint,
+            message,
+            ..
         } => format!(
-            "{codon_id}: the files are those of its checkpoint {}",
+            "{codon_id}: {}, checkpoint {}",
+            excerpt(message, TEXT),
             checkpoint.short()
         ),
         Event::RollbackCompleted { checkpoint, .. } => {
