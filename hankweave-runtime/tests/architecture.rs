@@ -106,7 +106,6 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("init", "args exit failures output typed"),
     ("recorded", "exit owning_task screen"),
     ("journal", "args exit recorded report screen"),
-    ("logs", "args exit owning_task recorded report screen"),
     (
         "sentinel",
         "args exit failures journal output recorded report screen",
@@ -115,10 +114,14 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "state",
         "args directory exit output owning_task report screen typed",
     ),
+    (
+        "logs",
+        "approval_prompt args directory exit owning_task recorded report screen state",
+    ),
     ("plan_changes", "screen"),
     (
         "status",
-        "args directory exit holding left_out output owning_task plan_changes recorded report screen state typed wrap",
+        "approval_prompt args directory exit holding left_out output owning_task plan_changes recorded report screen state typed wrap",
     ),
     ("thread", "args directory exit output report screen state"),
     (

@@ -179,7 +179,7 @@ pub fn time_at_work(run: &RunRecord, codon: &CodonExecution) -> Duration {
 
 /// Counts the runs from the newest one back to the first one of its history. A run can only continue an older
 /// one.
-fn runs_of_history(state: &HankweaveState) -> usize {
+pub(crate) fn runs_of_history(state: &HankweaveState) -> usize {
     let mut count = usize::from(!state.runs.is_empty());
     let source = |count: usize| {
         state

@@ -10,6 +10,9 @@ pub struct LoopCheck {
     /// Message for the next iteration: why the check failed, and the end of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
+    /// Last line of its output; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<String>,
 }
 
 /// How long a loop has repeated itself, noted on the last codon of an iteration.
@@ -21,6 +24,15 @@ pub struct LoopStall {
     /// Fingerprint of the output of the loop's check; absent where no check ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+}
+
+impl LoopCheck {
+    /// Returns the last line of the check's output, or the beginning of its message.
+    #[must_use]
+    pub fn words(&self) -> Option<&str> {
+        let message = || self.says.as_deref()?.lines().find(|line| !line.trim().is_empty());
+        self.last_line.as_deref().or_else(message)
+    }
 }
 
 impl LoopStall {

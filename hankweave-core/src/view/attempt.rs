@@ -11,7 +11,7 @@ use super::text::{TITLE, excerpt};
 use crate::agent::{FailureKind, FailureReason, InterruptedBy};
 use crate::codon::{CodonStatus, InsteadOf};
 use crate::cost::{TokenUsage, Usd};
-use crate::id::{CheckpointSha, CodonId};
+use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::time::Timestamp;
 
 /// Position of an attempt in its item, in JSON `ITERATION.ATTEMPT`, both counted from 1.
@@ -190,13 +190,19 @@ pub struct AttemptView {
     /// What its agent stands in for, where it is a fallback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<InsteadOf>,
+    /// Run that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// Checkpoint after its rig.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rig_checkpoint: Option<CheckpointSha>,
     /// Checkpoint after its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointSha>,
     /// Number of checkpointed files that differed from its start when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<u64>,
-    /// A rollback that has started undoes it.
+    /// A rollback undoes it, or it counts no longer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
 }
@@ -246,6 +252,9 @@ pub struct EarlierAttempts {
     pub tokens: TokenUsage,
     /// Milliseconds at work.
     pub duration_ms: u64,
+    /// A crash interrupted one of them, so that its time is unknown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lost_time: bool,
     /// Newest of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
@@ -283,6 +292,7 @@ impl EarlierAttempts {
         let ended = attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH);
         let worked = u64::try_from(attempt.worked(ended).as_millis()).unwrap_or(u64::MAX);
         self.duration_ms = self.duration_ms.saturating_add(worked);
+        self.lost_time |= attempt.state == AttemptState::Crashed;
         self.last = self.last.max(Some(key));
     }
 }
@@ -296,6 +306,6 @@ fn is_zero(millis: &u64) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_free(cost: &Usd) -> bool {
+pub(super) fn is_free(cost: &Usd) -> bool {
     *cost == Usd::ZERO
 }

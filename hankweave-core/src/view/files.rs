@@ -40,13 +40,17 @@ pub struct ChangedFile {
     pub size: Option<u64>,
     /// Number of the event.
     pub seq: u64,
+    /// Number of the event by which the file was first listed; absent where that is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
 }
 
 impl FileChanges {
     pub(super) fn take(&mut self, path: &str, action: FileAction, size: Option<u64>, seq: u64) {
         let path = excerpt(path, TITLE);
-        let before = self.newest.get(&path).map(|file| file.action);
-        let action = match (before, action) {
+        let known = self.newest.get(&path);
+        let first = known.map(|file| file.first.unwrap_or(file.seq));
+        let action = match (known.map(|file| file.action), action) {
             (Some(FileAction::Created), FileAction::Deleted) => {
                 self.newest.remove(&path);
                 return;
@@ -54,12 +58,31 @@ impl FileChanges {
             (Some(FileAction::Created), FileAction::Modified) => FileAction::Created,
             (_, action) => action,
         };
-        self.newest.insert(path, ChangedFile { action, size, seq });
+        let file = ChangedFile {
+            action,
+            size,
+            seq,
+            first,
+        };
+        self.newest.insert(path, file);
         if self.newest.len() > FILES {
             let oldest = self.newest.iter().min_by_key(|(_, file)| file.seq);
             let oldest = oldest.map(|(path, _)| path.clone());
             self.newest.retain(|path, _| Some(path) != oldest.as_ref());
             self.more = self.more.saturating_add(1);
+        }
+    }
+}
+
+impl FileChanges {
+    /// Takes in that the files are as they were before the event `seq`.
+    pub(super) fn roll_back(&mut self, seq: u64) {
+        self.newest.retain(|_, file| file.first.unwrap_or(file.seq) < seq);
+        for file in self.newest.values_mut().filter(|file| file.seq >= seq) {
+            if file.action == FileAction::Deleted {
+                file.action = FileAction::Modified;
+            }
+            (file.seq, file.size) = (file.first.unwrap_or(file.seq), None);
         }
     }
 }

@@ -100,9 +100,8 @@ impl RunView {
                 }
             }
             Event::RollbackCompleted { .. } => {
-                for item in self.items.values_mut() {
-                    item.attempts.retain(|_, attempt| !attempt.undone);
-                }
+                self.undo_marked(seq);
+                self.reckon();
                 self.reword();
             }
             Event::RunDescribed { .. }
@@ -181,15 +180,18 @@ impl RunView {
         let attempt = item
             .as_ref()
             .and_then(|(item, key)| self.items.get_mut(item)?.attempts.get_mut(key));
-        if let Some(attempt) = attempt {
+        let codon = attempt.and_then(|attempt| {
             attempt.suspended_ms = attempt.suspended_ms.saturating_add(millis);
-        }
+            attempt.id.clone()
+        });
         let wait = WaitView {
             item: item.map(|(item, _)| item),
+            codon,
             kind: WaitKind::Suspended,
             from,
             to: Some(from.after(Duration::from_millis(millis))),
             why: None,
+            answer: None,
             n: None,
             of: None,
         };
@@ -238,10 +240,12 @@ impl RunView {
 
     /// Whether something has cost more than is known.
     fn reckon(&mut self) {
-        self.money.at_least = self.items.values().any(|item| {
-            item.earlier.is_some_and(|earlier| earlier.at_least)
-                || item.attempts.values().any(|attempt| attempt.at_least)
-        });
+        let undone = self.undone.sum().is_some_and(|undone| undone.at_least);
+        self.money.at_least = undone
+            || self.items.values().any(|item| {
+                item.earlier.is_some_and(|earlier| earlier.at_least)
+                    || item.attempts.values().any(|attempt| attempt.at_least)
+            });
     }
 
     fn progress(&mut self, event: &Event, at: Timestamp, seq: u64) {
@@ -265,10 +269,12 @@ impl RunView {
         if let Some(kind) = kind_of_wait {
             let wait = WaitView {
                 item: codon_id.as_ref().map(|id| id.configured().to_owned()),
+                codon: codon_id.clone(),
                 kind,
                 from: at,
                 to: *ends_at,
                 why: subject.clone(),
+                answer: None,
                 n: *done,
                 of: *total,
             };
@@ -311,10 +317,12 @@ impl RunView {
     fn ask(&mut self, codon: Option<&CodonId>, question: &str, at: Timestamp, seq: u64) {
         let wait = WaitView {
             item: codon.map(|id| id.configured().to_owned()),
+            codon: codon.cloned(),
             kind: WaitKind::Approval,
             from: at,
             to: None,
             why: Some(excerpt(question, TITLE)),
+            answer: None,
             n: None,
             of: None,
         };

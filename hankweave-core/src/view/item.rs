@@ -82,7 +82,7 @@ impl From<&LoopCheck> for CheckView {
     fn from(check: &LoopCheck) -> Self {
         Self {
             passed: check.passed,
-            says: check.says.as_deref().map(|text| excerpt(text, LINE)),
+            says: check.words().map(|text| excerpt(text, LINE)),
         }
     }
 }

@@ -17,6 +17,7 @@ mod run_view;
 mod sentinel;
 mod text;
 mod transition;
+mod undone;
 mod wait;
 mod words;
 
@@ -27,10 +28,11 @@ pub use message::change_message;
 pub use now::{ContextUse, CurrentActivity, CurrentAttempt, OpenTool, SubAgentView};
 pub use patch::{apply_patch, difference};
 pub use run_view::{
-    AnsweredApproval, AskedApproval, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems, ProblemView,
-    RunState, RunView, ViewedRun,
+    AnsweredApproval, AskedApproval, CodonCount, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems,
+    ProblemView, RunState, RunView, ViewedRun,
 };
 pub use sentinel::{SentinelView, WatchStatus};
 pub use text::{changed, excerpt};
+pub use undone::{RolledBack, UndoneAttempt, UndoneAttempts};
 pub use wait::{WaitKind, WaitView};
 pub use words::{disk_words, fallback_words, line_of, subject, title_of_tool_use};

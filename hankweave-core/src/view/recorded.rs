@@ -1,12 +1,16 @@
 //! View of a state document, for directories whose journal is not read (WIRE-36).
 
-use super::attempt::{AttemptState, AttemptView, AttemptWhy};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::attempt::{AttemptState, AttemptView, AttemptWhy, EarlierAttempts};
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
+use super::undone::RolledBack;
 use crate::agent::FailureReason;
-use crate::budget::{Ceiling, CeilingUse};
+use crate::budget::{Ceiling, CeilingUse, runs_of_history, time_at_work};
 use crate::codon::{CodonExecution, SentinelState};
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::thread::{ExecutionThread, ThreadCodon};
@@ -26,7 +30,17 @@ impl RunView {
         view.money.spent = state.total_spend();
         let counted = CeilingUse::of(Ceiling::default(), state).spent();
         view.money.before = view.money.spent.saturating_sub(counted);
-        view.money.at_least = state.cost_is_lower_bound();
+        let own = runs_of_history(state);
+        let is_unknown = |run: &Arc<RunRecord>| run.cost_is_lower_bound();
+        view.money.at_least = state.runs.iter().take(own).any(is_unknown);
+        view.money.before_at_least = state.runs.iter().skip(own).any(is_unknown);
+        let newest = state.runs.front().map(|run| run.spend());
+        view.money.before_run = view.money.spent.saturating_sub(newest.unwrap_or_default());
+        view.undone.earlier = undone(state, thread, own);
+        let pending = state.pending_rollback.as_ref();
+        view.rollback = pending
+            .filter(|pending| pending.restored)
+            .map(|pending| RolledBack::of(pending, None));
         view.replace_plan(&state.execution_plan);
         for record in thread.codons.iter().take(200).rev() {
             view.add_record(record);
@@ -108,6 +122,7 @@ impl RunView {
         let Some(found) = self.items.get(item) else { return };
         let key = found.next_attempt(id.iteration());
         let mut attempt = AttemptView::of_record(codon);
+        attempt.run = Some(record.run_id.clone());
         if record.run_status == RunStatus::Crashed && codon.crashed() {
             attempt.state = AttemptState::Crashed;
         }
@@ -122,6 +137,32 @@ impl RunView {
             ..CurrentAttempt::new(item, key)
         });
     }
+}
+
+/// Sums the attempts of the newest `own` runs that are not in the thread.
+fn undone(state: &HankweaveState, thread: &ExecutionThread, own: usize) -> Option<EarlierAttempts> {
+    let counting = thread.codons.iter();
+    let counting: HashSet<_> = counting
+        .map(|codon| (&codon.run_id, codon.codon_index_in_run))
+        .collect();
+    let mut sum: Option<EarlierAttempts> = None;
+    for run in state.runs.iter().take(own) {
+        let codons = run.codons.iter().enumerate();
+        for (_, codon) in codons.filter(|(at, _)| !counting.contains(&(&run.run_id, *at))) {
+            let has_crashed = run.status == RunStatus::Crashed && codon.crashed();
+            let worked = time_at_work(run, codon).as_millis();
+            let sum = sum.get_or_insert_default();
+            sum.count = sum.count.saturating_add(1);
+            sum.cost += codon.spend();
+            sum.at_least |= codon.cost_is_lower_bound();
+            sum.tokens += codon.agent_tokens();
+            sum.duration_ms = sum
+                .duration_ms
+                .saturating_add(u64::try_from(worked).unwrap_or(u64::MAX));
+            sum.lost_time |= has_crashed;
+        }
+    }
+    sum
 }
 
 impl RunState {
@@ -166,6 +207,8 @@ impl AttemptView {
                 .as_ref()
                 .and_then(|chosen| Some(excerpt(chosen.model.as_deref()?, NAME))),
             instead: chosen.and_then(|chosen| chosen.instead),
+            run: None,
+            rig_checkpoint: codon.rig_setup_checkpoint().cloned(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             files_changed: codon.files_changed(),
             undone: false,

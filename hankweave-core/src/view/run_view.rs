@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::attempt::{AttemptKey, AttemptState, AttemptView};
+use super::attempt::{AttemptKey, AttemptState, AttemptView, is_free};
 use super::files::FileChanges;
 use super::item::ItemView;
 use super::now::{CurrentActivity, CurrentAttempt};
 use super::sentinel::SentinelView;
+use super::undone::{RolledBack, UndoneAttempts};
 use super::wait::WaitView;
 use crate::agent::InterruptedBy;
 use crate::cost::Usd;
@@ -90,6 +91,15 @@ pub struct RunView {
     /// Entries of the plan by the id of hank.json.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub items: BTreeMap<String, ItemView>,
+    /// Attempts that count no longer.
+    #[serde(skip_serializing_if = "UndoneAttempts::is_none")]
+    pub undone: UndoneAttempts,
+    /// Position to which the run was rolled back since it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RolledBack>,
+    /// Number of codons of the plan, and of those that are completed, over all runs. Each counts once, one in a loop when the loop has ended.
+    #[serde(skip_serializing_if = "CodonCount::is_none")]
+    pub codons: CodonCount,
     /// Newest waits, by the number of the event that started each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<u64, WaitView>,
@@ -129,6 +139,9 @@ impl Default for RunView {
             order: Vec::new(),
             omitted: OmittedItems::default(),
             items: BTreeMap::new(),
+            undone: UndoneAttempts::default(),
+            rollback: None,
+            codons: CodonCount::default(),
             waits: BTreeMap::new(),
             commands: BTreeMap::new(),
             files: FileChanges::default(),
@@ -224,9 +237,15 @@ pub struct MoneyView {
     pub spent: Usd,
     /// Part of `spent` that does not count against the limit: that of earlier histories.
     pub before: Usd,
-    /// Something has cost more than is known.
+    /// Part of `spent` from before the newest run.
+    #[serde(skip_serializing_if = "is_free")]
+    pub before_run: Usd,
+    /// Something that counts against the limit has cost more than is known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
+    /// Something of earlier histories has cost more than is known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub before_at_least: bool,
     /// Total budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Usd>,
@@ -237,6 +256,12 @@ impl MoneyView {
     #[must_use]
     pub const fn counted(&self) -> Usd {
         self.spent.saturating_sub(self.before)
+    }
+
+    /// Whether more was spent in all runs than is known.
+    #[must_use]
+    pub const fn spent_at_least(&self) -> bool {
+        self.at_least || self.before_at_least
     }
 }
 
@@ -307,6 +332,23 @@ pub struct ProblemView {
     pub tail: BTreeMap<u64, String>,
 }
 
+/// Number of codons of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CodonCount {
+    /// Completed ones.
+    pub completed: usize,
+    /// All.
+    pub planned: usize,
+}
+
+impl CodonCount {
+    const fn is_none(&self) -> bool {
+        self.planned == 0
+    }
+}
+
 /// Number of entries of a long plan that are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -348,7 +390,7 @@ impl RunView {
         Some((now, self.attempt(&now.item, now.key())?))
     }
 
-    /// Returns the time at work of all attempts until `now`, by which the total budget counts (HANK-35).
+    /// Returns the time at work of all attempts until `now`, those that count no longer included, by which the total budget counts (HANK-35).
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
         let of_item = |item: &ItemView| {
@@ -356,14 +398,19 @@ impl RunView {
             let shown = item.attempts.values().map(|attempt| attempt.worked(now));
             Duration::from_millis(earlier) + shown.sum::<Duration>()
         };
-        self.items.values().map(of_item).sum()
+        let undone = self.undone.sum().map_or(0, |undone| undone.duration_ms);
+        self.items.values().map(of_item).sum::<Duration>() + Duration::from_millis(undone)
     }
 
     /// Whether an attempt was interrupted by a crash, so that [`worked`](Self::worked) misses its time.
     #[must_use]
     pub fn has_lost_time(&self) -> bool {
-        let mut attempts = self.items.values().flat_map(|item| item.attempts.values());
-        attempts.any(|attempt| attempt.state == AttemptState::Crashed)
+        let mut items = self.items.values();
+        let is_lost = |attempt: &AttemptView| attempt.state == AttemptState::Crashed;
+        self.undone.sum().is_some_and(|undone| undone.lost_time)
+            || items.any(|item| {
+                item.earlier.is_some_and(|earlier| earlier.lost_time) || item.attempts.values().any(is_lost)
+            })
     }
 
     /// Returns the newest attempt of a codon as it is executed, such as `build#1`.

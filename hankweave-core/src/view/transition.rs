@@ -8,12 +8,13 @@ use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
+use super::undone::UndoneAttempts;
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
 use crate::document::{Approval, StartingConditions};
 use crate::event::StateEvent;
-use crate::id::{CodonId, RunId};
+use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::time::Timestamp;
 
 /// Metadata of the end of a codon that a view shows.
@@ -35,7 +36,7 @@ impl RunView {
                 run_id,
                 starting_conditions,
                 ..
-            } => self.start_run(run_id, starting_conditions, number, at),
+            } => self.start_run(run_id, starting_conditions, (number, at, seq)),
             StateEvent::RunCompleted { .. } => self.end_run(RunState::Completed, at),
             StateEvent::RunFailed {
                 interrupted_by,
@@ -80,7 +81,7 @@ impl RunView {
                 ..
             } => match to.is_terminal() {
                 true => self.end_codon(codon_id, *to, metadata.as_ref(), at, seq),
-                false => self.move_codon(*to),
+                false => self.move_codon(codon_id, *to, metadata.as_ref()),
             },
             StateEvent::CostsUpdated {
                 codon_id,
@@ -127,11 +128,17 @@ impl RunView {
                 checkpoint_type,
                 sha,
                 ..
-            } if *checkpoint_type != CheckpointType::RigSetup => {
+            } => {
                 if let Some(attempt) = self.attempt_of(codon_id) {
-                    attempt.checkpoint = Some(sha.clone());
+                    match checkpoint_type {
+                        CheckpointType::RigSetup => attempt.rig_checkpoint = Some(sha.clone()),
+                        _ => attempt.checkpoint = Some(sha.clone()),
+                    }
                 }
             }
+            StateEvent::RollbackPending {
+                rollback: Some(pending),
+            } if pending.restored => self.roll_back(pending, at, seq),
             StateEvent::InitialCheckpointSet { sha } => self.files.base = Some(sha.clone()),
             StateEvent::ApprovalSet {
                 approval: Some(answer),
@@ -139,23 +146,33 @@ impl RunView {
             StateEvent::PlanReplaced { execution_plan } => self.replace_plan(execution_plan),
             StateEvent::PlanExtended { extension } => self.extend_plan(extension),
             StateEvent::ApprovalSet { approval: None } => self.approved = None,
-            StateEvent::CheckpointCreated { .. }
-            | StateEvent::AssistantMessageCountUpdated { .. }
+            StateEvent::AssistantMessageCountUpdated { .. }
             | StateEvent::ExtensionCountUpdated { .. }
             | StateEvent::RollbackPending { .. }
             | StateEvent::OperationRecorded { .. } => {}
         }
     }
 
-    fn start_run(&mut self, id: &RunId, conditions: &StartingConditions, number: usize, began: Timestamp) {
+    fn start_run(
+        &mut self,
+        id: &RunId,
+        conditions: &StartingConditions,
+        (number, began, seq): (usize, Timestamp, u64),
+    ) {
         let id = id.clone();
         self.run = Some(ViewedRun { id, number, began });
         (self.now, self.activity, self.ask, self.problem) = (None, None, None, None);
-        (self.interrupted_by, self.cause) = (None, None);
+        (self.interrupted_by, self.cause, self.rollback) = (None, None, None);
+        self.money.before_run = self.money.spent;
+        if let Some(source) = conditions.source() {
+            self.stand_at(source, seq);
+        }
         self.rehearsal = matches!(conditions, StartingConditions::Fresh { rehearsal: true, .. });
         if let StartingConditions::Fresh { .. } = conditions {
             // What was spent before does not count against its limit, and its history is empty.
             self.money.before = self.money.spent;
+            self.money.before_at_least |= self.money.at_least;
+            self.undone = UndoneAttempts::default();
             for item in self.items.values_mut() {
                 item.attempts.clear();
                 item.checks.clear();
@@ -169,7 +186,8 @@ impl RunView {
     }
 
     fn end_run(&mut self, state: RunState, at: Timestamp) {
-        (self.now, self.activity, self.ask) = (None, None, None);
+        // A question without an answer waits for it, whatever ended the run.
+        (self.now, self.activity) = (None, None);
         self.enter(state, at);
     }
 
@@ -199,6 +217,7 @@ impl RunView {
             id: Some(id.clone()),
             seq: Some(seq),
             began: Some(at),
+            run: self.run.as_ref().map(|run| run.id.clone()),
             ..AttemptView::default()
         };
         self.add_attempt(item, key, attempt);
@@ -209,7 +228,12 @@ impl RunView {
         self.enter(RunState::Running, at);
     }
 
-    fn move_codon(&mut self, to: CodonStatus) {
+    fn move_codon(&mut self, id: &CodonId, to: CodonStatus, metadata: Option<&Map<String, Value>>) {
+        // The only checkpoint of a step between open states is that of the rig.
+        let rig = metadata.and_then(|metadata| metadata.get("checkpointSha")?.as_str());
+        if let (Some(rig), Some(attempt)) = (rig, self.attempt_of(id)) {
+            attempt.rig_checkpoint = Some(CheckpointSha::new(rig));
+        }
         if let Some(now) = &mut self.now {
             phase(to).clone_into(&mut now.phase);
         }
@@ -253,10 +277,12 @@ impl RunView {
         if let Some(to) = until.filter(|until| *until > at) {
             let wait = WaitView {
                 item: Some(id.configured().to_owned()),
+                codon: Some(id.clone()),
                 kind: WaitKind::Limit,
                 from: at,
                 to: Some(to),
                 why: None,
+                answer: None,
                 n: None,
                 of: None,
             };
@@ -268,20 +294,23 @@ impl RunView {
     /// Takes an answer in, and ends the wait for it.
     fn answer(&mut self, answer: &Approval, at: Timestamp) {
         self.approved = Some(answer.granted);
-        self.answered = Some(AnsweredApproval {
+        let answered = AnsweredApproval {
             codon: answer.codon_id.clone(),
             granted: answer.granted,
             reason: answer.reason.as_deref().map(|reason| excerpt(reason, TITLE)),
             client: answer.by.as_deref().map(|by| excerpt(by, NAME)),
             at,
-        });
+        };
+        self.answered = Some(answered.clone());
         if self.ask.take().is_none() {
             return;
         }
         let newest = self.waits.values_mut().next_back();
         if let Some(wait) = newest.filter(|wait| wait.kind == WaitKind::Approval && wait.to.is_none()) {
-            wait.to = Some(at);
+            (wait.to, wait.answer) = (Some(at), Some(answered));
         }
-        self.enter(RunState::Running, at);
+        if !self.state.has_ended() {
+            self.enter(RunState::Running, at);
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::run_view::AnsweredApproval;
+use crate::id::CodonId;
 use crate::time::Timestamp;
 
 /// Waits that a view lists.
@@ -17,6 +19,9 @@ pub struct WaitView {
     /// Entry of the plan that waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
+    /// Codon as it is executed, such as `build#1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codon: Option<CodonId>,
     /// Kind of wait.
     pub kind: WaitKind,
     /// When it started.
@@ -27,6 +32,9 @@ pub struct WaitView {
     /// Reason, cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Answer that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnsweredApproval>,
     /// Number of the retry that follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::attempt::AttemptState;
 use super::item::{ItemKind, ItemView};
 use super::now::CurrentActivity;
-use super::run_view::{OmittedItems, RunState, RunView};
+use super::run_view::{CodonCount, OmittedItems, RunState, RunView};
 use super::text::{LINE, TITLE, excerpt};
+use super::undone::RolledBack;
 use crate::agent::InterruptedBy;
 use crate::codon::ChosenAgent;
 use crate::time::{Timestamp, short_duration};
@@ -42,9 +43,13 @@ impl RunView {
         };
         self.headline = excerpt(&headline, HEADLINE);
         self.next = self.make_next().map(|next| excerpt(&next, HEADLINE));
+        self.codons = self.count_codons();
     }
 
     fn make_headline(&self) -> String {
+        if let Some(back) = self.rollback.as_ref().filter(|_| self.state.has_ended()) {
+            return self.rolled_back(back);
+        }
         match self.state {
             RunState::Planned => "Nothing has run yet".to_owned(),
             RunState::Running => self.running(),
@@ -61,6 +66,17 @@ impl RunView {
             },
             RunState::Paused => self.paused(),
             RunState::Crashed => "Crashed".to_owned(),
+        }
+    }
+
+    fn rolled_back(&self, back: &RolledBack) -> String {
+        let sha = back.checkpoint.short();
+        match &back.codon {
+            Some(codon) => {
+                let title = self.title(codon.configured(), codon.iteration());
+                format!("Rolled back to checkpoint {sha} of {title}")
+            }
+            None => format!("Rolled back to checkpoint {sha} of the beginning"),
         }
     }
 
@@ -253,17 +269,53 @@ impl RunView {
         place(id).map_or(0, |place| place + usize::from(is_done))
     }
 
-    /// Returns the number of codons of the plan that are completed, over all runs, and of all. Each counts once, one in a loop by its newest attempt.
+    /// Returns the number of codons of the plan that are completed, over all runs, and of all. Each counts once, one in a loop when the loop has ended.
     #[must_use]
     pub fn completed(&self) -> (usize, usize) {
+        (self.codons.completed, self.codons.planned)
+    }
+
+    fn count_codons(&self) -> CodonCount {
         let OmittedItems { before, after } = self.omitted;
         let is_completed = |id: &&str| {
-            let attempts = self.items.get(*id).map(|item| &item.attempts);
-            let newest = attempts.and_then(|attempts| attempts.values().next_back());
-            newest.is_some_and(|newest| newest.state == AttemptState::Completed)
+            let Some(item) = self.items.get(*id) else {
+                return false;
+            };
+            let newest = item.attempts.values().next_back();
+            let is_completed = newest.is_some_and(|newest| newest.state == AttemptState::Completed);
+            is_completed && item.within.as_ref().is_none_or(|of| self.has_ended_loop(of))
         };
-        let completed = self.codons().filter(is_completed).count();
-        (before + completed, before + self.codons().count() + after)
+        CodonCount {
+            completed: before + self.codons().filter(is_completed).count(),
+            planned: before + self.codons().count() + after,
+        }
+    }
+
+    /// Whether no iteration of a loop follows.
+    fn has_ended_loop(&self, id: &str) -> bool {
+        let Some(item) = self.items.get(id) else {
+            return true;
+        };
+        let later = self.order.iter().skip_while(|known| *known != id).skip(1);
+        let has_started = |id: &String| {
+            let Some(item) = self.items.get(id) else {
+                return false;
+            };
+            let inner = item.order.iter().filter_map(|id| self.items.get(id));
+            inner.chain([item]).any(|item| !item.attempts.is_empty())
+        };
+        if self.state == RunState::Completed || later.into_iter().any(has_started) {
+            return true;
+        }
+        let has_passed = item.iteration.and_then(|iteration| item.checks.get(&iteration));
+        let has_passed = has_passed.is_some_and(|check| check.passed);
+        let is_last = item.most.is_some() && item.iteration >= item.most;
+        let last = item.order.last().and_then(|id| self.items.get(id));
+        let last = last.and_then(|last| last.attempts.iter().next_back());
+        let is_through = last.is_some_and(|(key, attempt)| {
+            Some(key.iteration) == item.iteration && attempt.state == AttemptState::Completed
+        });
+        has_passed || (is_last && is_through)
     }
 
     /// Iterates over the names of the codons after the current one, in order.

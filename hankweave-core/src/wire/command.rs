@@ -50,6 +50,10 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[shape(with = leaf::<Reason>)]
         reason: Option<String>,
+        /// Name of the user who answers, for the record; the client is named when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[shape(with = leaf::<Reason>)]
+        by: Option<String>,
     },
     /// Say that it may not; the run ends.
     #[serde(rename = "codon.deny")]
@@ -61,6 +65,10 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[shape(with = leaf::<Reason>)]
         reason: Option<String>,
+        /// Name of the user who answers, for the record; the client is named when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[shape(with = leaf::<Reason>)]
+        by: Option<String>,
     },
     /// End the running codon as skipped.
     #[serde(rename = "codon.skip")]

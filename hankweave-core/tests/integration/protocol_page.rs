@@ -46,10 +46,12 @@ fn requests() -> Vec<Command> {
         Command::CodonApprove {
             codon_id: Some("deploy".parse().unwrap()),
             reason: None,
+            by: None,
         },
         Command::CodonDeny {
             codon_id: None,
             reason: Some("not on a Friday".to_owned()),
+            by: None,
         },
         Command::CodonSkip,
         Command::CodonRedo,

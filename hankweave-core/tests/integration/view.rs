@@ -1,7 +1,7 @@
 //! View of a run: laws of the fold, its bounds, its words.
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::document::PlanEntry;
+use hankweave_core::document::{PendingRollback, PlanEntry};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::LiveState;
 use hankweave_core::testing::{Ending, Story, histories};
@@ -674,4 +674,138 @@ fn a_wait_for_background_work_is_the_headline_and_ends_when_the_agent_works_agai
         wait.to.is_some_and(|to| to < limit),
         "it ended before its limit: {wait:?}"
     );
+}
+
+/// What a view says of history and money: attempts that count with their states, those that do not, and both amounts.
+fn account(view: &RunView) -> Value {
+    let items = view.items.iter();
+    let attempts = items.flat_map(|(id, item)| {
+        let attempts = item.attempts.iter();
+        attempts.map(move |(key, attempt)| format!("{id} {key} {}", attempt.state.as_str()))
+    });
+    let undone = view.undone.sum().unwrap_or_default();
+    json!({
+        "attempts": attempts.collect::<Vec<_>>(),
+        "undone": [json!(undone.count), json!(undone.cost), json!(undone.at_least), json!(undone.lost_time)],
+        "money": view.money,
+        "codons": view.codons,
+        "rollback": view.rollback.as_ref().map(|back| (&back.codon, &back.checkpoint)),
+    })
+}
+
+fn of_document(story: &Story) -> RunView {
+    let document = story.state();
+    RunView::of_state(document, &thread::build(document, None, None), 0)
+}
+
+fn rolls_back(story: Story, run: &str, after: Option<&str>, sha: &str) -> Story {
+    let source = json!({"runId": run, "afterCodon": after, "checkpointSha": sha});
+    let pending =
+        json!({"type": "RollbackPending", "data": {"rollback": {"source": source, "restored": true}}});
+    story.tell(StateEvent::from_json(pending).unwrap())
+}
+
+fn costs(story: Story, run: &str, codon: &str, dollars: f64) -> Story {
+    let tokens = json!({"inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0});
+    let data = json!({"runId": run, "codonId": codon, "costDelta": dollars, "tokensDelta": tokens});
+    story.tell(StateEvent::from_json(json!({"type": "CostsIncremented", "data": data})).unwrap())
+}
+
+// covers: WIRE-48
+#[test]
+fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
+    let open = || Ending::Open(hankweave_core::codon::CodonStatus::Running);
+    let story = Story::new()
+        .plan(&["a", "b"])
+        .fresh("r1")
+        .codon("a", Ending::Completed);
+    let story = costs(story.codon("b", open()), "r1", "b", 0.25).run_crashes();
+    let before = account(&of_document(&story));
+    assert_eq!(account(&fold(&told(&story))), before);
+    let story = rolls_back(story, "r1", None, "4444444444444444444444444444444444444444");
+    let view = fold(&told(&story));
+    assert_eq!(account(&view), account(&of_document(&story)));
+    assert_eq!(view.completed(), (0, 2));
+    assert!(
+        view.headline.starts_with("Rolled back to checkpoint 4444"),
+        "{}",
+        view.headline
+    );
+    let undone = view.undone.sum().unwrap();
+    assert_eq!(
+        (undone.count, view.money.spent),
+        (2, undone.cost),
+        "what was undone stays spent"
+    );
+    assert!(view.has_lost_time(), "the time of the crash is still unknown");
+    let back = rolls_back(
+        story.clone(),
+        "r1",
+        Some("b"),
+        "5555555555555555555555555555555555555555",
+    );
+    let view = fold(&told(&back));
+    assert_eq!(account(&view), account(&of_document(&back)));
+    assert_eq!((view.completed(), view.undone.sum()), ((1, 2), None));
+    let again = story.continues("r2", "r1", None, "4444444444444444444444444444444444444444");
+    let again = costs(again.codon("a", open()), "r2", "a", 0.5);
+    let view = fold(&told(&again));
+    assert_eq!(account(&view), account(&of_document(&again)));
+    let counting = view
+        .items
+        .values()
+        .map(|item| item.spent())
+        .sum::<hankweave_core::cost::Usd>();
+    assert_eq!(
+        counting + view.undone.sum().unwrap().cost,
+        view.money.spent,
+        "the rows add up"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // covers: WIRE-48
+    #[test]
+    fn what_counts_in_the_journal_counts_in_the_document(history in histories(60)) {
+        let mut live = LiveState::default();
+        let mut entries = Vec::new();
+        for recorded in &history {
+            let is_left_out = match &recorded.event {
+                // The view forgets the entries that a new plan leaves out, and the history before a fresh run.
+                StateEvent::PlanReplaced { .. } => !entries.is_empty(),
+                StateEvent::RunStarted { starting_conditions, .. } => {
+                    let document = live.document();
+                    match starting_conditions.source() {
+                        None => !document.runs.is_empty(),
+                        Some(source) => document.run(&source.run_id).is_none_or(|run| run.codons.is_empty()),
+                    }
+                }
+                // It shows what is being undone until that is done.
+                StateEvent::RollbackPending { rollback } => {
+                    let has_codons = |back: &PendingRollback| {
+                        let run = live.document().run(&back.source.run_id);
+                        run.is_some_and(|run| !run.codons.is_empty())
+                    };
+                    rollback.as_ref().is_none_or(|back| !back.restored || !has_codons(back))
+                }
+                _ => false,
+            };
+            if !is_left_out && live.apply(recorded).is_ok() {
+                let figures = CurrentFigures::of(&live);
+                let event = Event::state_transition(Box::new(recorded.event.clone()), figures);
+                entries.push(entry(entries.len() as u64 + 1, event));
+            }
+        }
+        let document = live.document();
+        let read = RunView::of_state(document, &thread::build(document, None, None), 0);
+        let counting = |view: &RunView| {
+            let mut account = account(view);
+            // These histories start codons that no plan has.
+            account["codons"].take();
+            account
+        };
+        prop_assert_eq!(counting(&fold(&entries)), counting(&read));
+    }
 }

@@ -91,6 +91,7 @@ fn samples() -> Vec<(Value, Command)> {
             Command::CodonApprove {
                 codon_id: None,
                 reason: None,
+                by: None,
             },
         ),
         (
@@ -98,6 +99,7 @@ fn samples() -> Vec<(Value, Command)> {
             Command::CodonDeny {
                 codon_id: Some(codon_id()),
                 reason: Some("not today".to_owned()),
+                by: None,
             },
         ),
         (json!({"type": "codon.skip", "data": {}}), Command::CodonSkip),

@@ -177,9 +177,10 @@ impl From<ApprovalAnswer> for Command {
             granted,
             reason,
         } = answer;
+        let by = Environment::of_process().user();
         match granted {
-            true => Self::CodonApprove { codon_id, reason },
-            false => Self::CodonDeny { codon_id, reason },
+            true => Self::CodonApprove { codon_id, reason, by },
+            false => Self::CodonDeny { codon_id, reason, by },
         }
     }
 }

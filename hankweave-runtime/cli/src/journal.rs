@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-use hankweave_core::event::StateEvent;
-use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::journal::TailLine;
 
 use crate::args::{Global, JournalArgs};
 use crate::exit::CliError;
 use crate::recorded::{self, JournalRange, LineSink};
-use crate::report::event_text;
-use crate::screen::{JsonLines, SafeText, print};
+use crate::report::record_text;
+use crate::screen::{JsonLines, SafeText, local_second, print, with_local_times};
 
 /// Prints the lines of the journal: as sentences on a terminal, elsewhere as they are, what is hidden in their texts as escapes (CLI-12).
 pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, CliError> {
@@ -70,39 +69,19 @@ impl LineSink for Journal<'_> {
     }
 }
 
-/// `   12  2026-11-23T23:50:42.876Z  outline: the agent works`. What only programs need is told by its type.
+/// `   12  Nov 23 23:50:42  outline: the agent works`. An event of a newer version has no words but its type.
 pub(crate) fn sentence(line: TailLine<'_>) -> String {
     let entry = JournalEntry::from_json(line.bytes).ok();
-    let time = entry.as_ref().map(|entry| entry.timestamp.to_string());
-    let words = entry.and_then(|entry| match &entry.event {
-        Event::StateTransition { transition, .. } => Some(change(transition)),
-        event => event_text(event),
-    });
+    let time = entry.as_ref().map(|entry| local_second(entry.timestamp));
+    let words = entry.and_then(|entry| record_text(&entry.event));
     let words = words.unwrap_or_else(|| match recorded::codon(line) {
         Some(codon) => format!("{codon}: {}", line.kind),
         None => line.kind.to_owned(),
     });
-    format!("{:>6}  {}  {words}", line.seq, time.unwrap_or_default())
-}
-
-/// Describes a change of the recorded state.
-fn change(event: &StateEvent) -> String {
-    let codon = event
-        .codon_id()
-        .map_or_else(String::new, |codon| format!("{codon}: "));
-    let what = match event {
-        StateEvent::RunStarted { run_id, .. } => format!("run {run_id} begins"),
-        StateEvent::RunCompleted { run_id } => format!("run {run_id} is completed"),
-        StateEvent::RunFailed { run_id, .. } => format!("run {run_id} has ended without being completed"),
-        StateEvent::RunCrashed { run_id, .. } => format!("run {run_id} crashed"),
-        StateEvent::CodonStarted { .. } => "begins".to_owned(),
-        StateEvent::CodonTransitioned { from, to, .. } => format!("from {from} to {to}"),
-        StateEvent::CheckpointCreated {
-            checkpoint_type, sha, ..
-        } => format!("checkpoint {} ({checkpoint_type})", sha.short()),
-        StateEvent::CostsIncremented { cost_delta, .. } => format!("used {cost_delta} more"),
-        StateEvent::CostsUpdated { cost, .. } => format!("has used {cost}"),
-        other => other.name().to_owned(),
-    };
-    format!("{codon}{what}")
+    format!(
+        "{:>6}  {}  {}",
+        line.seq,
+        time.unwrap_or_default(),
+        with_local_times(&words)
+    )
 }

@@ -3,21 +3,25 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::Style;
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::{CodonId, SentinelId};
+use hankweave_core::id::{CodonId, RunId, SentinelId};
+use hankweave_core::thread::{self, ThreadCodon};
+use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::journal::TailLine;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
 
+use crate::approval_prompt::{answer_words, because};
 use crate::args::{Global, LogsArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
 use crate::recorded::{self, JournalRange, LineSink};
-use crate::report::MarkedText;
+use crate::report::{MarkedText, event_text};
 use crate::screen::{JsonLines, SafeText, local_time, print};
 
 /// Our own log is smaller than this, each half of it (CLI-20).
@@ -40,6 +44,8 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
         others: BTreeSet::new(),
         removed: 0,
         is_empty: true,
+        counting: counting(args.execution()),
+        open: None,
     };
     let part = JournalRange {
         after: 0,
@@ -131,6 +137,25 @@ struct LogPrinter<'a> {
     /// Events that were removed from the journal before the line that is read, and are not told yet.
     removed: u64,
     is_empty: bool,
+    /// Starts of the attempts that count; `None` where the state is not known.
+    counting: Option<BTreeSet<(RunId, CodonId, Timestamp)>>,
+    /// Codon that is open.
+    open: Option<CodonId>,
+}
+
+/// Returns the starts of the attempts that count, as far as the state of the directory can be read.
+fn counting(execution: &Path) -> Option<BTreeSet<(RunId, CodonId, Timestamp)>> {
+    let state = crate::state::read_execution(execution).ok()?;
+    let thread = thread::build(&state, None, None);
+    let start = |entry: &ThreadCodon| {
+        let codon = &entry.codon;
+        (
+            entry.run_id.clone(),
+            codon.codon_id().clone(),
+            *codon.start_time(),
+        )
+    };
+    Some(thread.codons.iter().map(start).collect())
 }
 
 enum LogsOutput {
@@ -141,7 +166,7 @@ enum LogsOutput {
 impl LineSink for LogPrinter<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
         self.removed += line.removed;
-        let Some(codon) = recorded::codon(line) else {
+        let Some(codon) = recorded::codon(line).or_else(|| self.codon_of(line)) else {
             return Ok(());
         };
         if !self
@@ -157,19 +182,30 @@ impl LineSink for LogPrinter<'_> {
         let Ok(entry) = JournalEntry::from_json(line.bytes) else {
             return Ok(());
         };
+        self.note_open(&entry.event);
         if !self.want.has(&entry.event) {
             return Ok(());
         }
+        let count_no_longer = self.counts_no_longer(&entry);
         match &mut self.out {
             LogsOutput::Json(lines) => lines.line(line.bytes),
             LogsOutput::Text(text) => {
-                let Some(said) = MarkedText::of(&entry.event, &codon, self.all) else {
-                    return Ok(());
+                let said = match interruption(&entry) {
+                    Some(said) => said,
+                    None => match MarkedText::of(&entry.event, &codon, self.all) {
+                        Some(said) => said,
+                        None => return Ok(()),
+                    },
                 };
                 // Writing to a text cannot fail.
                 if begins(&entry.event) || self.speaker.as_ref() != Some(&codon) {
                     let _ = text.styled(Style::new().bold(), format_args!("{codon}"));
-                    let _ = writeln!(text, "  {}", local_time(entry.timestamp));
+                    let note = if count_no_longer {
+                        "  (undone or run again)"
+                    } else {
+                        ""
+                    };
+                    let _ = writeln!(text, "  {}{note}", local_time(entry.timestamp));
                     self.speaker = Some(codon);
                 }
                 let _ = said.write(text);
@@ -186,7 +222,71 @@ impl LineSink for LogPrinter<'_> {
     }
 }
 
+/// Returns what interrupted a codon, or waited for a user, with its time; `None` for what an agent, rig or sentinel said.
+fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
+    let at = local_time(entry.timestamp);
+    let words = match &entry.event {
+        Event::StateTransition { transition, .. } => match &**transition {
+            StateEvent::RunCrashed { .. } => format!("the run crashed here (noticed at {at})"),
+            StateEvent::ApprovalSet {
+                approval: Some(answer),
+            } => {
+                let words = answer_words(answer.granted, answer.by.as_deref(), None);
+                format!("{words} at {at}{}", because(answer.reason.as_deref()))
+            }
+            _ => return None,
+        },
+        Event::ApprovalRequested { question, .. } => format!("asked at {at}: {question}"),
+        Event::RunContinued { .. } => event_text(&entry.event)?,
+        _ => return None,
+    };
+    let (mark, style) = ("— ", Style::new().dimmed());
+    Some(MarkedText { mark, style, words })
+}
+
 impl LogPrinter<'_> {
+    /// Returns the codon that an event meets which names none: the open one, or the one that was answered about.
+    fn codon_of(&self, line: TailLine<'_>) -> Option<CodonId> {
+        if !matches!(line.kind, "state.transition" | "run.continued") {
+            return None;
+        }
+        match JournalEntry::from_json(line.bytes).ok()?.event {
+            Event::StateTransition { transition, .. } => match *transition {
+                StateEvent::RunCrashed { .. } => self.open.clone(),
+                StateEvent::ApprovalSet { approval } => Some(approval?.codon_id),
+                _ => None,
+            },
+            Event::RunContinued { .. } => self.open.clone(),
+            _ => None,
+        }
+    }
+
+    /// Notes which codon is open: one that a crash interrupted has no end that was reported.
+    fn note_open(&mut self, event: &Event) {
+        match event {
+            Event::CodonCompleted { .. } => self.open = None,
+            Event::StateTransition { transition, .. } => match &**transition {
+                StateEvent::CodonStarted { codon_id, .. } => self.open = Some(codon_id.clone()),
+                StateEvent::RunCrashed { .. } => self.open = None,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Whether an attempt starts here that a rollback undid since, or that a run repeats.
+    fn counts_no_longer(&self, entry: &JournalEntry) -> bool {
+        let Event::StateTransition { transition, .. } = &entry.event else {
+            return false;
+        };
+        let (StateEvent::CodonStarted { run_id, codon_id, .. }, Some(counting)) =
+            (&**transition, &self.counting)
+        else {
+            return false;
+        };
+        !counting.contains(&(run_id.clone(), codon_id.clone(), entry.timestamp))
+    }
+
     /// Says where something is missing. What was removed belongs to the codon that was open, and so does the line after it.
     fn tell_removed(&mut self, codon: &CodonId) -> io::Result<()> {
         let removed = std::mem::take(&mut self.removed);

@@ -155,8 +155,8 @@ const fn command(run: &RunRecord) -> &'static str {
         StartingConditions::Fresh { rehearsal: true, .. } => "run --rehearse",
         StartingConditions::Fresh { .. } => "run",
         StartingConditions::Continuation { reason, .. } => match reason {
-            Some(ContinuationReason::Retry) => "run (again)",
-            Some(ContinuationReason::Rollback) => "run (after a rollback)",
+            Some(ContinuationReason::Retry) => "run (ran the last codon again)",
+            Some(ContinuationReason::Rollback) => "run (continued after a rollback)",
             Some(ContinuationReason::Continue) | None => "run (continued)",
         },
     }

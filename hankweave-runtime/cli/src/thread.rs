@@ -1,11 +1,11 @@
 //! `hankweave history`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use hankweave_core::document::{HankweaveState, PendingRollback};
-use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::args::{Global, HistoryArgs};
 use crate::directory::may_be_live;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, codon_standing, counted, id_width, run_standing, style_of};
+use crate::report::{codon_line, codon_standing, counted, id_width, loop_check, run_standing, style_of};
 use crate::screen::{SafeText, print_stderr};
 use crate::state;
 
@@ -73,9 +73,7 @@ fn write(
             "rolled back to checkpoint {sha}; the next run continues from there"
         )?;
     }
-    let codons = counted(thread.codons.len(), "codon");
-    let runs = counted(thread.total_runs, "run");
-    writeln!(text, "{codons} of {runs}, newest first")?;
+    writeln!(text, "{}, newest first", numbers(document, thread))?;
     let width = id_width(thread.codons.iter().map(|entry| entry.codon.codon_id()));
     let mut run = None;
     for entry in &thread.codons {
@@ -104,6 +102,9 @@ fn write(
             )?;
         }
         writeln!(text)?;
+        if let Some(words) = loop_check(&entry.codon) {
+            writeln!(text, "    {words}")?;
+        }
     }
     match (&thread.next_codon_id, thread.failed, thread.has_running_codon) {
         (Some(next), ..) => writeln!(text, "next: {next}"),
@@ -115,4 +116,29 @@ fn write(
         ),
         (None, false, false) => writeln!(text, "nothing is next"),
     }
+}
+
+/// `4 codons, 9 attempts in 6 runs; 12 runs are recorded`. A codon of a loop counts once.
+fn numbers(document: &HankweaveState, thread: &ExecutionThread) -> String {
+    let codons: HashSet<&str> = thread
+        .codons
+        .iter()
+        .map(|entry| entry.codon.codon_id().configured())
+        .collect();
+    let runs: HashSet<&RunId> = thread.codons.iter().map(|entry| &entry.run_id).collect();
+    let recorded = match document.runs.len() {
+        all if all == runs.len() => String::new(),
+        all => format!("; {} recorded", are(all, "run")),
+    };
+    format!(
+        "{}, {} in {}{recorded}",
+        counted(codons.len(), "codon"),
+        counted(thread.codons.len(), "attempt"),
+        counted(runs.len(), "run")
+    )
+}
+
+fn are(number: usize, noun: &str) -> String {
+    let verb = if number == 1 { "is" } else { "are" };
+    format!("{} {verb}", counted(number, noun))
 }

@@ -4,8 +4,8 @@ import { Actions, answers, redo, start, stop } from "./actions";
 import type { Connection } from "./connection";
 import { CommandLine, Meter, Path, useSecond } from "./parts";
 import { Glyph } from "./shapes";
-import { type View, find, hasEnded } from "./view";
-import { bytes, clock, local, quoted, seconds, usd, visible } from "./words";
+import { type View, find, hasEnded, places } from "./view";
+import { answerWords, bytes, clock, local, quoted, seconds, usd, visible } from "./words";
 
 export function Attention({ connection, view }: { connection: Connection; view: View }) {
   const part = choose(connection, view);
@@ -20,7 +20,8 @@ export function Attention({ connection, view }: { connection: Connection; view: 
 }
 
 function choose(connection: Connection, view: View) {
-  if (view.ask) return <Question connection={connection} view={view} ask={view.ask} />;
+  if (view.rollback && hasEnded(view.state)) return <Ended connection={connection} view={view} />;
+  if (view.ask && !hasEnded(view.state)) return <Question connection={connection} view={view} ask={view.ask} />;
   if (view.state === "failed" || view.state === "crashed") return <Failure connection={connection} view={view} />;
   if (view.state === "idle") return <Idle connection={connection} view={view} />;
   if (hasEnded(view.state)) return <Ended connection={connection} view={view} />;
@@ -80,26 +81,31 @@ function Question({ connection, view, ask }: { connection: Connection; view: Vie
   );
 }
 
-/** Commands that continue the run, with what they do. */
-function nextSteps(connection: Connection, view: View): [string, string][] {
-  const folder = quoted(connection.folder || ".");
-  const all: [string, string] = ["Prints these commands with the options of this run.", `hankweave status ${folder}`];
-  const asked = view.interruptedBy === "approval" ? Object.values(view.waits ?? {}).filter((wait) => wait.kind === "approval").at(-1)?.item : undefined;
-  if (view.state === "completed") return [["Shows what the run changed.", `hankweave diff ${folder}`], ["Undoes the run; the files as they are now are kept in a checkpoint.", `hankweave undo ${folder}`]];
-  if (view.interruptedBy === "approval") return [["Lets the codon start, and continues.", `hankweave approve ${asked ? `${quoted(asked)} ` : ""}${folder} && hankweave run`], all];
-  if (view.interruptedBy === "ceiling") return [["Continues with a higher limit.", `hankweave run --max-cost ${Math.ceil((view.money.limit ?? 1) * 2)}`], all];
-  if (view.interruptedBy === "stuck") return [["Continues the loop with one more iteration, once you have changed what it is stuck on.", "hankweave run"], ["Shows what the run changed.", `hankweave diff ${folder}`], all];
-  if (view.interruptedBy === "disk") return [["Removes the logs and checkpoints of old runs.", `hankweave cleanup --keep 1 ${folder}`], ["Continues, once there is room or maxDiskGb is higher.", "hankweave run"], all];
+/** Commands that continue the run, with what they do; all of them are typed in its folder. */
+function nextSteps(view: View): [string, string][] {
+  const all: [string, string] = ["Prints these commands with the options of this run.", "hankweave status"];
+  const goesOn = view.rollback ? `Continues ${view.rollback.codon ? `after ${view.rollback.codon}` : "from the beginning"}.` : "Continues where it stopped.";
+  if (view.rollback) return [[goesOn, "hankweave run"], ["Undoes the rollback.", "hankweave undo"], all];
+  const asked = view.ask?.codon ?? (view.answered && !view.answered.granted ? view.answered.codon : undefined) ?? (view.interruptedBy === "approval" ? Object.values(view.waits ?? {}).filter((wait) => wait.kind === "approval").at(-1)?.codon : undefined);
+  const head = places(view).at(-1)?.attempt.checkpoint;
+  const diff = view.files.base && head ? `hankweave diff ${view.files.base.slice(0, 12)}..${head.slice(0, 12)}` : "hankweave diff";
+  const changes: [string, string] = [diff === "hankweave diff" ? "Shows what the newest codon changed." : "Shows what all codons changed.", diff];
+  if (view.state === "completed") return [changes, ["Undoes the newest run; the files as they are now are kept in a checkpoint.", "hankweave undo"]];
+  if ((asked || view.interruptedBy === "approval") && view.approved !== true) return [[`Lets ${asked ?? "the next codon"} start${view.approved === false ? " after all" : ""}, and continues.`, `hankweave approve ${asked ? `${quoted(asked)} ` : ""}&& hankweave run`], all];
+  if (view.interruptedBy === "ceiling") return [["Continues; `status` has the command with a higher limit.", "hankweave status"]];
+  if (view.interruptedBy === "stuck") return [["Continues the loop with one more iteration, once you have changed what it is stuck on.", "hankweave run"], changes, all];
+  if (view.interruptedBy === "disk") return [["Removes the logs and checkpoints of old runs.", "hankweave cleanup --keep 1"], ["Continues, once there is room or maxDiskGb is higher.", "hankweave run"], all];
   if (view.state === "crashed") return [["Continues after what the crash left.", "hankweave run"], all];
-  if (view.state === "failed") return [["Runs the failed codon again; everything before it stays.", "hankweave run"], ["Shows the whole log.", `hankweave logs ${folder}`], all];
-  return [["Continues where it stopped.", "hankweave run"], all];
+  if (view.state === "failed") return [["Runs the failed codon again; everything before it stays.", "hankweave run"], ["Shows the whole log.", "hankweave logs"], all];
+  return [[goesOn, "hankweave run"], all];
 }
 
 function NextSteps({ connection, view }: { connection: Connection; view: View }) {
   return (
     <>
       <h2 class="h2">{["failed", "crashed"].includes(view.state) ? "What helps" : "Continue from here"}</h2>
-      <ol class="steps">{nextSteps(connection, view).map(([what, line]) => <li><span>{what}</span><CommandLine line={line} /></li>)}</ol>
+      {connection.folder && <p class="by">Type these in the folder of the run: <code>{connection.folder}</code></p>}
+      <ol class="steps">{nextSteps(view).map(([what, line]) => <li><span>{what}</span><CommandLine line={line} /></li>)}</ol>
     </>
   );
 }
@@ -159,14 +165,20 @@ function Countdown({ connection, view, activity }: { connection: Connection; vie
 }
 
 function Ended({ connection, view }: { connection: Connection; view: View }) {
-  const words: Record<string, string> = { completed: "Every codon of the plan is completed", stopped: "It was stopped", paused: "It is paused" };
+  const words: Record<string, string> = { completed: "Every codon of the plan is completed", stopped: "It was stopped", paused: "It is paused", failed: "It failed", crashed: "It crashed" };
   const last = Object.values(view.commands ?? {}).at(-1);
+  const { answered, rollback, run, money } = view;
+  const ofRun = money.spent - (money.beforeRun ?? 0);
+  const isCut = view.state !== "completed" && !rollback;
   const main = (
     <>
-      <h2>{words[view.state] ?? view.state}</h2>
-      {view.cause && view.state !== "completed" && <p class="by">{local(view.cause)}</p>}
-      {last?.reason && view.state !== "completed" && <p class="by">Reason: {last.reason}</p>}
-      <p class="by">{view.run && <>From {clock(Date.parse(view.run.began))}{view.since && ` to ${clock(Date.parse(view.since))}`}, {view.money.atLeast ? "at least " : ""}{usd(view.money.spent)}{view.money.limit !== undefined && ` of ${usd(view.money.limit)}`}. </>}Nothing runs any more.</p>
+      <h2>{rollback ? local(view.headline) : words[view.state] ?? view.state}</h2>
+      {rollback && <p class="by">{rollback.at && `At ${clock(Date.parse(rollback.at))}. `}The next run continues from there; what was undone stays paid.</p>}
+      {view.cause && isCut && <p class="by">{local(view.cause)}</p>}
+      {view.ask && isCut && <p class="by">It waits for an answer: {view.ask.question}</p>}
+      {answered && !rollback && <p class="by">{view.items?.[answered.codon.replace(/#\d+$/, "")]?.name ?? answered.codon}: {answerWords(answered)}</p>}
+      {last?.reason && isCut && !answered && <p class="by">Reason: {last.reason}</p>}
+      <p class="by">{run && <>{run.number > 1 ? "The newest run, from " : "From "}{clock(Date.parse(run.began))}{view.since && ` to ${clock(Date.parse(view.since))}`}, cost {usd(ofRun)}{run.number > 1 && `; all runs ${money.atLeast || money.beforeAtLeast ? "at least " : ""}${usd(money.spent)}`}{money.limit !== undefined && `; of the budget of ${usd(money.limit)}, ${usd(Math.max(0, money.spent - money.before))} is used`}. </>}Nothing runs any more.</p>
       <Changed view={view} />
     </>
   );

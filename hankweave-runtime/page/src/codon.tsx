@@ -10,7 +10,7 @@ import { type Route, writeRoute } from "./route";
 import { Glyph, word } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
-import { changed, cost, count, insteadOf, local, plural, seconds, took, usd } from "./words";
+import { changed, clock, cost, count, insteadOf, local, plural, seconds, took, usd } from "./words";
 
 interface Props {
   connection: Connection;
@@ -31,11 +31,12 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   const where = [loop && (loop.most === undefined ? `iteration ${iteration}` : `${iteration} of at most ${loop.most}`), number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
   const began = attempt.began ? Date.parse(attempt.began) : undefined;
   const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
-  const lasted = began === undefined ? "" : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
+  const lasted = began === undefined ? "" : attempt.state === "crashed" ? "time unknown" : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
   const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(attempt.state);
   const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
   const others = attemptsOf(item);
   const newest = current(view);
+  const undone = Object.entries(view.undone?.newest ?? {}).filter(([, each]) => each.item === place.item);
   const isElsewhere = newest && (newest.item !== place.item || newest.key !== place.key);
   return (
     <section aria-label="The codon">
@@ -51,6 +52,9 @@ export function Codon({ connection, view, place, transcript, route, address }: P
         <Tabs place={place} isChanges={route?.changes !== undefined} />
       </div>
       {attempt.instead && <p class="by why">Fallback {insteadOf(attempt.instead)}</p>}
+      {undone.length > 0 && (
+        <p class="by undone">Undone or run again since: {undone.map(([seq, { key, attempt: each }], i) => <span key={seq}>{i > 0 && "; "}{item.in ? `iteration ${key.split(".")[0]}, ` : ""}{each.state}{each.why?.message ? ` (${each.why.message})` : ""}, {each.began ? clock(Date.parse(each.began)) : ""}, {cost(each.cost + (each.sentinels ?? 0), each.atLeast) || "$0.00"}</span>)}. What it cost stays counted.</p>
+      )}
       {attempt.why && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
       <div class={route?.changes ? "cod changes" : "cod"}>
         <Commands {...{ connection, view, place }} isLive={isLive} />

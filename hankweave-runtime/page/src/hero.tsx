@@ -2,7 +2,7 @@
 import type { Connection } from "./connection";
 import { Fig, Meter, useSecond } from "./parts";
 import { Glyph, type Shape } from "./shapes";
-import { type View, current, hasEnded, places } from "./view";
+import { type View, current, hasEnded, places, workedInAll } from "./view";
 import { clock, count, local, seconds, usd } from "./words";
 
 /** Returns the state that is shown: that of the run, unless nothing is known any more. */
@@ -50,8 +50,9 @@ function subline(connection: Connection): string {
   if (link === "lost" && !hasEnded(view.state)) return `No answer since ${clock(connection.lostAt, true)}. Last known: ${local(view.headline)}. This page asks again every few seconds.`;
   if (view.next) return `${view.next}.`.replace(/([.?!…])\.$/, "$1");
   if (!hasEnded(view.state)) return "";
-  const done = places(view).filter(({ attempt }) => attempt.state === "completed").length;
-  return `${done} ${done === 1 ? "codon" : "codons"} completed${view.money.spent ? `, ${view.money.atLeast ? "at least " : ""}${usd(view.money.spent)} spent` : ""}. Files and checkpoints are kept.`;
+  const { completed, planned } = view.codons ?? { completed: 0, planned: 0 };
+  const isAtLeast = view.money.atLeast || view.money.beforeAtLeast;
+  return `${completed} of ${planned} ${planned === 1 ? "codon" : "codons"} completed${view.money.spent ? `, ${isAtLeast ? "at least " : ""}${usd(view.money.spent)} spent` : ""}. Files and checkpoints are kept.`;
 }
 
 export function Hero({ connection, view }: { connection: Connection; view: View | undefined }) {
@@ -83,6 +84,7 @@ function Figures({ connection, view }: { connection: Connection; view: View }) {
   const first = places(view)[0]?.attempt.began ?? view.run?.began;
   const ended = hasEnded(view.state) && view.since ? Date.parse(view.since) : undefined;
   const until = ended ?? (connection.link === "lost" ? connection.lostAt : connection.now());
+  const time = workedInAll(view, until);
   const context = view.now?.context;
   return (
     <dl class="figs">
@@ -92,8 +94,8 @@ function Figures({ connection, view }: { connection: Connection; view: View }) {
         {limit !== undefined && <Meter part={part} isHot={part > 80} />}
       </Fig>
       {first && (
-        <Fig title="Time" note={`${clock(Date.parse(first))} to ${ended === undefined && connection.link === "live" ? "now, " : ""}${clock(until)}`}>
-          {seconds(Math.floor((until - Date.parse(first)) / 1000))}
+        <Fig title="Time at work" note={`${clock(Date.parse(first))} to ${ended === undefined && connection.link === "live" ? "now, " : ""}${clock(until)}`}>
+          {time.isAtLeast && <small>at least </small>}{seconds(Math.floor(time.ms / 1000))}
           {view.timeLimitMs !== undefined && <small> of {seconds(view.timeLimitMs / 1000)}</small>}
         </Fig>
       )}

@@ -4,8 +4,8 @@ import { useState } from "preact/hooks";
 import type { Connection } from "./connection";
 import { Choice, useSecond } from "./parts";
 import { Glyph, type Shape, word } from "./shapes";
-import { type Attempt, type Item, type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
-import { changed, clock, cost, seconds, took, usd } from "./words";
+import { type Attempt, type Item, type Place, type View, attemptsOf, current, hasEnded, places, undoneSum, worked } from "./view";
+import { answerWords, changed, clock, cost, plural, seconds, took, usd } from "./words";
 
 const ZOOMS = ["All", "1h", "10m", "1m"] as const;
 const SPANS: Record<(typeof ZOOMS)[number], number> = { All: Infinity, "1h": 3_600_000, "10m": 600_000, "1m": 60_000 };
@@ -71,6 +71,7 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
       <div class="rows">
         {view.omitted?.before ? <p class="omitted dim">{view.omitted.before} earlier codons are not listed</p> : null}
         {order.map((id) => view.items?.[id] && <Row key={id} id={id} item={view.items[id]!} {...{ view, scale, grid, chosen, coming, address }} />)}
+        <Rest view={view} scale={scale} grid={grid} />
         {view.omitted?.after ? <p class="omitted dim">{view.omitted.after} later codons are not listed</p> : null}
       </div>
       {view.money.spent > 0 && <Money view={view} scale={scale} grid={grid} all={all} />}
@@ -122,7 +123,9 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
   const newest = own.at(-1);
   const spent = attempts.reduce((sum, [, each]) => sum + each.cost + (each.sentinels ?? 0), item.earlier?.cost ?? 0);
   const atLeast = attempts.some(([, each]) => each.atLeast) || item.earlier?.atLeast;
-  const lasted = attempts.reduce((sum, [, each]) => sum + (each.durationMs ?? time(each.ended, scale.to) - time(each.began, scale.to) - (each.suspendedMs ?? 0)), 0);
+  const times = attempts.map(([, each]) => worked(each, scale.to));
+  const lasted = times.reduce((sum: number, each) => sum + (each ?? 0), item.earlier?.durationMs ?? 0);
+  const isLost = times.includes(undefined) || item.earlier?.lostTime === true;
   const shape = shapeOf(view, id, item, newest?.[1]);
   const more = item.kind === "loop" ? position(item) : item.asks && !newest ? "asks you" : "";
   const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;
@@ -141,9 +144,48 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
           {ghost >= 0 && ghost < 4 && <rect x={percent(scale.end + 1.2 + ghost * 4)} width="3.2%" y="8" height="12" rx="3" class="ghost" />}
         </svg>
       </div>
-      <span class="num">{attempts.length ? took(Math.round(lasted / 1000) * 1000 || lasted) : ""}</span>
+      <span class="num">{attempts.length ? timeInTable(lasted, isLost) : ""}</span>
       <span class="num">{attempts.length ? cost(spent, atLeast) : ""}</span>
     </div>
+  );
+}
+
+function timeInTable(ms: number, isLost: boolean): string {
+  if (isLost && !ms) return "unknown";
+  return `${isLost ? "≥ " : ""}${took(Math.round(ms / 1000) * 1000 || ms)}`;
+}
+
+/** What the rows of the plan do not have, so that all rows add up to the money. */
+function Rest({ view, scale, grid }: { view: View; scale: Scale; grid: preact.JSX.Element }) {
+  const undone = undoneSum(view);
+  const { before, beforeAtLeast } = view.money;
+  const newest = Object.values(view.undone?.newest ?? {});
+  return (
+    <>
+      {undone && (
+        <div class="row undone" id="undone">
+          <span class="nm dim"><Glyph of="restarted" size={14} /><b>Undone or run again</b><em>{plural(undone.count, "attempt")}</em></span>
+          <div class="trk">
+            <svg width="100%" height="28">
+              {grid}
+              {newest.map(({ item, key, attempt }) => {
+                const [from, to] = [time(attempt.began, scale.from), time(attempt.ended, scale.to)];
+                const [iteration, number] = key.split(".");
+                const within = view.items?.[item]?.in;
+                const where = [within && `iteration ${iteration}`, number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
+                const words = [`${view.items?.[item]?.name ?? item}${where && `, ${where}`}: ${attempt.state}, undone or run again`, attempt.why?.message, usd(attempt.cost + (attempt.sentinels ?? 0))].filter(Boolean).join(", ");
+                return <rect x={percent(scale.x(from))} width={percent(Math.max(0.3, scale.x(to) - scale.x(from)))} y="7" height="14" rx="3" class="ghost"><title>{words}</title></rect>;
+              })}
+            </svg>
+          </div>
+          <span class="num">{timeInTable(undone.durationMs ?? 0, undone.lostTime ?? false)}</span>
+          <span class="num">{cost(undone.cost, undone.atLeast)}</span>
+        </div>
+      )}
+      {before > 0 && (
+        <div class="row"><span class="nm dim"><b>Before it started over</b></span><div class="trk"><svg width="100%" height="28">{grid}</svg></div><span class="num" /><span class="num">{cost(before, beforeAtLeast)}</span></div>
+      )}
+    </>
   );
 }
 
@@ -159,7 +201,8 @@ function Bar({ id, item, position, attempt, scale, address, isChosen }: { id: st
   const rigEnd = Math.min(to, from + (attempt.rigMs ?? 0));
   const [x0, x1, x2] = [scale.x(from), scale.x(rigEnd), scale.x(to)];
   const where = [item.in && `iteration ${iteration}`, number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
-  const words = [`${item.name}${where && `, ${where}`}: ${attempt.state}`, attempt.why?.message, took(to - from), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
+  const lasted = worked(attempt, scale.to);
+  const words = [`${item.name}${where && `, ${where}`}: ${attempt.state}`, attempt.why?.message, lasted === undefined ? "time unknown" : took(lasted), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
   const tone = attempt.state === "running" ? "run" : ["failed", "crashed"].includes(attempt.state) ? "bad" : "";
   return (
     <a href={address({ item: id, key: position })} aria-label={words} aria-current={isChosen ? "true" : undefined} class="attempt">
@@ -201,7 +244,7 @@ function Waits({ view, id, scale }: { view: View; id: string; scale: Scale }) {
       {Object.values(view.waits ?? {}).filter((wait) => wait.item === id).map((wait) => {
         const [from, to] = [time(wait.from, scale.from), Math.min(time(wait.to, scale.to), scale.to)];
         if (to <= from) return null;
-        return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? "waited for you" : wait.kind === "limit" ? "waited for the usage limit" : wait.kind === "suspended" ? "suspended" : wait.kind === "background" ? "waited for background work" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
+        return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? `waited for you${wait.answer ? `, ${answerWords(wait.answer)}` : ""}` : wait.kind === "limit" ? "waited for the usage limit" : wait.kind === "suspended" ? "suspended" : wait.kind === "background" ? "waited for background work" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
       })}
     </>
   );
@@ -229,7 +272,7 @@ function Money({ view, scale, grid, all }: { view: View; scale: Scale; grid: pre
           <polyline points={points.join(" ")} vector-effect="non-scaling-stroke" />
         </svg>
       </div>
-      <span class="num" /><span class="num"><b>{usd(view.money.spent)}</b></span>
+      <span class="num" /><span class="num"><b>{cost(view.money.spent, view.money.atLeast || view.money.beforeAtLeast)}</b></span>
     </div>
   );
 }

@@ -41,6 +41,24 @@ export interface Instead {
   until?: string;
 }
 
+/** Attempts, summed. */
+export interface Earlier {
+  count: number;
+  cost: number;
+  atLeast?: boolean;
+  durationMs?: number;
+  lostTime?: boolean;
+}
+
+/** Answer to an approval. */
+export interface Answer {
+  codon: string;
+  granted: boolean;
+  reason?: string;
+  client?: string;
+  at: string;
+}
+
 export interface Item {
   kind: "codon" | "loop";
   in?: string;
@@ -52,7 +70,7 @@ export interface Item {
   model?: string;
   asks?: string;
   attempts?: Record<string, Attempt>;
-  earlier?: { count: number; cost: number; atLeast?: boolean };
+  earlier?: Earlier;
   checks?: Record<string, { passed: boolean; says?: string }>;
 }
 
@@ -68,7 +86,12 @@ export interface View {
   cause?: string;
   headline: string;
   next?: string;
-  money: { spent: number; before: number; atLeast?: boolean; limit?: number };
+  money: { spent: number; before: number; beforeRun?: number; atLeast?: boolean; beforeAtLeast?: boolean; limit?: number };
+  codons?: { completed: number; planned: number };
+  undone?: { newest?: Record<string, { item: string; key: string; by: number; attempt: Attempt }>; earlier?: Earlier };
+  rollback?: { codon?: string; checkpoint: string; at?: string };
+  answered?: Answer;
+  approved?: boolean;
   timeLimitMs?: number;
   now?: {
     item: string;
@@ -86,7 +109,7 @@ export interface View {
   order?: string[];
   omitted?: { before: number; after: number };
   items?: Record<string, Item>;
-  waits?: Record<string, { item?: string; kind: "retry" | "background" | "limit" | "approval" | "suspended"; from: string; to?: string; why?: string; n?: number; of?: number }>;
+  waits?: Record<string, { item?: string; codon?: string; answer?: Answer; kind: "retry" | "background" | "limit" | "approval" | "suspended"; from: string; to?: string; why?: string; n?: number; of?: number }>;
   commands?: Record<string, { command: string; client: string; codon?: string; reason?: string; at: string }>;
   files: { base?: string; newest?: Record<string, { as: "created" | "modified" | "deleted"; size?: number; seq: number }>; more?: number };
   sentinels?: Record<string, { state: "watching" | "failed" | "ended"; says?: string; seq: number; answers: number; cost: number; atLeast?: boolean }>;
@@ -149,6 +172,41 @@ export function attemptsOf(item: Item): [string, Attempt][] {
 export function places(view: View): Place[] {
   const all = Object.entries(view.items ?? {}).flatMap(([item, entry]) => attemptsOf(entry).map(([key, attempt]) => ({ item, key, attempt })));
   return all.sort((a, b) => (a.attempt.began ?? "").localeCompare(b.attempt.began ?? "") || (a.attempt.seq ?? 0) - (b.attempt.seq ?? 0));
+}
+
+/** Returns the time at work of an attempt until `now`, as the terminal counts it; unknown where a crash ended it. */
+export function worked(attempt: Attempt, now: number): number | undefined {
+  if (attempt.state === "crashed") return undefined;
+  if (attempt.durationMs !== undefined) return attempt.durationMs;
+  const began = attempt.began === undefined ? now : Date.parse(attempt.began);
+  const ended = attempt.ended === undefined ? now : Date.parse(attempt.ended);
+  return Math.max(0, ended - began - (attempt.suspendedMs ?? 0));
+}
+
+/** Returns the sum of the attempts that count no longer. */
+export function undoneSum(view: View): Earlier | undefined {
+  const newest = Object.values(view.undone?.newest ?? {});
+  const earlier = view.undone?.earlier;
+  if (!newest.length && !earlier) return undefined;
+  const sum: Required<Earlier> = { count: earlier?.count ?? 0, cost: earlier?.cost ?? 0, atLeast: earlier?.atLeast ?? false, durationMs: earlier?.durationMs ?? 0, lostTime: earlier?.lostTime ?? false };
+  for (const { attempt } of newest) {
+    const time = worked(attempt, attempt.ended ? Date.parse(attempt.ended) : 0);
+    sum.count += 1;
+    sum.cost += attempt.cost + (attempt.sentinels ?? 0);
+    sum.atLeast ||= attempt.atLeast ?? false;
+    sum.durationMs += time ?? 0;
+    sum.lostTime ||= time === undefined;
+  }
+  return sum;
+}
+
+/** Returns the time at work of everything that counts against the limit, and whether a crash took part of it. */
+export function workedInAll(view: View, now: number): { ms: number; isAtLeast: boolean } {
+  const items = Object.values(view.items ?? {});
+  const times = items.flatMap((item) => Object.values(item.attempts ?? {}).map((attempt) => worked(attempt, now)));
+  const sums = [...items.map((item) => item.earlier), undoneSum(view)];
+  const ms = times.reduce((sum: number, time) => sum + (time ?? 0), 0) + sums.reduce((sum, each) => sum + (each?.durationMs ?? 0), 0);
+  return { ms, isAtLeast: times.includes(undefined) || sums.some((each) => each?.lostTime) };
 }
 
 /** Returns the attempt that the page shows unless the user chose another: the open one, the one that failed, or the newest. */

@@ -80,3 +80,9 @@ export const changed = (files: number | undefined): string => (files === undefin
 export function quoted(argument: string): string {
   return /^[\w@%+=:,./#-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;
 }
+
+/** Returns the answer to an approval, as the terminal says it: `denied by ada at 14:02: not on a Friday`. */
+export function answerWords(answer: { granted: boolean; client?: string; reason?: string; at: string }): string {
+  const client = answer.client?.startsWith("client-") ? `client ${answer.client.slice(7, 13)}` : answer.client;
+  return `${answer.granted ? "approved" : "denied"}${client ? ` by ${client}` : ""} at ${clock(Date.parse(answer.at))}${answer.reason ? `: ${answer.reason}` : ""}`;
+}

@@ -145,6 +145,11 @@ impl FailedCheck {
         without_times(&format!("{}\n{}", self.how, self.printed.text()))
     }
 
+    /// Returns the last line of its output, cut, as its event has it.
+    pub(super) fn last_line(&self) -> Option<String> {
+        self.printed.last_line().map(|line| excerpt(line, MOST_OF_LINE))
+    }
+
     /// Returns the message for the agent.
     pub(super) fn prompt(&self) -> String {
         let (why, printed) = (&self.why, self.printed.text());

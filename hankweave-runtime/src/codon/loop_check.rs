@@ -7,7 +7,7 @@ use hankweave_core::hank::{HankItem, LoopConfig, OnExceeded};
 use sha2::{Digest, Sha256};
 
 use super::budget::check_cut_off;
-use super::check::{examine, report_next};
+use super::check::{FailedCheck, examine, report_next};
 use super::context::CodonRun;
 use super::orders::Interruption;
 use super::run::{AgentOutcome, AgentRun};
@@ -40,6 +40,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
         work.outcome = AgentOutcome::Stopped(why, exit);
         return;
     }
+    let last_line = said.as_ref().err().and_then(FailedCheck::last_line);
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {
@@ -67,6 +68,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let is_repeated = work.loop_stall.as_ref().is_some_and(|stall| stall.iterations > 0);
     work.loop_check = Some(LoopCheck {
         passed: says.is_none(),
+        last_line,
         says: says.map(|says| {
             if is_repeated {
                 format!("{says}\n\n{REPEATED}")

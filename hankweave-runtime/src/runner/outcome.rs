@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::{FailureReason, InterruptedBy};
 use hankweave_core::budget::Ceiling;
-use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
+use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, LoopCheck};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
@@ -112,6 +112,9 @@ pub struct CodonSummary {
     /// Cause of the interruption; the codon has no fault and can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
+    /// Result of the check after an iteration of its loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_check: Option<LoopCheck>,
     /// Remarks for people: background work that was ended, the request of a sentinel, what its sentinels said last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -158,6 +161,7 @@ impl CodonSummary {
             failure: codon.failure_reason().cloned(),
             budget_exceeded: codon.budget_exceeded(),
             interrupted_by: codon.interruption(),
+            loop_check: codon.loop_check(),
             remarks: codon.remarks(),
         }
     }

@@ -219,8 +219,12 @@ fn run_command(wanted: &Wanted, client: &str) -> Option<RunCommand> {
             skip_rig: *skip_pre_commands,
         }),
         Wanted::CodonNext => Some(RunCommand::Next),
-        Wanted::CodonApprove { codon_id, reason } => Some(answered(codon_id, true, reason, client)),
-        Wanted::CodonDeny { codon_id, reason } => Some(answered(codon_id, false, reason, client)),
+        Wanted::CodonApprove { codon_id, reason, by } => {
+            Some(answered(codon_id, true, reason, by.as_deref().unwrap_or(client)))
+        }
+        Wanted::CodonDeny { codon_id, reason, by } => {
+            Some(answered(codon_id, false, reason, by.as_deref().unwrap_or(client)))
+        }
         Wanted::CodonSkip => Some(RunCommand::Skip),
         Wanted::CodonRedo => Some(RunCommand::Redo),
         Wanted::CodonForceStop { reason } => Some(RunCommand::ForceStop {
@@ -246,12 +250,12 @@ fn run_command(wanted: &Wanted, client: &str) -> Option<RunCommand> {
     }
 }
 
-fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>, client: &str) -> RunCommand {
+fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>, by: &str) -> RunCommand {
     RunCommand::Answer {
         codon_id: codon_id.clone(),
         granted,
         reason: reason.clone(),
-        by: Some(client.to_owned()),
+        by: Some(by.to_owned()),
     }
 }
 

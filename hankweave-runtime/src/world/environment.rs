@@ -16,6 +16,8 @@ pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     program: Option<PathBuf>,
     fallback_state: Option<PathBuf>,
+    /// Name of the account, where the system has it in a file.
+    account: Option<String>,
     /// One bit for each signal, the lowest for signal 1.
     ignored_signals: u64,
 }
@@ -28,6 +30,7 @@ impl Environment {
             variables: std::env::vars_os().collect(),
             program: std::env::current_exe().ok(),
             fallback_state: Some(format!("/var/tmp/hankweave-{}", geteuid().as_raw()).into()),
+            account: account(geteuid().as_raw()),
             ignored_signals: ignored_signals(),
         }
     }
@@ -50,11 +53,12 @@ impl Environment {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
-    /// Name of the user, where the environment has it.
+    /// Name of the user: as the environment has it, else that of the account.
     #[must_use]
     pub fn user(&self) -> Option<String> {
-        let name = self.get("LOGNAME").or_else(|| self.get("USER"))?.to_str()?;
-        Some(name.to_owned()).filter(|name| !name.trim().is_empty())
+        let names = ["LOGNAME", "USER"].map(|name| self.get(name).and_then(OsStr::to_str));
+        let mut names = names.into_iter().flatten().chain(self.account.as_deref());
+        names.find(|name| !name.trim().is_empty()).map(str::to_owned)
     }
 
     /// All variables with their values, by name.
@@ -89,9 +93,24 @@ impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment 
             variables,
             program: None,
             fallback_state: None,
+            account: None,
             ignored_signals: 0,
         }
     }
+}
+
+/// Returns the name of an account in `/etc/passwd`.
+fn account(id: u32) -> Option<String> {
+    name_of_account(&std::fs::read_to_string("/etc/passwd").ok()?, id)
+}
+
+fn name_of_account(accounts: &str, id: u32) -> Option<String> {
+    let id = id.to_string();
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, of) = (fields.next()?, fields.nth(1)?);
+        (of == id).then(|| name.to_owned())
+    })
 }
 
 /// The line `SigIgn` of this process; none where the system does not tell.
@@ -148,6 +167,20 @@ mod tests {
 
     use super::super::disk::RealDisk;
     use super::*;
+
+    #[test]
+    fn the_name_of_a_user_without_variables_is_that_of_the_account() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\n# no account\nada:x:1000:1000::/home/ada:/bin/zsh\n";
+        let names = [0, 1000, 7].map(|id| name_of_account(accounts, id));
+        assert_eq!(names, [Some("root".to_owned()), Some("ada".to_owned()), None]);
+        let of = |variables: &[(&str, &str)]| Environment {
+            account: Some("ada".to_owned()),
+            ..variables.iter().copied().collect::<Environment>()
+        };
+        assert_eq!(of(&[]).user().as_deref(), Some("ada"));
+        assert_eq!(of(&[("USER", " ")]).user().as_deref(), Some("ada"));
+        assert_eq!(of(&[("USER", "grace")]).user().as_deref(), Some("grace"));
+    }
 
     #[test]
     fn only_executable_files_in_absolute_folders_are_programs() {

@@ -140,12 +140,12 @@ pub(crate) fn changed_lines(
 /// Most pairs of checkpoints that are compared at once: their names take half of a pipe.
 pub(crate) const MOST_PAIRS: usize = 400;
 
-/// Returns the lines gained and lost between each pair of checkpoints, by the second one; `None` without git, or where it fails. Pairs beyond
+/// Returns the lines gained and lost between each pair of checkpoints and the number of changed files, by the second one; `None` without git, or where it fails. Pairs beyond
 /// [`MOST_PAIRS`] are left out.
 pub(crate) fn changed_lines_of(
     execution: &Path,
     pairs: &[(&CheckpointSha, &CheckpointSha)],
-) -> Option<BTreeMap<CheckpointSha, LineCounts>> {
+) -> Option<BTreeMap<CheckpointSha, (LineCounts, u64)>> {
     let mut command = plain_git(&find_git()?, execution);
     // A commit with another one after it is compared with that.
     command
@@ -164,21 +164,24 @@ pub(crate) fn changed_lines_of(
         .wait_with_output()
         .ok()
         .filter(|output| output.status.success())?;
-    let mut lines: BTreeMap<CheckpointSha, LineCounts> = pairs
+    let mut lines: BTreeMap<CheckpointSha, (LineCounts, u64)> = pairs
         .iter()
-        .map(|(_, to)| ((*to).clone(), LineCounts::default()))
+        .map(|(_, to)| ((*to).clone(), (LineCounts::default(), 0)))
         .collect();
     let mut current = None;
     for line in output.stdout.split(|byte| *byte == b'\n') {
         if let Some((_, counts)) = numbers(line) {
-            if let Some(sum) = current.as_ref().and_then(|to| lines.get_mut(to)) {
+            if let Some((sum, files)) = current.as_ref().and_then(|to| lines.get_mut(to)) {
+                *files += 1;
                 sum.added = sum.added.saturating_add(counts.added);
                 sum.removed = sum.removed.saturating_add(counts.removed);
             }
-        } else if let Ok(to) = std::str::from_utf8(line)
-            && !to.contains('\t')
-        {
-            // A line with tabs is one of a binary file.
+        } else if line.contains(&b'\t') {
+            // A binary file has no lines.
+            if let Some((_, files)) = current.as_ref().and_then(|to| lines.get_mut(to)) {
+                *files += 1;
+            }
+        } else if let Ok(to) = std::str::from_utf8(line) {
             current = Some(CheckpointSha::new(to));
         }
     }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::RunRecord;
 use hankweave_core::hank::{CodonConfig, Hank, PromptSource};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{RunState, RunView, SentinelView, WaitKind, excerpt};
+use hankweave_core::view::{CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, excerpt};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -23,8 +25,11 @@ use crate::status::StatusView;
 /// Bytes of a prompt in a report.
 const PROMPT: usize = 160;
 
-/// Row of the spending that no listed attempt had.
-pub(super) const OTHERS: &str = "sentinels and earlier attempts";
+/// Rows of the spending that is none of a model in a codon that counts.
+pub(super) const SENTINELS: &str = "sentinels";
+pub(super) const UNDONE: &str = "attempts undone or run again";
+pub(super) const BEFORE: &str = "runs before the one that started over";
+pub(super) const OTHERS: &str = "attempts that are not listed";
 
 /// Codons and files that a report lists.
 const LISTED: usize = 200;
@@ -55,14 +60,16 @@ pub(crate) struct Receipt {
     /// A crash took part of that time, so that it is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) worked_is_lower_bound: bool,
-    /// Codons of the hank that are done, and all of them, as every screen counts them.
-    #[serde(skip)]
-    pub(super) position: (usize, usize),
     pub(super) codons: Vec<CodonReport>,
     /// Codons that are not listed because there are too many.
     pub(super) more_codons: usize,
-    /// Codons of the plan that have not started.
+    /// Entries of the plan that have not started.
     pub(super) planned: usize,
+    /// Number of codons of the plan, and of those that are completed; each counts once.
+    pub(super) count: CodonCount,
+    /// Attempts that count no longer; what they cost stays spent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) undone: Option<EarlierAttempts>,
     pub(super) files: FilesReport,
     pub(super) money: MoneyReport,
     pub(super) occasions: Vec<Occasion>,
@@ -108,6 +115,9 @@ pub(super) struct CodonReport {
     /// Lines that it added and removed; `None` without a checkpoint or git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<LineCounts>,
+    /// Result of the check after an iteration of its loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) loop_check: Option<String>,
     pub(super) checks: Vec<CheckReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) remarks: Vec<String>,
@@ -144,10 +154,14 @@ pub(super) struct FileReport {
 #[serde(rename_all = "camelCase")]
 pub(super) struct MoneyReport {
     pub(super) spent: Usd,
+    /// Part of it that counts against the limit.
+    pub(super) counted: Usd,
+    /// Part of it from before the run that started over.
+    pub(super) before: Usd,
     pub(super) at_least: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Usd>,
-    /// Spending by model, sentinels apart.
+    /// Spending by model, and in rows of their own what is none of a model; the rows add up.
     pub(super) by_model: BTreeMap<String, ModelReport>,
 }
 
@@ -163,12 +177,7 @@ impl Receipt {
     pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
         let run = status.state.runs.front();
         let meta = hank.and_then(|hank| hank.meta.as_ref());
-        let worked = status
-            .state
-            .runs
-            .iter()
-            .map(|run| status.worked(run))
-            .sum::<std::time::Duration>();
+        let worked = status.worked_in_all();
         let lines = lines_of_codons(execution, status);
         let codons = codons(status, hank, &heard, &lines);
         let recorded = codons.len();
@@ -197,8 +206,9 @@ impl Receipt {
             began: status.state.runs.iter().last().map(|run| run.start_time),
             ended: run.and_then(|run| run.end_time),
             worked_ms: u64::try_from(worked.as_millis()).unwrap_or(u64::MAX),
-            worked_is_lower_bound: status.state.runs.iter().any(|run| status.lost_time(run)),
-            position: status.drawn.position(),
+            worked_is_lower_bound: status.drawn.has_lost_time(),
+            count: status.drawn.codons,
+            undone: status.drawn.undone.sum(),
             more_codons: recorded.saturating_sub(LISTED),
             planned: status.state.execution_plan.len().saturating_sub(recorded),
             // The newest ones say more about where the run stands.
@@ -233,17 +243,12 @@ fn codons(
     let newest = status.thread.newest_records();
     let planned = status.state.execution_plan.iter();
     let started = planned.filter_map(|entry| newest.get(&entry.codon_id).copied());
-    let attempts = status
-        .thread
-        .codons
-        .iter()
-        .fold(BTreeMap::new(), |mut counts, entry| {
-            *counts.entry(entry.codon.codon_id()).or_insert(0) += 1;
-            counts
-        });
+    let attempts = status.attempts();
     started
         .map(|record| {
             let (id, summary) = (record.codon_id(), hankweave_runtime::CodonSummary::of(record));
+            let all = attempts.get(id);
+            let summary = all.map_or(summary.clone(), |all| all.over(summary));
             let config = hank.and_then(|hank| hank.codon(id.configured()));
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
@@ -254,14 +259,15 @@ fn codons(
                     .as_ref()
                     .and_then(|failure| failure.message.clone()),
                 did: heard.messages.get(id).cloned(),
-                attempts: attempts.get(id).copied().unwrap_or(1),
+                attempts: all.map_or(1, |all| all.count),
                 worked_ms: u64::try_from(summary.duration.as_millis()).unwrap_or(u64::MAX),
-                time_is_unknown: record.crashed() || (!record.is_terminal() && !status.live),
+                time_is_unknown: all.is_some_and(|all| all.has_lost_time),
                 lines: lines.get(id).copied(),
                 cost: summary.cost,
                 cost_is_lower_bound: summary.cost_is_lower_bound,
                 tokens: summary.tokens,
                 files_changed: summary.files_changed,
+                loop_check: crate::report::loop_check(record),
                 checks: heard.checks.get(id).cloned().unwrap_or_default(),
                 remarks: summary.remarks,
                 id: id.clone(),
@@ -270,37 +276,48 @@ fn codons(
         .collect()
 }
 
-/// Returns the lines that each codon added and removed, from before its first attempt in a row to its newest checkpoint.
+/// Returns the lines that each codon added and removed, from its rig or from before its first attempt in a row to its newest checkpoint. Where other files
+/// have changed in between than the codon is known to have changed, some are those of a user, and its lines are not known.
 fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonId, LineCounts> {
-    // A history that began anew begins with files of which no checkpoint is known.
-    let oldest = status.thread.codons.last().map(|entry| &entry.run_id);
-    let is_first = oldest == status.state.runs.iter().last().map(|run| &run.run_id);
     let is_whole = status.thread.codons.len() <= MOST_PAIRS;
-    let mut before = status.state.initial_checkpoint.as_ref();
-    before = before.filter(|_| is_first && is_whole);
+    let mut before = beginning(status).filter(|_| is_whole);
     let (mut starts, mut ends) = (BTreeMap::new(), BTreeMap::new());
     let mut newest = None;
     for entry in status.thread.codons.iter().take(MOST_PAIRS).rev() {
-        let id = entry.codon.codon_id();
+        let codon = &*entry.codon;
+        let id = codon.codon_id();
         if newest != Some(id)
-            && let Some(start) = before
+            && let Some(start) = codon.rig_setup_checkpoint().or(before)
         {
             starts.insert(id, start);
         }
         newest = Some(id);
-        if let Some((_, end)) = entry.codon.end_checkpoint() {
-            ends.insert(id, end);
+        if let Some((_, end)) = codon.end_checkpoint() {
+            ends.insert(id, (end, codon.files_changed()));
             before = Some(end);
         }
     }
     let pairs: Vec<_> = ends
         .iter()
         .rev()
-        .filter_map(|(id, end)| Some((*starts.get(id)?, *end)))
+        .filter_map(|(id, (end, _))| Some((*starts.get(id)?, *end)))
         .collect();
     let lines = changed_lines_of(execution, &pairs).unwrap_or_default();
-    let of_codon = |(id, end): (&CodonId, &CheckpointSha)| Some((id.clone(), *lines.get(end)?));
+    let of_codon = |(id, (end, files)): (&CodonId, (&CheckpointSha, Option<u64>))| {
+        let (counts, changed) = lines.get(end).filter(|_| starts.contains_key(id))?;
+        let is_own = files.is_none_or(|files| files == *changed);
+        is_own.then(|| (id.clone(), *counts))
+    };
     ends.into_iter().filter_map(of_codon).collect()
+}
+
+/// Returns the checkpoint with which the history began, where it is known.
+fn beginning<'s>(status: &'s StatusView<'_>) -> Option<&'s CheckpointSha> {
+    let is_fresh = |run: &&Arc<RunRecord>| run.starting_conditions.source().is_none();
+    let fresh = status.state.runs.iter().find(is_fresh)?;
+    let is_first = status.state.runs.iter().next_back().map(|run| &run.run_id) == Some(&fresh.run_id);
+    let recorded = fresh.starting_conditions.checkpoint();
+    recorded.or(status.state.initial_checkpoint.as_ref().filter(|_| is_first))
 }
 
 /// First line of a prompt, or the files that hold it.
@@ -349,39 +366,59 @@ impl FilesReport {
 
 fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
     let mut by_model: BTreeMap<String, ModelReport> = BTreeMap::new();
+    let mut add = |name: &str, cost: Usd, at_least: bool, tokens: TokenUsage| {
+        if cost > Usd::ZERO || at_least || tokens != TokenUsage::ZERO {
+            by_model
+                .entry(name.to_owned())
+                .or_default()
+                .add(cost, at_least, tokens);
+        }
+    };
     for item in heard.items.values() {
         for attempt in item.attempts.values() {
-            let model = attempt
-                .model
-                .as_deref()
-                .or(item.model.as_deref())
-                .unwrap_or("unknown model");
-            let sum = by_model.entry(model.to_owned()).or_default();
-            sum.cost += attempt.cost;
-            sum.at_least |= attempt.at_least;
-            sum.tokens += attempt.tokens;
+            let model = attempt.model.as_deref().or(item.model.as_deref());
+            let of_agent = attempt.at_least && !attempt.sentinels_at_least;
+            add(
+                model.unwrap_or("unknown model"),
+                attempt.cost,
+                of_agent,
+                attempt.tokens,
+            );
+            let of_sentinels = attempt.sentinels_at_least;
+            add(SENTINELS, attempt.sentinels, of_sentinels, TokenUsage::ZERO);
         }
         if let Some(earlier) = item.earlier {
-            let sum = by_model.entry(OTHERS.to_owned()).or_default();
-            sum.cost += earlier.cost;
-            sum.at_least |= earlier.at_least;
-            sum.tokens += earlier.tokens;
+            add(OTHERS, earlier.cost, earlier.at_least, earlier.tokens);
         }
     }
+    if let Some(undone) = heard.undone.sum() {
+        add(UNDONE, undone.cost, undone.at_least, undone.tokens);
+    }
+    let known = &status.drawn.money;
+    add(BEFORE, known.before, known.before_at_least, TokenUsage::ZERO);
     let spent = status.state.total_spend();
-    // The view knows the attempts of the plan as it is; the rest belongs to earlier plans, and to sentinels.
+    // The view knows the attempts of the plan as it is; the rest belongs to earlier plans.
     let listed = by_model.values().fold(Usd::ZERO, |sum, model| sum + model.cost);
     let rest = spent.saturating_sub(listed);
     if rest > Usd::ZERO {
         let sum = by_model.entry(OTHERS.to_owned()).or_default();
-        sum.cost += rest;
-        sum.at_least |= status.costs_at_least();
+        sum.add(rest, status.costs_at_least(), TokenUsage::ZERO);
     }
     MoneyReport {
         spent,
+        counted: known.counted(),
+        before: known.before,
         at_least: status.costs_at_least(),
-        limit: heard.money.limit,
+        limit: known.limit,
         by_model,
+    }
+}
+
+impl ModelReport {
+    fn add(&mut self, cost: Usd, at_least: bool, tokens: TokenUsage) {
+        self.cost += cost;
+        self.at_least |= at_least;
+        self.tokens += tokens;
     }
 }
 
@@ -413,7 +450,8 @@ fn with_waits(heard: Heard) -> Vec<Occasion> {
         .values()
         .filter(|wait| wait.kind != WaitKind::Approval);
     let waits = waits.map(|wait| {
-        let who = wait.item.as_deref().unwrap_or("the run");
+        let codon = wait.codon.as_ref().map(CodonId::as_str);
+        let who = codon.or(wait.item.as_deref()).unwrap_or("the run");
         let what = match wait.kind {
             WaitKind::Suspended => "was suspended",
             WaitKind::Limit => "waited for the end of a usage limit",

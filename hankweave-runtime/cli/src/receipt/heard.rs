@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use hankweave_core::document::{PendingRollback, StartingConditions};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
@@ -142,15 +143,16 @@ impl Heard {
 
     fn transition(&mut self, event: &StateEvent, at: Timestamp) {
         match event {
-            StateEvent::RunStarted { .. } => self.note(at, "a run started".to_owned()),
+            StateEvent::RunStarted {
+                starting_conditions, ..
+            } => self.note(at, started(starting_conditions)),
             StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
             StateEvent::RunCrashed { .. } => self.note(at, "the run crashed".to_owned()),
             StateEvent::RunFailed { cause, .. } => {
                 self.note(at, format!("the run ended{}", because(cause.as_deref())));
             }
             StateEvent::RollbackPending { rollback: Some(back) } if !back.restored => {
-                let sha = back.source.checkpoint_sha.short();
-                self.note(at, format!("the files went back to checkpoint {sha}"));
+                self.note(at, went_back(back));
             }
             StateEvent::ApprovalSet {
                 approval: Some(answer),
@@ -169,6 +171,33 @@ impl Heard {
             self.occasions.remove(0);
         }
     }
+}
+
+/// `a run started after mend#1`
+fn started(conditions: &StartingConditions) -> String {
+    match (conditions, conditions.source()) {
+        (StartingConditions::Fresh { rehearsal: true, .. }, _) => "a rehearsal started".to_owned(),
+        (_, None) => "a run started at the first codon".to_owned(),
+        (_, Some(source)) => match &source.after_codon {
+            Some(codon) if conditions.resumed_session().is_some() => {
+                format!("a run started in the session of {codon}")
+            }
+            Some(codon) => format!("a run started after {codon}"),
+            None => "a run started at the beginning".to_owned(),
+        },
+    }
+}
+
+/// `undo: the files went back to checkpoint 77b0e2c1d4 of mend#1`
+fn went_back(back: &PendingRollback) -> String {
+    let who = match &back.operation {
+        Some(operation) => operation.command.as_str(),
+        None => "the run that starts next",
+    };
+    let sha = back.source.checkpoint_sha.short();
+    let codon = back.source.after_codon.as_ref();
+    let codon = codon.map_or("the beginning", CodonId::as_str);
+    format!("{who}: the files went back to checkpoint {sha} of {codon}")
 }
 
 impl LineSink for Heard {

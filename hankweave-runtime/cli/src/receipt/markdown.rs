@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use hankweave_core::cost::TokenUsage;
-use hankweave_core::view::RunState;
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::view::{CodonCount, RunState};
 use hankweave_runtime::checkpoint::ChangeKind;
 
-use super::gathered::{CodonReport, FileReport, OTHERS, Receipt};
+use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINELS, UNDONE};
 use crate::checkpoints::LineCounts;
-use crate::report::{counted, duration, tokens, worked};
+use crate::report::{counted, tokens, worked};
 use crate::screen::{local_period, local_time, one_line};
 
 /// Files that are listed by name.
@@ -98,8 +98,8 @@ impl Receipt {
 
     /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
     pub(super) fn in_short(&self) -> String {
-        let (done, all) = self.position;
-        let mut parts = vec![format!("{done} of {}", counted(all, "codon"))];
+        let CodonCount { completed, planned } = self.count;
+        let mut parts = vec![format!("{completed} of {}", counted(planned, "codon"))];
         if let Some(count) = self.files.count {
             parts.push(changed(count as u64));
         }
@@ -124,10 +124,10 @@ impl Receipt {
     }
 
     fn spent(&self) -> String {
-        let spent = self.money.spent.display(self.money.at_least);
-        match self.money.limit {
-            Some(limit) => format!("{spent} of {limit}"),
-            None => spent,
+        let money = &self.money;
+        match money.limit {
+            Some(limit) => format!("{} of {limit}", money.counted.display(money.at_least)),
+            None => money.spent.display(money.at_least),
         }
     }
 
@@ -154,20 +154,44 @@ impl Receipt {
                 plain(&codon.name),
                 code(codon.id.as_str()),
                 codon.state,
-                match codon.time_is_unknown {
-                    true => "unknown".to_owned(),
-                    false => duration(Duration::from_millis(codon.worked_ms)),
-                },
+                codon.time(),
                 codon.cost.display(codon.cost_is_lower_bound),
                 codon.changes(),
                 codon.did.as_deref().map_or_else(|| "-".to_owned(), plain),
             )?;
         }
+        self.write_rest(text)?;
         writeln!(text)?;
         self.write_prompts(text)?;
         self.codons
             .iter()
             .try_for_each(|codon| codon.write_troubles(text))
+    }
+
+    /// Writes the rows that make the table add up to what was spent.
+    fn write_rest(&self, text: &mut String) -> fmt::Result {
+        if let Some(undone) = &self.undone {
+            let attempts = counted(usize::try_from(undone.count).unwrap_or(usize::MAX), "attempt");
+            let time = worked(Duration::from_millis(undone.duration_ms), undone.lost_time);
+            let cost = undone.cost.display(undone.at_least);
+            writeln!(
+                text,
+                "| Undone or run again | {attempts} | {time} | {cost} | - | - |"
+            )?;
+        }
+        if self.money.before > Usd::ZERO {
+            let before = self.money.before;
+            writeln!(
+                text,
+                "| Before the run that started over | - | - | {before} | - | - |"
+            )?;
+        }
+        if self.more_codons > 0 {
+            return Ok(());
+        }
+        let time = worked(Duration::from_millis(self.worked_ms), self.worked_is_lower_bound);
+        let all = self.money.spent.display(self.money.at_least);
+        writeln!(text, "| All | | {time} | {all} | | |")
     }
 
     fn write_prompts(&self, text: &mut String) -> fmt::Result {
@@ -261,7 +285,12 @@ impl Receipt {
     }
 
     fn write_money(&self, text: &mut String) -> fmt::Result {
-        writeln!(text, "## Money\n\n{} in all.\n", self.spent())?;
+        let all = self.money.spent.display(self.money.at_least);
+        writeln!(text, "## Money\n\n{all} in all.\n")?;
+        if let Some(limit) = self.money.limit {
+            let counted = self.money.counted.display(self.money.at_least);
+            writeln!(text, "Of the budget of {limit}, {counted} is used.\n")?;
+        }
         if self.money.by_model.is_empty() {
             return Ok(());
         }
@@ -271,7 +300,8 @@ impl Receipt {
         )?;
         for (model, sum) in &self.money.by_model {
             let used = sum.tokens;
-            let [read, cached, written] = match *model == OTHERS && used == TokenUsage::ZERO {
+            let is_model = ![SENTINELS, UNDONE, BEFORE, OTHERS].contains(&model.as_str());
+            let [read, cached, written] = match !is_model && used == TokenUsage::ZERO {
                 true => ["-", "-", "-"].map(str::to_owned),
                 false => [
                     used.input_tokens + used.cache_creation_tokens,
@@ -314,6 +344,14 @@ impl Receipt {
 }
 
 impl CodonReport {
+    /// Time at work of its attempts, as far as it is known.
+    fn time(&self) -> String {
+        match (self.time_is_unknown, self.worked_ms) {
+            (true, 0) => "unknown".to_owned(),
+            (is_lower_bound, millis) => worked(Duration::from_millis(millis), is_lower_bound),
+        }
+    }
+
     /// `2 files changed, +12 −3`
     fn changes(&self) -> String {
         let files = self.files_changed.map_or_else(|| "-".to_owned(), changed);

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use hankweave_client::{Client, CommandError, ConnectError, Disconnected, FindError, Options, RunAddress};
 use hankweave_core::wire::Command;
+use hankweave_runtime::world::environment::Environment;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -35,9 +36,10 @@ pub(super) fn skip(global: &Global, execution: &ExecutionArgs) -> Result<ExitCod
 /// `approve` where a run is live: it continues by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
+    let by = Environment::of_process().user();
     let command = match args.deny {
-        false => Command::CodonApprove { codon_id, reason },
-        true => Command::CodonDeny { codon_id, reason },
+        false => Command::CodonApprove { codon_id, reason, by },
+        true => Command::CodonDeny { codon_id, reason, by },
     };
     send(global, args.execution(), command)
 }

@@ -6,6 +6,7 @@ mod colours;
 mod event_text;
 mod live;
 mod plain;
+mod record_text;
 mod said;
 mod summary;
 mod words;
@@ -27,11 +28,12 @@ use crate::wrap::wrap;
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
 pub(crate) use live::{LiveContext, activity_words, restoring};
+pub(crate) use record_text::record_text;
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{
-    at_its_budget, attempt_time, budget, codon_line, codon_standing, counted, duration, id_width, money,
-    progress, run_standing, standing, tokens, worked,
+    at_its_budget, attempt_time, codon_line, codon_standing, counted, duration, id_width, loop_check, money,
+    progress, run_standing, standing, tokens, used, worked,
 };
 
 /// Prints a message, on a terminal in lines that are broken between their words; those after the first are indented.

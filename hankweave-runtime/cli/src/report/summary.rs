@@ -11,7 +11,7 @@ use hankweave_core::view::excerpt;
 use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
 
 use super::colours::style_of;
-use super::words::{at_its_budget, codon_line, counted, duration, id_width, standing};
+use super::words::{at_its_budget, check_words, codon_line, counted, duration, id_width, standing};
 use crate::left_out::LeftOut;
 use crate::screen::{SafeText, columns_of_errors, with_local_times};
 use crate::wrap::{hanging, wrap};
@@ -230,6 +230,9 @@ fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::
     write!(text, "  ")?;
     text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
     writeln!(text, "  {}", format!("{line}  {checkpoint}").trim_end())?;
+    if let Some(words) = &codon.loop_check {
+        writeln!(text, "    {}", check_words(words))?;
+    }
     if let Some(message) = codon
         .failure
         .as_ref()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
+use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, LoopCheck};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
@@ -32,25 +32,48 @@ pub(crate) fn attempt_time(attempt: &AttemptView, now: Timestamp) -> String {
 
 /// Progress of a run, as every screen shows it: `4 of 9`, `12m31s of 4h0m`, `$1.24 of $5.00`, `ctx 61 %`.
 pub(crate) fn progress(view: &RunView, now: Timestamp) -> Vec<String> {
-    let of = |spent: String, limit: Option<String>| match limit {
-        Some(limit) => format!("{spent} of {limit}"),
-        None => spent,
-    };
-    let (done, all) = view.position();
+    let (done, all) = view.completed();
+    let [time, spent] = used(view, false, now);
     let mut parts = vec![format!("{done} of {all}")];
     if view.run.is_some() {
-        let at_least = if view.has_lost_time() { "at least " } else { "" };
-        let worked = format!("{at_least}{}", duration(view.worked(now)));
-        let limit = view.time_limit_ms.map(Duration::from_millis);
-        parts.push(of(worked, limit.map(duration)));
+        parts.push(time);
     }
-    let spent = view.money.counted().display(view.money.at_least);
-    parts.push(of(spent, view.money.limit.map(|limit| limit.to_string())));
+    parts.push(spent);
     if let Some(context) = view.now.as_ref().and_then(|current| current.context) {
         let percent = context.tokens.saturating_mul(100) / context.window.max(1);
         parts.push(format!("ctx {percent} %"));
     }
     parts
+}
+
+/// Returns time and money that count against the budget, each with its limit: `12m31s of 4h0m`, `$1.24 of $5.00`. `is_open`: an answer is under way.
+pub(crate) fn used(view: &RunView, is_open: bool, now: Timestamp) -> [String; 2] {
+    let of = |used: String, limit: Option<String>| match limit {
+        Some(limit) => format!("{used} of {limit}"),
+        None => used,
+    };
+    let time = worked(view.worked(now), view.has_lost_time());
+    let time_limit = view.time_limit_ms.map(Duration::from_millis);
+    let money = &view.money;
+    let spent = money.counted().display(money.at_least || is_open);
+    [
+        of(time, time_limit.map(duration)),
+        of(spent, money.limit.map(|limit| limit.to_string())),
+    ]
+}
+
+/// Returns the result of the check after an iteration of a loop, where one ran.
+pub(crate) fn loop_check(codon: &CodonExecution) -> Option<String> {
+    codon.loop_check().map(|check| check_words(&check))
+}
+
+/// `check failed: 1 of 3 fixed; the loop continues`
+pub(super) fn check_words(check: &LoopCheck) -> String {
+    let words = check.words().map(|words| format!(": {}", excerpt(words)));
+    match check.passed {
+        true => "check passed".to_owned(),
+        false => format!("check failed{}; the loop continues", words.unwrap_or_default()),
+    }
 }
 
 /// `950`, `12.3k`, `4.5M`
@@ -191,6 +214,7 @@ mod tests {
                 failure: None,
                 budget_exceeded: None,
                 interrupted_by: None,
+                loop_check: None,
                 remarks: Vec::new(),
             };
             codon_line("stopped", None, &codon)

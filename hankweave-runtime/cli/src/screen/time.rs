@@ -10,6 +10,16 @@ pub(crate) fn local_time(time: Timestamp) -> String {
     in_zone(time, SystemClock.now(), &zone).unwrap_or_else(|| time.to_string())
 }
 
+/// A time with its day and second, as wide in every line: `Nov 25 14:02:07`.
+pub(crate) fn local_second(time: Timestamp) -> String {
+    let found = jiff::Timestamp::from_millisecond(time.as_millis()).ok();
+    let zoned = found.map(|found| found.to_zoned(TimeZone::system()));
+    zoned.map_or_else(
+        || time.to_string(),
+        |zoned| zoned.strftime("%b %d %H:%M:%S").to_string(),
+    )
+}
+
 /// A period as people read it: `14:02 to 14:31` with the word `to`, `14:02 for 12s` within a minute, and `14:02` while it lasts.
 pub(crate) fn local_period(start: Timestamp, to: &str, end: Option<Timestamp>) -> String {
     let from = local_time(start);

@@ -218,8 +218,8 @@ impl CostReport<'_> {
             .any(|row| row.cost.trim_start_matches("≥ ") != row.spent.trim_start_matches("≥ "));
         let head = CostRow {
             name: String::new(),
-            state: "state",
-            cost: "codons".to_owned(),
+            state: "status",
+            cost: "agents".to_owned(),
             spent: "spent".to_owned(),
             tokens: "tokens".to_owned(),
         };
@@ -229,6 +229,13 @@ impl CostReport<'_> {
                 write!(text, " {:>10}", row.cost)?;
             }
             writeln!(text, " {:>11} {:>8}", row.spent, row.tokens)?;
+        }
+        if differ {
+            writeln!(text, "agents: cost of the agents, without skipped codons")?;
+            writeln!(
+                text,
+                "spent: all that was paid, with sentinels and skipped codons"
+            )?;
         }
         Ok(())
     }

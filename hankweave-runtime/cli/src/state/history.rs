@@ -16,7 +16,7 @@ use crate::args::{Document, Global};
 use crate::directory::may_be_live;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, codon_standing, id_width, run_standing};
+use crate::report::{codon_line, codon_standing, id_width, loop_check, run_standing};
 use crate::screen::{local_period, local_time};
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
@@ -141,6 +141,9 @@ fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
             let line = format!("  {:<width$}  {line}  {checkpoint}", summary.codon_id.as_str());
             writeln!(text, "{}", line.trim_end())?;
+            if let Some(words) = loop_check(codon) {
+                writeln!(text, "    {words}")?;
+            }
             if let Some(message) = summary.failure.and_then(|failure| failure.message) {
                 writeln!(text, "    {message}")?;
             }

@@ -54,6 +54,11 @@ pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Jo
     newest(disk, segments, "budget.summary", &|_| true)
 }
 
+/// The newest `run.described`, if not much was recorded since.
+pub(super) fn description(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
+    newest(disk, segments, "run.described", &|_| true)
+}
+
 /// The newest question about this codon, if not much was recorded since.
 pub(super) fn question(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
     let is_of_it =

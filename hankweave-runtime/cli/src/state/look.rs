@@ -98,6 +98,12 @@ pub(crate) fn budget_summary(execution: &Path) -> Result<Option<JournalEntry>, C
     Ok(journal::budget_summary(&RealDisk, &segments))
 }
 
+/// Returns the newest description of a run, with its limits, if not much was recorded since.
+pub(crate) fn description(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::description(&RealDisk, &segments))
+}
+
 /// Returns the newest question about a codon, with the time at which it was asked.
 pub(crate) fn question(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));

@@ -1,5 +1,6 @@
 //! `hankweave status`
 
+mod attempts;
 mod commands;
 mod outlook;
 mod words;
@@ -18,7 +19,7 @@ use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AskedApproval, CurrentActivity, RunView};
-use hankweave_core::wire::{Event, ProgressKind};
+use hankweave_core::wire::{Event, JournalEntry, ProgressKind};
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::inspect;
@@ -37,6 +38,7 @@ use crate::owning_task::{GateAnswer, OwningTask};
 use crate::plan_changes::PlanChanges;
 use crate::screen::SafeText;
 use crate::typed::HintCommands;
+pub(crate) use attempts::AttemptTotals;
 
 pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     let state = crate::state::read_execution(&execution.execution)?;
@@ -154,8 +156,6 @@ pub(crate) struct StatusView<'a> {
     unfinished: Option<CodonId>,
     /// The budget summary of the last run that ended.
     budget: Option<Event>,
-    /// This run is the newest one.
-    budget_of_run: bool,
     /// Last line of the check that the newest codon did not pass.
     says: Option<(CodonId, String)>,
     /// Question that waits for an answer, or that was denied.
@@ -182,13 +182,8 @@ impl<'a> StatusView<'a> {
         let head = thread::head(state).map(|head| head.checkpoint_sha);
         let mut view = Self::of(execution, state, thread, hank);
         view.task = task;
-        let summary = crate::state::budget_summary(execution)?;
-        view.budget_of_run = match (&summary, state.runs.front()) {
-            (Some(summary), Some(run)) => summary.timestamp >= run.start_time,
-            _ => false,
-        };
-        view.budget = summary.map(|summary| summary.event);
-        view.draw(hank);
+        view.budget = crate::state::budget_summary(execution)?.map(|summary| summary.event);
+        view.draw(hank, crate::state::description(execution)?);
         view.show_answer();
         view.ask(execution, hank)?;
         view.find_background_work(execution)?;
@@ -202,10 +197,15 @@ impl<'a> StatusView<'a> {
         })
     }
 
-    /// Draws the view, with the limits that the paused run had.
-    fn draw(&mut self, hank: Option<&Hank>) {
+    /// Draws the view, with the limits that the newest run had.
+    fn draw(&mut self, hank: Option<&Hank>, described: Option<JournalEntry>) {
         self.drawn = draw(self.state, self.thread, hank, self.live);
-        if let Some(hank) = hank {
+        let began = self.state.runs.front().map(|run| run.start_time);
+        let described = described.filter(|entry| Some(entry.timestamp) >= began);
+        if let Some(described) = described {
+            let drawn = std::mem::take(&mut self.drawn);
+            self.drawn = drawn.with_description(&described.event);
+        } else if let Some(hank) = hank {
             let ceiling = self.ceiling().or_from_hank(hank);
             let drawn = std::mem::take(&mut self.drawn);
             self.drawn = drawn.with_description(&Event::run_described(hank, ceiling));
@@ -289,7 +289,6 @@ impl<'a> StatusView<'a> {
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
             budget: None,
-            budget_of_run: false,
             left_out: LeftOut::default(),
             is_shortened: false,
             disk: None,
@@ -398,6 +397,11 @@ impl StatusView<'_> {
             _ => time_at_work(run, codon),
         };
         run.codons.iter().map(|codon| of_codon(codon)).sum()
+    }
+
+    /// Time at work of all runs since the one that started over, as the view has it.
+    pub(crate) fn worked_in_all(&self) -> Duration {
+        self.drawn.worked(self.now)
     }
 
     /// Whether a crash took part of the time at work of a run, so that it is unknown.

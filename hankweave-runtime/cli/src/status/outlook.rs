@@ -5,6 +5,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, stuck_words};
 
 use super::StatusView;
+use crate::approval_prompt::{answer_words, because};
 use crate::report;
 
 impl StatusView<'_> {
@@ -112,9 +113,8 @@ impl StatusView<'_> {
     /// Describes the denial and its reason.
     fn denied(&self, id: &CodonId) -> String {
         let answer = self.state.approval.as_ref();
-        match answer.and_then(|answer| answer.reason.as_deref()) {
-            Some(reason) => format!("{id} was denied: {reason}"),
-            None => format!("{id} was denied"),
-        }
+        let by = answer.and_then(|answer| answer.by.as_deref());
+        let because = because(answer.and_then(|answer| answer.reason.as_deref()));
+        format!("{id} was {}{because}", answer_words(false, by, None))
     }
 }

@@ -1,16 +1,18 @@
 //! The status of a run for people.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::cost::Usd;
 use hankweave_core::document::{RunRecord, StateWarning};
-use hankweave_core::wire::Event;
 use hankweave_runtime::CodonSummary;
 
-use super::StatusView;
 use super::commands::SuggestedCommand;
+use super::{AttemptTotals, StatusView};
+use crate::approval_prompt::{answer_words, because};
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
 use crate::screen::{SafeText, columns_of_output, local_period, local_time, with_local_times};
@@ -72,14 +74,15 @@ impl StatusView<'_> {
         if let Some(cause) = &self.drawn.cause {
             writeln!(text, "  {}", with_local_times(cause))?;
         }
-        let newest = thread.newest_records();
+        let (newest, attempts) = (thread.newest_records(), self.attempts());
         let width = id_width(state.execution_plan.iter().map(|entry| &entry.codon_id));
         for entry in state.execution_plan.iter() {
             let id = &entry.codon_id;
             match newest.get(id) {
                 Some(known) => {
+                    let all = attempts.get(id);
                     let codon = CodonSummary::of(known);
-                    let line = self.line(known, &codon);
+                    let line = self.line(known, all, codon.clone());
                     write!(text, "  ")?;
                     let style = style_of(codon.status, codon.interrupted_by);
                     text.styled(style, format_args!("{:<width$}", id.as_str()))?;
@@ -93,6 +96,7 @@ impl StatusView<'_> {
                     } else if let Some(exceeded) = codon.budget_exceeded {
                         writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
                     }
+                    self.write_check(known, text)?;
                     if let Some(says) = self.says.as_ref().filter(|(of, _)| of == id) {
                         writeln!(text, "    │ {}", says.1)?;
                     }
@@ -107,19 +111,7 @@ impl StatusView<'_> {
                 }
             }
         }
-        writeln!(
-            text,
-            "  this run {} in {}, all runs {}",
-            run.spend().display(self.is_lower_bound(run)),
-            report::worked(self.worked(run), self.lost_time(run)),
-            state.total_spend().display(self.costs_at_least())
-        )?;
-        if let Some(Event::BudgetSummary { ceiling, totals, .. }) =
-            self.budget.as_ref().filter(|_| self.budget_of_run)
-        {
-            let budget = report::budget(ceiling, totals);
-            writeln!(text, "  {budget} (when the run ended)")?;
-        }
+        self.write_money(run, text)?;
         if let Some(pending) = &state.pending_rollback {
             let source = &pending.source;
             let codon = source
@@ -140,6 +132,7 @@ impl StatusView<'_> {
         }
         text.styled(Style::new().bold(), self.outlook(run))?;
         writeln!(text)?;
+        self.write_approval(text)?;
         if let Some(asked) = &self.question {
             writeln!(text, "  {} (asked {})", asked.question, local_time(asked.since))?;
         }
@@ -183,17 +176,68 @@ impl StatusView<'_> {
         )
     }
 
-    /// A codon in one line.
-    fn line(&self, codon: &CodonExecution, summary: &CodonSummary) -> String {
-        let has_crashed = (!codon.is_terminal() && !self.live) || codon.crashed();
-        let elapsed = match codon.end_time() {
-            // Nobody knows when the process was gone.
-            _ if has_crashed => None,
-            Some(_) => Some(summary.duration),
-            None => Some(self.elapsed(codon)),
+    /// Writes what the rows of the codons do not have, the total, and what of the budget is used.
+    fn write_money(&self, run: &RunRecord, text: &mut SafeText) -> std::fmt::Result {
+        let money = &self.drawn.money;
+        if let Some(undone) = self.drawn.undone.sum() {
+            let attempts = report::counted(usize::try_from(undone.count).unwrap_or(usize::MAX), "attempt");
+            let time = Duration::from_millis(undone.duration_ms);
+            writeln!(
+                text,
+                "  undone or run again: {attempts}, {} in {}",
+                undone.cost.display(undone.at_least),
+                report::worked(time, undone.lost_time)
+            )?;
+        }
+        if money.before > Usd::ZERO {
+            let before = money.before.display(money.before_at_least);
+            writeln!(text, "  before the run that started over: {before}")?;
+        }
+        writeln!(
+            text,
+            "  this run {} in {}, all runs {}",
+            run.spend().display(self.is_lower_bound(run)),
+            report::worked(self.worked(run), self.lost_time(run)),
+            self.state.total_spend().display(self.costs_at_least())
+        )?;
+        if money.limit.is_none() && self.drawn.time_limit_ms.is_none() && self.budget.is_none() {
+            return Ok(());
+        }
+        let is_open = run.open_codon().is_some() && self.is_lower_bound(run);
+        let [time, spent] = report::used(&self.drawn, is_open, self.now);
+        writeln!(text, "  budget: {spent}, {time} at work")
+    }
+
+    /// Writes the approval with which the next codon starts.
+    fn write_approval(&self, text: &mut SafeText) -> std::fmt::Result {
+        let answer = self.state.approval.as_ref();
+        let Some(answer) = answer.filter(|answer| answer.granted && self.drawn.approved == Some(true)) else {
+            return Ok(());
         };
-        codon_line(codon_standing(codon, self.live), elapsed, summary)
-            .trim_end()
-            .to_owned()
+        let words = answer_words(true, answer.by.as_deref(), None);
+        let because = because(answer.reason.as_deref());
+        writeln!(text, "  {} is {words}{because}", answer.codon_id)
+    }
+
+    /// Writes the result of the loop's check after an iteration.
+    fn write_check(&self, codon: &CodonExecution, text: &mut SafeText) -> std::fmt::Result {
+        match report::loop_check(codon) {
+            Some(words) => writeln!(text, "    {words}"),
+            None => Ok(()),
+        }
+    }
+
+    /// A codon in one line, with the figures of all its attempts.
+    fn line(&self, codon: &CodonExecution, all: Option<&AttemptTotals>, newest: CodonSummary) -> String {
+        let standing = codon_standing(codon, self.live);
+        let Some(all) = all else {
+            let time = Some(newest.duration);
+            return codon_line(standing, time, &newest).trim_end().to_owned();
+        };
+        let line = codon_line(standing, all.known_time(), &all.over(newest));
+        match all.count {
+            1 => line.trim_end().to_owned(),
+            count => format!("{line}  {count} attempts"),
+        }
     }
 }

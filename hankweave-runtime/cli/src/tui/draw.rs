@@ -1,9 +1,11 @@
 //! Draws what a [`View`] shows of a [`RunModel`]; decides nothing.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Color, Effects};
 use console::{Alignment, measure_text_width, pad_str};
+use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptState, WatchStatus, changed};
 use hankweave_core::wire::FileAction;
@@ -17,7 +19,7 @@ use super::attention::Viewer;
 use super::model::{CodonRow, RunModel};
 use super::ring::holds;
 use super::view::{HELP, Overlay, PARTS, Pane, View};
-use crate::report::{money, progress, style_of_attempt, tokens};
+use crate::report::{money, progress, style_of_attempt, tokens, worked};
 use crate::screen::local_time;
 use crate::wrap::wrap;
 
@@ -28,19 +30,19 @@ const WIDE: u16 = 72;
 const LEAST_PLAN: u16 = 28;
 
 /// Columns of the costs beside a title.
-const COSTS: usize = 30;
+const COSTS: usize = 31;
 
 /// Columns of the number of changed files, where there is room for them.
 const CHANGED: usize = 18;
-
-/// Least columns of a title beside the changed files.
-const TITLE: usize = 20;
 
 /// Columns of the plan for a mark and a time.
 const FIGURES: usize = 10;
 
 /// Least number of columns for the names of all parts.
 const NARROW: usize = 65;
+
+/// Row of the attempts that count no longer.
+const UNDONE: &str = "undone or run again";
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -219,23 +221,41 @@ fn files(view: &View, model: &RunModel) -> Vec<Line<'static>> {
 }
 
 fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Line<'static>> {
-    let figures = match width > TITLE + COSTS + CHANGED {
-        true => COSTS + CHANGED,
-        false => COSTS,
-    };
-    let titles = widest(model.attempts()).clamp(8, width.saturating_sub(figures).max(8));
+    let longest = widest(model.attempts());
+    // Names are worth more than the number of changed files.
+    let has_files = width >= longest.max(UNDONE.len()) + COSTS + CHANGED;
+    let titles = longest
+        .max(UNDONE.len())
+        .clamp(8, width.saturating_sub(COSTS).max(8));
     let line = |title: &str, time: &str, tokens: &str, cost: &str| {
-        format!("{} {time:>10} {tokens:>8} {cost:>9}", padded(title, titles))
+        format!("{} {time:>10} {tokens:>8} {cost:>10}", padded(title, titles))
     };
     let head = line("codon", "time", "tokens", "cost");
-    let money = &model.view.money;
-    let all = std::iter::once(line("all runs", "", "", &money.spent.display(money.at_least)));
+    let spent = &model.view.money;
+    let all = money(spent.spent, spent.spent_at_least());
+    let undone = model.view.undone.sum().map(|undone| {
+        let time = worked(Duration::from_millis(undone.duration_ms), undone.lost_time);
+        let time = time
+            .replace("at least", "≥")
+            .replace("an unknown time", "unknown");
+        let cost = money(undone.cost, undone.at_least);
+        line(UNDONE, &time, &tokens(undone.tokens.total()), &cost)
+    });
+    let before = (spent.before > Usd::ZERO).then(|| {
+        let cost = money(spent.before, spent.before_at_least);
+        line("before it started over", "", "", &cost)
+    });
+    let all = std::iter::once(line("all runs", "", "", &all));
+    let all = all.chain(undone).chain(before);
     let rows = model.attempts().map(|row| {
         let time = row.time(now);
         let used = row.attempt.map_or(0, |(_, attempt)| attempt.tokens.total());
         let changed = changed(row.attempt.and_then(|(_, attempt)| attempt.files_changed));
         let line = line(&row.title, &time, &tokens(used), &row.cost());
-        format!("{line}  {changed}").trim_end().to_owned()
+        match has_files {
+            true => format!("{line}  {changed}").trim_end().to_owned(),
+            false => line,
+        }
     });
     listed(view, head, all.chain(rows))
 }
@@ -277,7 +297,7 @@ fn listed(view: &View, head: String, rows: impl Iterator<Item = String>) -> Vec<
 fn foot_lines(view: &View, model: &RunModel, viewer: &Viewer, now: Timestamp) -> Vec<Line<'static>> {
     let shown = &model.view;
     let parts = progress(shown, now);
-    let keys = match viewer.may_command {
+    let keys = match viewer.may_command && !shown.state.has_ended() {
         true => "/ search  c next  s skip  r redo  x stop  b back  e end",
         false => "/ search  q leave",
     };

@@ -8,7 +8,7 @@ use hankweave_core::view::{AttemptKey, AttemptView, ChangedFile, ItemView, RunVi
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::ring::Ring;
-use crate::report::{MarkedText, attempt_time, event_text};
+use crate::report::{MarkedText, attempt_time, event_text, money};
 use crate::screen::SafeText;
 use crate::screen::{local_time, with_local_times};
 
@@ -164,7 +164,7 @@ impl CodonRow<'_> {
     /// Cost of the attempt with its sentinels.
     pub(super) fn cost(&self) -> String {
         let attempt = self.attempt.map(|(_, attempt)| attempt);
-        attempt.map_or_else(String::new, |attempt| attempt.spent().display(attempt.at_least))
+        attempt.map_or_else(String::new, |attempt| money(attempt.spent(), attempt.at_least))
     }
 }
 

@@ -522,7 +522,12 @@ mod tests {
         let mut model = RunModel::default();
         for (path, action) in [("a", FileAction::Created), ("b", FileAction::Modified)] {
             let (size, seq) = (None, 1);
-            let file = ChangedFile { action, size, seq };
+            let file = ChangedFile {
+                action,
+                size,
+                seq,
+                first: None,
+            };
             model.view.files.newest.insert(path.to_owned(), file);
         }
         let mut view = View::default();

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anstyle::Style;
-use hankweave_core::budget::{Ceiling, CeilingUse};
+use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::thread::{self, Recovery};
+use hankweave_core::view::{MoneyView, RunView};
 use hankweave_runtime::hank_files::missing_requirements;
 use hankweave_runtime::preflight::missing_agents;
 use hankweave_runtime::world::disk::RealDisk;
@@ -47,7 +48,9 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         },
         Some((state, outlook)) => recorded(state, outlook, args),
     };
-    let spent = state.map_or(Usd::ZERO, |state| CeilingUse::of(looked.ceiling, &state).spent());
+    let money = state.map_or_else(MoneyView::default, |state| {
+        RunView::of_state(&state, &thread::build(&state, None, None), 0).money
+    });
     if global.json() {
         let mut document = looked.as_json();
         document["next"] = json!(next);
@@ -55,12 +58,13 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         document["limits"] = json!({
             "maxDollars": looked.ceiling.max_dollars,
             "maxTimeSeconds": looked.ceiling.max_time.map(|time| time.as_secs_f64()),
-            "spentDollars": spent,
+            "spentDollars": money.counted(),
+            "spentIsLowerBound": money.at_least,
         });
         output::print_json(&document)?;
     } else {
         let mut text = looked.as_text();
-        let limits = limits(looked.ceiling, spent);
+        let limits = limits(looked.ceiling, money);
         // Writing to a text cannot fail.
         let _ = changes.write(&mut text);
         let _ = text.styled(Style::new().bold(), next);
@@ -98,11 +102,16 @@ fn first(looked: &ValidationInput) -> String {
 }
 
 /// `$5.0000, of which $1.2400 is used, and 15 min 0 s`
-fn limits(ceiling: Ceiling, spent: Usd) -> String {
-    let dollars = ceiling.max_dollars.map(|most| match spent == Usd::ZERO {
-        true => most.to_string(),
-        false => format!("{most}, of which {spent} is used"),
-    });
+fn limits(ceiling: Ceiling, money: MoneyView) -> String {
+    let dollars = ceiling
+        .max_dollars
+        .map(|most| match money.counted() == Usd::ZERO && !money.at_least {
+            true => most.to_string(),
+            false => format!(
+                "{most}, of which {} is used",
+                money.counted().display(money.at_least)
+            ),
+        });
     let parts: Vec<String> = dollars
         .into_iter()
         .chain(ceiling.max_time.map(duration))

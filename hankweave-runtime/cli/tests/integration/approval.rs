@@ -106,7 +106,10 @@ fn what_was_denied_stays_so_until_somebody_approves_it_after_all() {
     let words = "Paused before deploy: it was denied: not on a Friday";
     assert!(paused.expect_code(3).stderr.contains(words), "{paused}");
     let status = project.run(["status"]).expect_code(0).stdout.clone();
-    assert!(status.contains("deploy was denied: not on a Friday"), "{status}");
+    assert!(
+        status.contains("deploy was denied by ") && status.contains(": not on a Friday"),
+        "{status}"
+    );
     project.run(["approve", "deploy"]).expect_code(0);
     project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(done(&project), "one\ntwo\n");
@@ -203,7 +206,7 @@ fn a_live_run_waits_until_somebody_answers() {
 fn a_key_on_the_terminal_approves() {
     // `t` is a letter of the reason, not the key of the whole screen.
     for (key, answer, code, files) in [
-        ("xy", "deploy: approved at ", 0, "one\ntwo\n"),
+        ("xy", "deploy: approved by ", 0, "one\ntwo\n"),
         ("nnot yet\r", ": not yet", 3, "one\n"),
     ] {
         let project = asking("two");

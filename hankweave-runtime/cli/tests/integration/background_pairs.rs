@@ -128,7 +128,7 @@ fn a_wait_comes_out_in_a_replay_as_it_is_recorded() {
     assert_eq!(project.state(&place), project.state(&project.directory()));
 }
 
-// covers: HANK-75, TASK-66
+// covers: HANK-75, TASK-91
 #[test]
 fn a_task_that_waits_is_cancelled_and_leaves_nothing() {
     let project = project();

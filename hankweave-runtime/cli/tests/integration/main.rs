@@ -66,6 +66,7 @@ mod mended;
 mod notify;
 mod odd_terminals;
 mod one_count;
+mod one_fold;
 mod operations;
 mod otel;
 mod page;

@@ -91,7 +91,8 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "2 of 2 codons",
             "$0.5000",
             "2 runs",
-            "ship: approved: looks \\| \\*good\\*",
+            "ship: approved by ",
+            ": looks \\| \\*good\\*",
             "nothing is left to do",
         ],
     );
