@@ -116,7 +116,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "logs",
-        "approval_prompt args directory exit owning_task recorded report screen state",
+        "approval_prompt args exit owning_task recorded report screen state",
     ),
     ("plan_changes", "screen"),
     (
@@ -179,7 +179,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "rollback",
-        "args directory exit failures logging output owning_task receipt remote report screen server_log signals typed",
+        "args directory exit failures logging output owning_task receipt remote report screen server_log signals status typed",
     ),
     (
         "operations",

@@ -67,6 +67,7 @@ pub use document::{
 };
 #[cfg(feature = "hanks")]
 pub use keys::did_you_mean;
+#[cfg(feature = "hanks")]
 pub use old_template::{ConvertedPrompt, convert_prompt};
 #[cfg(feature = "hanks")]
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_script, check_sentinel, parse, parse_bytes};

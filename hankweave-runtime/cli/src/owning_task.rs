@@ -280,6 +280,14 @@ impl OwningTask {
         format!("this is the workspace of {named}; {continues}, `{show}` shows it\n")
     }
 
+    /// Returns the command that answers the question of the task; one that was denied has to be resumed first.
+    pub(crate) fn answer_command(&self) -> String {
+        match self.status {
+            TaskStatus::Failed | TaskStatus::Cancelled => self.resume_command(),
+            _ => self.command("approve"),
+        }
+    }
+
     /// Refuses an answer that the next worker would not find: the one that counts is in the registry (TASK-123).
     pub(crate) fn refuse_answer(&self, is_denial: bool, reason: Option<&str>) -> CliError {
         let answer = self.command(if is_denial { "deny" } else { "approve" });

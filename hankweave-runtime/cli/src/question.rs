@@ -74,7 +74,10 @@ struct RecoveryOption {
 /// Returns the choices. An impossible one is not offered.
 fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
-    let kept = "what it replaces is kept in a checkpoint";
+    let kept = match trouble.crashed {
+        true => "what it replaces is kept in a checkpoint",
+        false => "what it replaces is kept in a checkpoint, and what you have changed since stays",
+    };
     let back = match &trouble.last_success {
         SuccessTarget::Behind(success) => format!("roll back to the last success, {success}; {kept}"),
         SuccessTarget::Into(other, CheckpointType::RigSetup) if other == codon => {
@@ -106,7 +109,11 @@ fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
             what: format!("keep the files as they are and run {codon} again from its beginning"),
         },
     ];
-    session.into_iter().chain(others).collect()
+    let mut offers: Vec<RecoveryOption> = session.into_iter().chain(others).collect();
+    if trouble.default == Recovery::CrashPoint {
+        offers.sort_by_key(|offer| offer.recovery != Recovery::CrashPoint);
+    }
+    offers
 }
 
 fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
@@ -140,6 +147,7 @@ mod tests {
             stopped: false,
             session: false,
             last_success: SuccessTarget::Behind("a".parse().unwrap()),
+            default: Recovery::LastSuccess,
         };
         let mut text = String::new();
         let mut put = |question: String| {
@@ -171,6 +179,7 @@ mod tests {
             stopped: true,
             session,
             last_success,
+            default: Recovery::LastSuccess,
         };
         let ask = |trouble: &UnfinishedCodon, typed: &str| {
             let mut text = String::new();
@@ -203,5 +212,12 @@ mod tests {
             text.contains("where survey began") && !text.contains("session"),
             "{text}"
         );
+        // After a failed set-up the files are kept unless somebody chooses otherwise.
+        let set_up = UnfinishedCodon {
+            default: Recovery::CrashPoint,
+            ..stopped(false, SuccessTarget::Beginning)
+        };
+        let (chosen, _) = ask(&set_up, "1\n");
+        assert_eq!(chosen, RecoveryChoice::Recover(Recovery::CrashPoint));
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let detachment = args.detached_process.then(Detachment::begin).transpose()?;
     let log = logging::install(global);
     make_new_files_private();
-    let task = OwningTask::of(args.hank.execution.as_deref().unwrap_or(&args.hank.hank));
+    let task = OwningTask::of(args.workspace());
     let mut loaded = load_hank(&args.hank.hank).map_err(|error| match &task {
         Some(task) => task.explain(error),
         None => error,
@@ -461,7 +461,10 @@ impl Start<'_> {
 /// The command that continues where the run has ended.
 fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     match &outcome.result {
-        RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
+        RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
+            let task = OwningTask::of(typed.execution());
+            task.map_or_else(|| typed.approval(&pause.codon), |task| task.answer_command())
+        }
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => {
             format!("{} && {}", typed.command("cleanup --keep 1"), typed.run())
         }
@@ -583,9 +586,10 @@ fn watch_for<'n>(
     }
 }
 
-/// Whether the person who started the run can be asked while it continues.
+/// Whether the person who started the run can be asked while it continues. The answers for a task are in its registry alone (TASK-123).
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
-    std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet
+    let is_asked = std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet;
+    is_asked && OwningTask::of(args.workspace()).is_none()
 }
 
 /// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.

@@ -19,7 +19,7 @@ use super::orders::Interruption;
 use super::rehearsal;
 use super::run::{AgentOutcome, AgentRun};
 use super::set_up;
-use crate::rig::{Rig, RigError, RigEvent};
+use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::suspension::Stopwatch;
 
 /// How often the agent continues when its work does not pass, unless the hank says otherwise.
@@ -237,6 +237,11 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
     };
     let how = match &error {
         _ if is_over => "the command was stopped: the time of the codon is over".to_owned(),
+        // The last line is told beside the failure.
+        RigError::Step {
+            failure: RigFailure::CommandFailed { exit, .. },
+            ..
+        } => format!("the command {exit}"),
         RigError::Step { failure, .. } => failure.to_string(),
         RigError::Cancelled { .. } => "the command was stopped".to_owned(),
     };

@@ -75,7 +75,7 @@ fn reason(codon: &CodonRun<'_>, error: &RigError) -> FailureReason {
     };
     let command = excerpt(&words(&item.action), MOST_OF_COMMAND);
     FailureReason {
-        message: reason.message.map(|message| format!("{message}: {command}")),
+        message: reason.message.map(|message| format!("{message} (`{command}`)")),
         ..reason
     }
 }

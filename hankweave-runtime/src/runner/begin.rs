@@ -128,6 +128,8 @@ pub struct UnfinishedCodon {
     pub session: bool,
     /// Rollback to the last success.
     pub last_success: SuccessTarget,
+    /// Position from which the run continues where nobody chooses.
+    pub default: Recovery,
 }
 
 /// Target of [`Recovery::LastSuccess`].
@@ -161,6 +163,7 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
         stopped: thread.interruption().is_some(),
         session: thread.own_session().is_some(),
         last_success: way_back(&state, &thread),
+        default: thread.default_recovery(),
     }))
 }
 

@@ -23,6 +23,7 @@ pub use codon::{
     ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, RetryConfig, SentinelEntry,
     SentinelSource,
 };
+#[cfg(feature = "hanks")]
 pub(super) use fallback::WAIT;
 pub use fallback::{Fallback, FallbackAgent, agent_words, fallback_list};
 pub use loop_config::{LoopConfig, TerminateOn};

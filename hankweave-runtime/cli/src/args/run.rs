@@ -1,7 +1,7 @@
 //! Arguments of `run`, and the settings of runs.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -125,6 +125,11 @@ impl RunArgs {
             None if self.detach => HangUp::Ignored,
             None => HangUp::Stops,
         }
+    }
+
+    /// Returns the directory of the run.
+    pub(crate) fn workspace(&self) -> &Path {
+        self.hank.execution.as_deref().unwrap_or(&self.hank.hank)
     }
 
     /// Whether a person may be asked and shown things on a terminal.

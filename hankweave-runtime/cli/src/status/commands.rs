@@ -9,7 +9,6 @@ use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::Decision;
 use hankweave_core::thread::Recovery;
-use hankweave_core::wire::Event;
 
 use super::StatusView;
 use crate::typed::CommandEdit;
@@ -205,16 +204,11 @@ impl StatusView<'_> {
         CeilingUse::of(self.ceiling(), self.state).more()
     }
 
-    /// Returns the ceiling of the last run that ended.
+    /// Returns the ceiling of the newest run, as the view draws it.
     pub(super) fn ceiling(&self) -> Ceiling {
-        match &self.budget {
-            Some(Event::BudgetSummary { ceiling, .. }) => Ceiling {
-                max_dollars: ceiling.max_dollars,
-                max_time: ceiling
-                    .max_time_seconds
-                    .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-            },
-            _ => Ceiling::default(),
+        Ceiling {
+            max_dollars: self.drawn.money.limit,
+            max_time: self.drawn.time_limit_ms.map(Duration::from_millis),
         }
     }
 

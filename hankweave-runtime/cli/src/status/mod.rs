@@ -156,6 +156,8 @@ pub(crate) struct StatusView<'a> {
     unfinished: Option<CodonId>,
     /// The budget summary of the last run that ended.
     budget: Option<Event>,
+    /// Whether that is the newest run.
+    budget_is_of_newest: bool,
     /// Last line of the check that the newest codon did not pass.
     says: Option<(CodonId, String)>,
     /// Question that waits for an answer, or that was denied.
@@ -182,7 +184,12 @@ impl<'a> StatusView<'a> {
         let head = thread::head(state).map(|head| head.checkpoint_sha);
         let mut view = Self::of(execution, state, thread, hank);
         view.task = task;
-        view.budget = crate::state::budget_summary(execution)?.map(|summary| summary.event);
+        let summary = crate::state::budget_summary(execution)?;
+        let began = state.runs.front().map(|run| run.start_time);
+        view.budget_is_of_newest = summary
+            .as_ref()
+            .is_some_and(|summary| Some(summary.timestamp) >= began);
+        view.budget = summary.map(|summary| summary.event);
         view.draw(hank, crate::state::description(execution)?);
         view.show_answer();
         view.ask(execution, hank)?;
@@ -289,6 +296,7 @@ impl<'a> StatusView<'a> {
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
             budget: None,
+            budget_is_of_newest: false,
             left_out: LeftOut::default(),
             is_shortened: false,
             disk: None,

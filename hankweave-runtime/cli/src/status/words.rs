@@ -200,7 +200,7 @@ impl StatusView<'_> {
             report::worked(self.worked(run), self.lost_time(run)),
             self.state.total_spend().display(self.costs_at_least())
         )?;
-        if money.limit.is_none() && self.drawn.time_limit_ms.is_none() && self.budget.is_none() {
+        if money.limit.is_none() && self.drawn.time_limit_ms.is_none() && !self.budget_is_of_newest {
             return Ok(());
         }
         let is_open = run.open_codon().is_some() && self.is_lower_bound(run);

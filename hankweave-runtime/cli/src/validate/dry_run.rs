@@ -88,9 +88,11 @@ fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
         true => outlook,
         false if args.recover.is_some() => outlook,
         false => {
-            format!(
-                "{outlook}; a run rolls back to the last success, or asks on a terminal (--recover says which)"
-            )
+            let does = match thread.default_recovery() {
+                Recovery::CrashPoint => "keeps the files and runs it again",
+                _ => "rolls back to the last success",
+            };
+            format!("{outlook}; a run {does}, or asks on a terminal (--recover says which)")
         }
     }
 }

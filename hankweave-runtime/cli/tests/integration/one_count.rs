@@ -98,7 +98,7 @@ fn no_command_breaks_a_word_on_a_narrow_terminal() {
     terminal.until("Where shall it continue?");
     let shown = words(&terminal.history()).join(" ");
     for offer in [
-        "roll back to the last success, two#1; what is there now is kept in a checkpoint",
+        "roll back to the last success, two#1; what it replaces is kept in a checkpoint, and what you have changed since stays",
         "keep the files as they are and run three again from its beginning",
     ] {
         assert!(shown.contains(offer), "{offer}: {shown}");
@@ -136,7 +136,7 @@ fn lists_have_columns_and_one_count() {
     // Without sentinels nothing else was spent, and one column says so.
     let cost = project.run(["cost"]).expect_code(0).stdout.clone();
     let head = cost.lines().next().unwrap();
-    assert_eq!(words_of(head), ["state", "spent", "tokens"], "{cost}");
+    assert_eq!(words_of(head), ["status", "spent", "tokens"], "{cost}");
 }
 
 fn words_of(line: &str) -> Vec<&str> {

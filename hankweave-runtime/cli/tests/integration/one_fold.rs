@@ -197,10 +197,7 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
         &text(&project, &["op", "log"]),
         &["run (continued after a rollback)"],
     );
-    assert_has(
-        &text(&project, &["cost"]),
-        &["agents       spent", "spent: all that was paid"],
-    );
+    assert_has(&text(&project, &["cost"]), &["status           spent   tokens\n"]);
 }
 
 // covers: WIRE-48, CLI-14

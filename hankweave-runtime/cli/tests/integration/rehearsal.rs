@@ -273,7 +273,7 @@ fn the_record_of_a_rehearsal_that_failed_is_kept_and_continued_by_no_run() {
     let text = &failed.expect_code(1).stderr;
     for words in [
         "Rehearsal failed at two; 1 of 2 codons completed.".to_owned(),
-        "rig step 1 failed: the command exited with code 7: test -z ".to_owned(),
+        "rig step 1 failed: the command exited with code 7: broken (`test -z ".to_owned(),
         format!("  its copy     {path} "),
         "  again        hankweave run --rehearse\n".to_owned(),
     ] {

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::project;
+use crate::terminal::Terminal;
 
 /// A hank whose codon `publish` asks first, and says in a file of the project that it ran.
 fn write_hank(project: &TestProject) {
@@ -78,6 +79,28 @@ fn plant(project: &TestProject, id: &str, answer: &[&str]) {
 }
 
 // covers: TASK-123, CLI-30
+#[test]
+fn a_run_by_hand_in_a_workspace_asks_nobody_and_begins_nothing_that_was_not_approved() {
+    let project = project();
+    write_hank(&project);
+    waiting(&project, "page-3");
+    let place = workspace(&project, "page-3").display().to_string();
+    for command in ["task approve page-3", "task resume page-3"] {
+        let Some(mut terminal) = Terminal::sized(&project, 40, 120, &format!("run page -e {place}")) else {
+            return;
+        };
+        terminal.until_ended();
+        let shown = terminal.history();
+        assert!(!shown.contains("y approves"), "{shown}");
+        assert!(shown.contains(&format!("hankweave {command}")), "{shown}");
+        assert_eq!(published(&project), 0);
+        if command == "task approve page-3" {
+            step(&project, "deny", "page-3");
+        }
+    }
+}
+
+// covers: TASK-123
 #[test]
 fn a_workspace_takes_no_answer_and_names_the_command_that_does() {
     let project = project();

@@ -143,7 +143,8 @@ async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<
         ..route.rollback(plan, archived)
     };
     if let Some(safety) = &rollback.safety {
-        let message = format!("what is replaced is kept in checkpoint {}", safety.short());
+        let safety = safety.short();
+        let message = format!("what is replaced is kept in checkpoint {safety}, to which one can roll back");
         possession.publish(Event::Info { message }).await;
     }
     possession.publish(started(&route, &rollback)).await;

@@ -164,7 +164,7 @@ async fn a_rollback_is_told_step_by_step() {
     );
     let kept = of_type(&guest, "info")[0]["message"].as_str().unwrap();
     assert!(
-        kept.contains("are kept in checkpoint"),
+        kept.contains("is kept in checkpoint"),
         "the copy of the files comes first: {kept}"
     );
     let steps: Vec<(u64, u64)> = of_type(&guest, "rollback.progress")
