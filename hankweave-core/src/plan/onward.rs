@@ -43,10 +43,12 @@ pub fn resume(
         .pending_rollback
         .as_ref()
         .is_some_and(PendingRollback::is_chosen);
-    if is_chosen && wish.recovery.is_none() && thread.interruption().is_some() {
-        if let Some(source) = thread.again().filter(|_| thread.next_codon_id.is_some()) {
-            return Resume::Again(source);
-        }
+    if is_chosen
+        && wish.recovery.is_none()
+        && thread.interruption().is_some()
+        && let Some(source) = thread.again().filter(|_| thread.next_codon_id.is_some())
+    {
+        return Resume::Again(source);
     }
     // What was interrupted and is not in the hank any more cannot continue.
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
