@@ -55,7 +55,7 @@ fn a_limit_in_any_words_pauses_a_run_that_may_not_wait_so_long() {
 // covers: CLI-27
 #[test]
 fn the_end_of_a_limit_is_notified_in_local_time_with_its_zone() {
-    let project = limited("Claude usage limit reached. Your limit will reset at 7pm (Asia/Tokyo).");
+    let project = limited("You've hit your usage limit. Upgrade to Pro or try again in 5 hours 11 minutes.");
     let notify = r#"cat > news; printf '%s' "$HANKWEAVE_REASON" > reason"#;
     project
         .run(["run", "--headless", "--max-wait", "1", "--notify", notify])
