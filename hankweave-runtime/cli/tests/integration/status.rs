@@ -248,7 +248,7 @@ fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
             (
                 &json!("paused"),
                 &json!(
-                    "Paused (total budget of $0.3000 spent): c1: the total budget is used up: used $0.3000 of $0.3000"
+                    "Paused (total budget of $0.3000 spent): c1: the total budget is used up: used at least $0.3000 of $0.3000"
                 )
             )
         );
