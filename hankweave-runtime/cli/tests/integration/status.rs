@@ -245,7 +245,10 @@ fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
         let view = &paused["view"];
         assert_eq!(view["state"], "paused");
         // Whether more was used than is known depends on the run that says so.
-        let headline = view["headline"].as_str().unwrap().replace("used at least ", "used ");
+        let headline = view["headline"]
+            .as_str()
+            .unwrap()
+            .replace("used at least ", "used ");
         assert_eq!(
             headline,
             "Paused (total budget of $0.3000 spent): c1: the total budget is used up: used $0.3000 of $0.3000"
