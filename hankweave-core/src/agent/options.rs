@@ -12,7 +12,7 @@ pub struct AgentOptions {
     /// How much the agent thinks, in the agent's own word: `low`, `medium`, `high` and others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// What the agent may do: `read-only`, `edit`, `all`, or an object with lists of tools; `all` when absent.
+    /// Rights of the agent: `read-only`, `edit`, `all`, or an object with lists of tools; `all` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "access"))]
     pub permissions: Option<Access>,
@@ -73,7 +73,7 @@ impl AgentOptions {
 /// Permissions of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// What it may do.
+    /// Rights of the agent.
     pub mode: AccessMode,
     /// Tools that it may use besides, in the agent's own notation.
     pub allow: Vec<String>,
@@ -133,7 +133,7 @@ fn access(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     })
 }
 
-/// What an agent may do with its tools and its shell.
+/// Rights of an agent to its tools and its shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessMode {
@@ -360,9 +360,9 @@ fn is_meant(own: &str, arg: &str) -> bool {
 pub struct OptionRefusal {
     /// Its key, such as `effort` or `args[1]`.
     pub key: String,
-    /// What the agent cannot do.
+    /// Message: what the agent cannot do.
     pub message: String,
-    /// What to write instead.
+    /// Hint: what to write instead.
     pub hint: String,
 }
 

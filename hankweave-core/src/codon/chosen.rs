@@ -22,7 +22,7 @@ pub struct ChosenAgent {
     /// How the agent was to sign in, where that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
-    /// What it stands in for; absent for the codon's own agent.
+    /// Agent that it stands in for; absent for the codon's own agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<InsteadOf>,
 }

@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 /// The longest time for which doubling keeps an agent away whose limit ends again and again.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
-/// What a codon runs with next.
+/// Agent that a codon runs with next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextAgent {
     /// The entry at this position: 0 is what the codon itself names.

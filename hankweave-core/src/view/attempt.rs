@@ -187,7 +187,7 @@ pub struct AttemptView {
     /// Model that answered last, or that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What its agent stands in for, where it is a fallback.
+    /// Agent that its own one stands in for, where it is a fallback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<InsteadOf>,
     /// Run that started it.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::id::CodonId;
-use sha2::{Digest, Sha256};
 
+use super::token::{digest, is_same};
 use crate::world::World;
 use crate::world::ids::hex;
 
@@ -47,8 +47,8 @@ impl AnswerTokens {
         let (approve, deny) = (token(), token());
         *self.issued() = Some(IssuedAnswers {
             codon_id: codon_id.clone(),
-            approve: digest(&approve),
-            deny: digest(&deny),
+            approve: digest(approve.as_bytes()),
+            deny: digest(deny.as_bytes()),
         });
         let path = |token: &str| format!("{ANSWER_PATH}{token}");
         AnswerPaths {
@@ -59,7 +59,7 @@ impl AnswerTokens {
 
     /// Returns the answer of a token, which counts no more afterwards, nor does the other one for the same question.
     pub(super) fn take(&self, token: &str) -> Option<TokenAnswer> {
-        let (mut issued, given) = (self.issued(), digest(token));
+        let (mut issued, given) = (self.issued(), digest(token.as_bytes()));
         let found = issued.as_ref()?;
         // Both are compared, so that the time it takes shows nothing.
         let granted = match (is_same(&found.approve, &given), is_same(&found.deny, &given)) {
@@ -88,15 +88,6 @@ impl fmt::Debug for AnswerPaths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AnswerPaths")
     }
-}
-
-fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
-}
-
-fn is_same(ours: &[u8; 32], theirs: &[u8; 32]) -> bool {
-    let pairs = ours.iter().zip(theirs);
-    pairs.fold(0, |difference, (ours, theirs)| difference | (ours ^ theirs)) == 0
 }
 
 #[cfg(test)]

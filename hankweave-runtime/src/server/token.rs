@@ -112,12 +112,17 @@ impl Secret {
     }
 
     fn is(&self, digest: &[u8; 32]) -> bool {
-        let pairs = self.digest.iter().zip(digest);
-        pairs.fold(0, |difference, (ours, theirs)| difference | (ours ^ theirs)) == 0
+        is_same(&self.digest, digest)
     }
 }
 
-fn digest(token: &[u8]) -> [u8; 32] {
+/// Compares two checksums in the same time whatever the difference.
+pub(super) fn is_same(ours: &[u8; 32], theirs: &[u8; 32]) -> bool {
+    let pairs = ours.iter().zip(theirs);
+    pairs.fold(0, |difference, (ours, theirs)| difference | (ours ^ theirs)) == 0
+}
+
+pub(super) fn digest(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
