@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::io;
 
-use hankweave_runtime::world::process::StoppedProcesses;
-use rustix::process::{Signal, getpgid, getpgrp, getpid, getppid, getsid, kill_process};
+use hankweave_runtime::world::process::{StoppedProcesses, has_job_control};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::keyboard::Keyboard;
@@ -53,23 +53,13 @@ impl SuspendSignals {
         }
         let stopped = stop();
         // Called on the first thread, which gets the signal itself, this returns once the program continues.
-        let is_stopped = kill_process(getpid(), Signal::STOP).is_ok();
+        let is_stopped = getpid() != Pid::INIT && kill_process(getpid(), Signal::STOP).is_ok();
         drop(stopped);
-        // Whoever may not stop itself just continues.
+        // Whoever may not stop itself, such as the first process of a container, just continues.
         if is_stopped {
             self.continued.recv().await;
         }
     }
-}
-
-/// Whether a shell of this session can continue the program: one that is not in its group.
-fn has_job_control() -> bool {
-    let parent = getppid().and_then(|parent| Some((getsid(Some(parent)).ok()?, getpgid(Some(parent)).ok()?)));
-    let (Some((session, group)), Ok(own)) = (parent, getsid(None)) else {
-        return false;
-    };
-    // A script in our group that does not lead the session has a shell above it.
-    session == own && (group != getpgrp() || group != session)
 }
 
 /// Takes what is drawn away when somebody presses Ctrl+Z and gives the terminal back; each time that the program continues, sets the terminal again and

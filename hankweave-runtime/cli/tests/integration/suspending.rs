@@ -239,6 +239,48 @@ fn a_suspended_run_can_be_stopped() {
     assert_eq!(events(&project, "run.continued").len(), 1);
 }
 
+/// What began outside a container has session 0 and group 0 inside.
+// covers: S12
+#[test]
+fn a_run_in_a_session_that_began_outside_its_container_is_suspended_as_well() {
+    let project = project();
+    working(&project);
+    let namespace = |line: &str| {
+        let mut command = project.command(Path::new("unshare"));
+        command.args([
+            "--user",
+            "--map-root-user",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "sh",
+            "-c",
+            line,
+        ]);
+        command
+    };
+    if !namespace("true")
+        .output()
+        .is_ok_and(|tried| tried.status.success())
+    {
+        return println!("skipped: unshare makes no namespace of processes here");
+    }
+    let line = format!(
+        "'{}' run --headless --json > run.txt 2>&1 & run=$!
+until [ -e tool.pid ]; do sleep 0.02; done
+kill -TSTP $run
+while grep -qs '^State:.[^TZ]' /proc/$run/status; do sleep 0.02; done
+kill -CONT $run
+touch go
+wait $run",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let status = namespace(&line).status().unwrap();
+    let printed = fs::read_to_string(project.directory().join("run.txt")).unwrap();
+    assert!(status.success(), "{status}: {printed}");
+    assert_eq!(events(&project, "run.continued").len(), 1);
+}
+
 /// Nothing can stop the agent with a program that gets no signal; it is told at least.
 // covers: CLI-14
 #[test]

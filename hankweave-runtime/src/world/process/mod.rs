@@ -24,5 +24,5 @@ pub use seam::{
     SpawnedProcess, Spawner, Stdin,
 };
 pub use stop::{interrupt, stop};
-pub use suspend::{StoppedProcesses, stop_suspended, uninterrupted};
+pub use suspend::{StoppedProcesses, has_job_control, stop_suspended, uninterrupted};
 pub use sweep::{Sweep, sweep_marked};

@@ -96,6 +96,18 @@ fn begin() -> Vec<i32> {
     children.iter().copied().collect()
 }
 
+/// Whether a shell of this session can continue this program: one that is not in its group.
+pub fn has_job_control() -> bool {
+    let own = i32::try_from(std::process::id()).ok().and_then(Process::read);
+    own.is_some_and(|own| Process::read(own.parent).is_some_and(|parent| continues(&parent, &own)))
+}
+
+/// Sessions and groups that began outside our container have the number 0, which the typed system calls refuse.
+fn continues(parent: &Process, own: &Process) -> bool {
+    // A script in our group that does not lead the session has a shell above it.
+    parent.session == own.session && (parent.group != own.group || parent.group != parent.session)
+}
+
 /// Ends a suspended run in order that carries a marker which begins with `marker`: it continues in order to stop. Returns whether it was one. For a worker
 /// that has the task now and finds the run of a suspended worker in its place.
 pub fn stop_suspended(pid: u32, marker: &str) -> bool {

@@ -146,8 +146,11 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pid: i32,
-    parent: i32,
-    session: i32,
+    pub(super) parent: i32,
+    /// The process group; 0 where it began outside our container.
+    pub(super) group: i32,
+    /// The session; 0 where it began outside our container.
+    pub(super) session: i32,
     /// Whether one of its threads still runs. The first one may have ended before the others, and looks like an ended process then.
     lives: bool,
     /// A signal has stopped it.
@@ -166,11 +169,13 @@ impl Process {
         let state = fields.next()?;
         let first_thread_ended = matches!(state, "Z" | "X");
         let parent = fields.next()?.parse().ok()?;
-        let session = fields.nth(1)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
         let threads: u32 = fields.nth(13)?.parse().ok()?;
         Some(Self {
             pid,
             parent,
+            group,
             session,
             lives: !first_thread_ended || threads > 1,
             is_stopped: state == "T",
