@@ -481,6 +481,39 @@ fn tools_of_a_server_of_the_hank_are_offered_to_the_model() {
     }
 }
 
+/// Values that requests have at a place.
+fn asked_at(server: &ModelServer, place: &str) -> Vec<Value> {
+    let requests = server.requests();
+    let values = requests
+        .iter()
+        .filter_map(|request| request.body()?.pointer(place).cloned());
+    values.collect()
+}
+
+// covers: AGENT-60
+#[test]
+fn an_effort_of_the_hank_reaches_the_model() {
+    let turns = json!([{"text": "Done.", "repeat": "forever"}]);
+    if let Ok(claude) = agents::claude().inspect_err(|skip| println!("{skip}")) {
+        let server = ModelServer::start(Scenario::try_from(json!({"turns": turns})).unwrap()).unwrap();
+        let mut project = project();
+        project.set("HANKWEAVE_CLAUDE_PATH", &claude);
+        let env = json!({"ANTHROPIC_BASE_URL": server.url(), "ANTHROPIC_API_KEY": "sk-good"});
+        let asked = json!({"env": env, "effort": "low"});
+        project.write_hank(&json!({"hank": [only("claude", "claude-opus-4-6", &asked)]}));
+        run(&project);
+        assert!(asked_at(&server, "/output_config/effort").contains(&json!("low")));
+    }
+    if let Ok(real) = RealAgent::codex(agents::codex()).inspect_err(|skip| println!("{skip}")) {
+        let (project, server) = real.stage(json!({"turns": turns}));
+        let mut codon = real.codon("only", "fresh", "WORK");
+        codon["effort"] = json!("low");
+        project.write_hank(&json!({"hank": [codon]}));
+        run(&project);
+        assert!(asked_at(&server, "/reasoning/effort").contains(&json!("low")));
+    }
+}
+
 const PAGE: &str = include_str!("../../../../docs/agents.md");
 
 /// Cells of the page for the options of an agent.
