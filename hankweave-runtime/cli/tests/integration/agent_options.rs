@@ -212,6 +212,92 @@ fn a_program_of_ones_own_gets_arguments_and_the_user_sees_what_a_hank_starts() {
     );
 }
 
+/// A program in the place of claude that notes its options, and works without end at its first start.
+const NOTES_OPTIONS: &str = r#"#!/bin/sh
+cat > /dev/null
+{ echo "start"; printf '%s\n' "$@"; } >> "$HOME/options.txt"
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"haiku","tools":[]}'
+[ -e "$HOME/started" ] || { touch "$HOME/started"; exec sleep 1000; }
+echo x >> work.txt
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"Done.","total_cost_usd":0.01,"usage":{"input_tokens":10,"output_tokens":5}}'
+"#;
+
+/// Asserts that each of so many starts had the options of the hank.
+#[track_caller]
+fn assert_options(project: &TestProject, starts: usize) {
+    let noted = std::fs::read_to_string(project.home().join("options.txt")).unwrap();
+    let noted: Vec<&str> = noted.split("start\n").skip(1).collect();
+    let has_options = |options: &&str| {
+        options.contains("--effort\nlow\n") && options.contains("--permission-mode\ndontAsk\n")
+    };
+    assert_eq!(
+        (
+            noted.len(),
+            noted.iter().filter(|options| has_options(options)).count()
+        ),
+        (starts, starts),
+        "{noted:?}"
+    );
+}
+
+fn with_options() -> Value {
+    only(
+        "claude",
+        "haiku",
+        &json!({"permissions": "read-only", "effort": "low", "checkpointedFiles": ["*.txt"]}),
+    )
+}
+
+// covers: AGENT-60, AGENT-61
+#[test]
+fn options_hold_in_each_iteration_after_a_kill_and_after_a_rollback() {
+    let mut project = project();
+    project.set(
+        "HANKWEAVE_CLAUDE_PATH",
+        executable(&project, "claude", NOTES_OPTIONS),
+    );
+    let until = json!({"type": "iterationLimit", "limit": 2});
+    project.write_hank(&json!({"hank": [{"type": "loop", "id": "twice", "name": "Twice", "terminateOn": until, "codons": [with_options()]}]}));
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("s-1"));
+    running.kill();
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_options(&project, 3);
+    project.run(["replay", "."]).expect_code(0);
+    assert_options(&project, 3);
+    project.run(["rollback", "--codon", "only#0"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_options(&project, 4);
+}
+
+// covers: AGENT-60, TASK-58
+#[test]
+fn options_hold_in_a_task_whose_worker_is_killed() {
+    let mut project = project();
+    project.set(
+        "HANKWEAVE_CLAUDE_PATH",
+        executable(&project, "claude", NOTES_OPTIONS),
+    );
+    project.write("hank/hank.json", json!({"hank": [with_options()]}).to_string());
+    let create = ["task", "create", "Options", "--hank", "hank", "--id", "options"];
+    project.run(create).expect_code(0);
+    let worker = project.start(["worker", "--once", "--owner", "w1"]);
+    let started = project.home().join("started");
+    let end = std::time::Instant::now() + DEADLINE;
+    while !started.exists() {
+        assert!(std::time::Instant::now() < end, "the agent did not start");
+        std::thread::yield_now();
+    }
+    worker.kill();
+    let next = ["worker", "--once", "--orphan-after", "1s", "--owner", "w2"];
+    while project.run(["task", "show", "options", "--json"]).json_document()["task"]["status"] != "completed"
+    {
+        assert!(std::time::Instant::now() < end, "the task does not complete");
+        project.run(next).expect_code(0);
+    }
+    assert_options(&project, 2);
+}
+
 /// The sandbox that the settings of codex ask for.
 fn want_sandbox(project: &TestProject, mode: &str) {
     let file = project.home().join(".codex/config.toml");
