@@ -6,6 +6,7 @@ use hankweave_testing::{ModelServer, Scenario, TestProject, agents};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::real_acp::{native, natives};
 use crate::real_agents::{RealAgent, settings};
 use crate::support::{assert_usd, codon, project};
 
@@ -641,6 +642,48 @@ fn the_real_codex_takes_over_from_the_real_claude_and_begins_the_next_codon() {
         report.contains("codex") && report.contains("usage limit"),
         "{report}"
     );
+}
+
+// covers: HANK-80, HANK-81
+#[test]
+fn the_real_opencode_takes_over_from_the_real_claude() {
+    let scenario = json!({"lanes": [
+        {"name": "opus", "when": {"model": "opus"}, "turns": [writes("half.txt", 1000, 100), used_up()]},
+        {"name": "opencode", "when": {"model": "m"}, "turns": [writes("rest.txt", 700, 30), says("Taken over.", 800, 20)]}]});
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
+    let Some((agent, model, speaker)) = natives(&server).find(|(agent, ..)| *agent == "opencode") else {
+        return;
+    };
+    let mut project = native(agent, model, &speaker, &server);
+    project.set("HANKWEAVE_CLAUDE_PATH", claude);
+    let fallback = json!([{"agent": agent, "model": model, "env": speaker.env}]);
+    project.write_hank(&json!({"hank": [claude_codon(&server, "one", &fallback, false)]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let records = records(&project);
+    let [limited, taken] = &records[..] else {
+        panic!("{records:#?}");
+    };
+    assert!(limited["failureReason"]["retryAt"].is_string(), "{limited:#}");
+    assert_eq!(
+        (&taken["status"], &taken["chosenAgent"]["agent"]),
+        (&json!("completed"), &json!("opencode")),
+        "{taken:#}"
+    );
+    for file in ["half.txt", "rest.txt"] {
+        assert!(project.directory().join(file).exists(), "{file}");
+    }
+    let asked = format!("{:?}", server.requests());
+    for part in [
+        "Another agent (claude with claude-opus-4-5) began this task",
+        "I write half.txt.",
+    ] {
+        assert!(asked.contains(part), "{part}");
+    }
+    assert_eq!(project.left_behind(), []);
 }
 
 // covers: HANK-80, HANK-81

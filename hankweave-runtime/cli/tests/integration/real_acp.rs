@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(180);
 /// A program that speaks the protocol.
 pub(crate) struct Speaker {
     command: Vec<String>,
-    env: Value,
+    pub(crate) env: Value,
     path: Option<OsString>,
 }
 
