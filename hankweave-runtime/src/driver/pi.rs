@@ -21,7 +21,7 @@ pub(super) static AGENT: Agent = Agent {
         name: NAME,
         hint: "npm install -g @earendil-works/pi-coding-agent",
         variable: "HANKWEAVE_PI_PATH",
-        tested_with: &["0.73.1", "0.87.0"],
+        tested_with: &["0.73.1", "0.87.0", "1.6.0"],
         keys: KEYS_OF_PROVIDERS,
     }),
     capabilities: Capabilities {

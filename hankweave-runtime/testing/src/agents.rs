@@ -12,11 +12,11 @@ use std::sync::OnceLock;
 const CLAUDE_PACKAGE: &str = "@anthropic-ai/claude-code";
 const CLAUDE_VERSION: &str = "2.1.329";
 const CODEX_PACKAGE: &str = "@openai/codex";
-const CODEX_VERSION: &str = "0.169.0";
+const CODEX_VERSION: &str = "0.171.0";
 const PI_PACKAGE: &str = "@mariozechner/pi-coding-agent";
 const PI_VERSION: &str = "0.73.1";
 const NEWEST_PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
-const NEWEST_PI_VERSION: &str = "0.87.0";
+const NEWEST_PI_VERSION: &str = "1.6.0";
 
 const OPENCODE: (&str, &str) = ("opencode-ai", "1.18.33");
 const GEMINI: (&str, &str) = ("@google/gemini-cli", "0.61.0");

@@ -1,6 +1,6 @@
 //! The line protocol of pi, as a pure state machine.
 //!
-//! Input: the lines of `pi -p --mode json`, of the versions 0.73 and 0.87. Output: [`AgentEvent`]s. The program exits with 0 whatever became of its
+//! Input: the lines of `pi -p --mode json`, of the versions 0.73, 0.87 and 1.6. Output: [`AgentEvent`]s. The program exits with 0 whatever became of its
 //! work, so the reason with which its last message stopped decides (AGENT-20).
 
 mod line;

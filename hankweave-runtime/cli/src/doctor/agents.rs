@@ -159,7 +159,35 @@ fn standing(version: &str, tested: &[&str]) -> VersionStatus {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_runtime::driver::ProcessHost;
+
     use super::*;
+
+    #[test]
+    fn the_page_says_with_which_versions_agents_were_tested() {
+        let page = include_str!("../../../../docs/agents.md");
+        let cells = |name: &str| -> Vec<String> {
+            let line = page
+                .lines()
+                .find(|line| line.starts_with(name))
+                .unwrap_or_default();
+            let cells = line
+                .split('|')
+                .skip(2)
+                .map(|cell| cell.trim().trim_matches('`').to_owned());
+            cells.filter(|cell| !cell.is_empty()).collect()
+        };
+        let drivers = DriverSet::built_in(&ProcessHost::new(&World::real()));
+        let tested = |name: &String| {
+            drivers
+                .get(name)?
+                .program()
+                .map(|program| program.tested_with.join(", "))
+        };
+        let agents = cells("| | `claude` ");
+        let expected: Vec<String> = agents.iter().filter_map(tested).collect();
+        assert_eq!((agents.len(), cells("| Tested with ")), (5, expected));
+    }
 
     #[test]
     fn versions_are_compared_by_their_numbers() {

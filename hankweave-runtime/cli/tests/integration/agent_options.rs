@@ -165,6 +165,27 @@ fn executable(project: &TestProject, name: &str, text: &str) -> std::path::PathB
     file
 }
 
+// covers: AGENT-60
+#[test]
+fn an_agent_older_than_what_was_measured_is_refused_where_a_hank_asks_for_options() {
+    let mut project = project();
+    let codex = executable(&project, "codex", ARGUMENTS);
+    let package = json!({"name": "@openai/codex", "version": "0.100.0"});
+    std::fs::write(project.home().join("package.json"), package.to_string()).unwrap();
+    project.set("HANKWEAVE_CODEX_PATH", codex);
+    let validate = |options: &Value| {
+        project.write_hank(&json!({"hank": [only("codex", "gpt-5.2", options)]}));
+        project.run(["validate"])
+    };
+    validate(&json!({})).expect_code(0);
+    let refused = validate(&json!({"effort": "low"}));
+    let said = &refused.expect_code(1).stdout;
+    assert!(
+        said.contains("agent `codex` is 0.100.0 here") && said.contains("hank[0].agent"),
+        "{said}"
+    );
+}
+
 // covers: AGENT-60, S8
 #[test]
 fn a_program_of_ones_own_gets_arguments_and_the_user_sees_what_a_hank_starts() {

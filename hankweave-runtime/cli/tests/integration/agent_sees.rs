@@ -194,7 +194,7 @@ fn codex_and_pi_see_what_the_page_says() {
     let found = [
         ("codex", "`codex`", RealAgent::codex(agents::codex())),
         ("pi", "`pi` 0.73.1", RealAgent::pi(agents::pi())),
-        ("pi", "`pi` 0.87.0", RealAgent::pi(agents::newest_pi())),
+        ("pi", "`pi` 1.6.0", RealAgent::pi(agents::newest_pi())),
     ];
     for (agent, column, found) in found {
         let real = match found {

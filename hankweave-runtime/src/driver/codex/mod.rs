@@ -29,7 +29,7 @@ pub(super) static AGENT: Agent = Agent {
         name: NAME,
         hint: "npm install -g @openai/codex",
         variable: "HANKWEAVE_CODEX_PATH",
-        tested_with: &["0.169.0"],
+        tested_with: &["0.169.0", "0.171.0"],
         keys: &["OPENAI_API_KEY", "CODEX_API_KEY"],
     }),
     capabilities: Capabilities {
