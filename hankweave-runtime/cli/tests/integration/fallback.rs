@@ -644,6 +644,32 @@ fn the_real_codex_takes_over_from_the_real_claude_and_begins_the_next_codon() {
     );
 }
 
+// covers: HANK-80, HANK-82
+#[test]
+fn the_work_of_a_sub_agent_counts_when_another_agent_takes_over() {
+    let task = json!({"op": "task", "description": "Small job", "prompt": "DELEGATED: write", "subagent": "general-purpose", "background": false});
+    let delegates = json!({"text": "I delegate.", "tools": [task], "usage": {"input": 1000, "output": 40}});
+    let scenario = json!({"lanes": [
+        {"name": "codex", "when": {"dialect": "responses"}, "turns": [says("Taken over.", 700, 30)]},
+        {"name": "opus", "when": {"first_user": "DELEGATED"}, "turns": [writes("half.txt", 2000, 200), says("Written.", 2100, 50)]},
+        {"name": "opus", "when": {"model": "opus"}, "turns": [delegates, used_up()]}]});
+    let Some((project, server, true)) = real_stage(scenario) else {
+        return;
+    };
+    let fallback = json!([{"agent": "codex", "model": "gpt-5.1-codex"}]);
+    let codon = claude_codon(&server, "one", &fallback, false);
+    project.write_hank(&json!({"overrides": {"budget": {"maxDollars": 5}}, "hank": [codon]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    assert!(project.directory().join("half.txt").exists());
+    let records = records(&project);
+    let [limited, taken] = &records[..] else {
+        panic!("{records:#?}");
+    };
+    assert!(limited["failureReason"]["retryAt"].is_string(), "{limited:#}");
+    assert_eq!(taken["chosenAgent"]["agent"], "codex");
+    assert_served(&project, &server);
+}
+
 // covers: HANK-80, HANK-81
 #[test]
 fn the_real_opencode_takes_over_from_the_real_claude() {
