@@ -7,6 +7,7 @@ use std::str::Split;
 use serde_json::{Map, Value};
 
 use super::document::{CodonConfig, Hank};
+use super::keys::did_you_mean;
 use super::problem::quoted;
 use super::prompt::without_comments;
 use super::results::Results;
@@ -130,38 +131,42 @@ fn mistake(hank: &Hank, of: Option<&CodonConfig>, reference: &str) -> Option<Ref
         let hint = "write it into a prompt of a codon that comes later".to_owned();
         return refuse(format!("and `{id}` does not come before"), hint);
     }
-    unknown_key(asked, keys).map(|(key, is_doubt)| ReferenceMistake {
-        message: match is_doubt {
-            true => format!(
-                "names `results.{reference}`, and the schema of `{id}` does not require `{key}`: without it the codon fails"
+    let (key, allowed) = unknown_key(asked, keys)?;
+    let key = quoted(key);
+    let Some(allowed) = allowed else {
+        return Some(ReferenceMistake {
+            message: format!(
+                "names `results.{reference}`, and the schema of `{id}` does not require {key}: without it the codon fails"
             ),
-            false => format!(
-                "names `results.{reference}`, and the schema of `{id}` allows no {} there",
-                quoted(key)
-            ),
-        },
-        hint: match is_doubt {
-            true => format!("add it to `required` in the schema of `{id}`"),
-            false => format!("write a key of the schema of `{id}`"),
-        },
-        is_doubt,
-    })
+            hint: format!("add it to `required` in the schema of `{id}`"),
+            is_doubt: true,
+        });
+    };
+    let near = did_you_mean(key.trim_matches('`'), &allowed);
+    let hint = near.unwrap_or_else(|| format!("it allows {}", allowed.join(", ")));
+    refuse(format!("and the schema of `{id}` allows no {key} there"), hint)
 }
 
-/// Returns the first key that a result cannot have by its schema, or may lack; whether it is the second. What a schema says in another way than by `properties` is not looked at.
-fn unknown_key<'r>(asked: &AskedResult, keys: impl Iterator<Item = &'r str>) -> Option<(&'r str, bool)> {
+/// Returns the first key that a result cannot have by its schema, with those that it can have there, else the first that it may lack. What a schema says in
+/// another way than by `properties` is not looked at.
+fn unknown_key<'a, 'r>(
+    asked: &'a AskedResult,
+    keys: impl Iterator<Item = &'r str>,
+) -> Option<(&'r str, Option<Vec<&'a str>>)> {
     let mut schema = &asked.schema;
     let mut doubt = None;
     for key in keys {
         let properties = schema.get("properties").and_then(Value::as_object);
         let inner = match (properties, schema.get("items")) {
             (Some(properties), _) => match properties.get(key) {
-                None if is_closed(schema) => return Some((key, false)),
+                None if is_closed(schema) => {
+                    return Some((key, Some(properties.keys().map(String::as_str).collect())));
+                }
                 None => return doubt,
                 Some(inner) => {
                     let required = schema.get("required").and_then(Value::as_array);
                     let is_required = required.is_some_and(|required| required.contains(&key.into()));
-                    doubt = doubt.or((!is_required).then_some((key, true)));
+                    doubt = doubt.or((!is_required).then_some((key, None)));
                     inner
                 }
             },

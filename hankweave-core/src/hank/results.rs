@@ -14,9 +14,10 @@ impl Results {
     /// Adds the result of a codon, unless it has a newer one.
     pub fn add_older(&mut self, codon: &CodonId, result: impl FnOnce() -> Option<Value>) {
         let id = codon.configured();
-        if !self.0.contains_key(id)
-            && let Some(result) = result()
-        {
+        if self.0.contains_key(id) {
+            return;
+        }
+        if let Some(result) = result() {
             self.0.insert(id.to_owned(), result);
         }
     }

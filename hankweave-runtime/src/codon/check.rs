@@ -59,9 +59,11 @@ pub(super) async fn check(
             break;
         }
         let goes_on = format!("the agent continues (retry {retry} of {retries})");
-        let next = match missed.is_told {
-            true => goes_on,
-            false => format!("{}; {goes_on}", missed.why),
+        let next = match (missed.is_told, missed.is_of_result) {
+            (true, _) => goes_on,
+            // The differences may be many.
+            (false, true) => format!("{goes_on}: {}", missed.why),
+            (false, false) => format!("{}; {goes_on}", missed.why),
         };
         report_next(codon, next).await;
         settle_costs(codon, &mut running, &exit).await;

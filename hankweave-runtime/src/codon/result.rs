@@ -45,7 +45,13 @@ pub(super) fn with_request(codon: &CodonRun<'_>, prompt: String) -> String {
 /// Keeps the answer when it fits; otherwise returns why it does not.
 pub(super) fn misfit(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome) -> Option<String> {
     let asked = codon.config.result.as_ref()?;
-    let is_cut_off = matches!(&exit.verdict, Verdict::Failure { context_exceeded, .. } if *context_exceeded);
+    let is_cut_off = matches!(
+        exit.verdict,
+        Verdict::Failure {
+            context_exceeded: true,
+            ..
+        }
+    );
     // A loop that ends so has the results of its earlier iterations.
     if codon.waits_for_context() && (is_cut_off || work.context_was_full) {
         return None;

@@ -610,7 +610,11 @@ fn an_answer_in_a_form_is_told_apart_from_its_words() {
         });
         result.unwrap().structured
     };
-    let line = |more: &str| format!(r#"{{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"done"{more}}}"#);
+    let line = |more: &str| {
+        format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"done"{more}}}"#
+        )
+    };
     assert_eq!(
         structured(&line(r#","structured_output":{"files":["a"]}"#)),
         Some(serde_json::json!({"files": ["a"]}))

@@ -232,12 +232,7 @@ fn validate_and_run_refuse_results_that_cannot_be() {
     let plan = |more: &Value| story.codon("plan", "PLAN", more);
     let build = |prompt: &str| story.codon("build", prompt, &json!({}));
     let schema = |schema: Value| json!({"result": {"schema": schema}});
-    let file = story.codon(
-        "build",
-        "x",
-        &json!({"promptFile": "build.md", "promptText": null}),
-    );
-    let mut file = file;
+    let mut file = story.codon("build", "x", &json!({"promptFile": "build.md"}));
     file.as_object_mut().unwrap().remove("promptText");
     story.0.write("build.md", "Write\n<%results.plan.fils%>\n");
     for (hank, words) in [
@@ -307,7 +302,11 @@ fn validate_and_run_refuse_results_that_cannot_be() {
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
+    story.hank(&[plan(&files()), build("<%results.plan.notes%>")]);
+    let told = story.0.run(["validate"]).expect_code(1).stdout.clone();
+    assert!(told.contains("did you mean `note`?"), "{told}");
     // So it does, before its agent starts.
+    story.hank(&[plan(&files()), build("<%results.plan.note%>")]);
     story.answer("plan", r#"{"files": []}"#);
     let said = story.run(1);
     let said = format!("{}{}", said.stdout, said.stderr);
