@@ -263,11 +263,14 @@ fn missing_variables(hank: &Hank, world: &World) -> Vec<Problem> {
 /// Codons that ask for options of agents which are older than those that were measured (AGENT-60). A version that no file tells is taken for new.
 fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     let older = hank.located_codons().filter_map(|(path, codon)| {
-        if hank.agent_options(codon) == AgentOptions::default() {
+        let agent = codon.agent_name();
+        let driver = drivers.get(agent)?;
+        let can = driver.capabilities();
+        let takes_schema = codon.result.as_ref().is_some_and(|asked| can.result.takes(asked));
+        if hank.agent_options(codon) == AgentOptions::default() && !takes_schema {
             return None;
         }
-        let agent = codon.agent_name();
-        let program = drivers.get(agent)?.program()?;
+        let program = driver.program()?;
         let (version, oldest) = (program.version?, *program.tested_with.first()?);
         if numbers(&version) >= numbers(oldest) {
             return None;
@@ -279,7 +282,7 @@ fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
         let message = format!(
             "agent `{agent}` is {version} here, and what this codon asks of it was measured with {oldest} and newer"
         );
-        let hint = "install a newer one, or leave out effort, permissions, isolate, mcpServers and args";
+        let hint = "install a newer one, or leave out effort, permissions, isolate, mcpServers, args and result";
         Some(Problem::error(&hank.places, place, message).with_hint(hint))
     });
     older.collect()

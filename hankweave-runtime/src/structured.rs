@@ -1,26 +1,59 @@
-//! Answers of models that must have a form: JSON that is checked against its schema (SENT-17).
+//! Answers that must have a form: JSON that is checked against its schema (SENT-17, HANK-90).
 
 use hankweave_core::sentinel::model::AnswerSchema;
+use hankweave_core::view::excerpt;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 /// Number of differences from a schema that are reported.
 const MOST_TOLD: usize = 5;
 
+/// Longest difference in a report, in bytes: it repeats the value.
+const MOST_OF_DIFFERENCE: usize = 300;
+
+/// A schema that was understood.
+#[derive(Debug)]
+pub(crate) struct CheckedSchema(Validator);
+
+impl CheckedSchema {
+    /// Regular expressions take linear time, and nothing is fetched. The error says what is wrong with the schema.
+    pub(crate) fn of(schema: &Value) -> Result<Self, String> {
+        let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
+        let validator = options.build(schema);
+        let validator = validator.map_err(|error| format!("the schema cannot be used: {error}"))?;
+        Ok(Self(validator))
+    }
+
+    /// Returns the differences of a value, each with its place; `None` when there is none.
+    pub(crate) fn differences(&self, said: &Value) -> Option<String> {
+        let wrong: Vec<String> = self
+            .0
+            .iter_errors(said)
+            .take(MOST_TOLD)
+            .map(|error| {
+                let told = excerpt(&error.to_string(), MOST_OF_DIFFERENCE);
+                match error.instance_path().to_string().as_str() {
+                    "" => told,
+                    at => format!("{at}: {told}"),
+                }
+            })
+            .collect();
+        (!wrong.is_empty()).then(|| wrong.join("; "))
+    }
+}
+
 /// A form whose schema was understood.
 #[derive(Debug)]
 pub(crate) struct CheckedForm {
     form: AnswerSchema,
-    validator: Validator,
+    schema: CheckedSchema,
 }
 
 impl CheckedForm {
-    /// Regular expressions take linear time, and nothing is fetched. The error says what is wrong with the schema.
+    /// The error says what is wrong with the schema.
     pub(crate) fn of(form: AnswerSchema) -> Result<Self, String> {
-        let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
-        let validator = options.build(form.schema());
-        let validator = validator.map_err(|error| format!("the schema cannot be used: {error}"))?;
-        Ok(Self { form, validator })
+        let schema = CheckedSchema::of(form.schema())?;
+        Ok(Self { form, schema })
     }
 
     pub(crate) const fn form(&self) -> &AnswerSchema {
@@ -29,18 +62,9 @@ impl CheckedForm {
 
     /// The answer in what a model has said, or what is wrong with it.
     pub(crate) fn answer(&self, said: Value) -> Result<Value, String> {
-        let wrong: Vec<String> = self
-            .validator
-            .iter_errors(&said)
-            .take(MOST_TOLD)
-            .map(|error| match error.instance_path().to_string().as_str() {
-                "" => error.to_string(),
-                at => format!("{at}: {error}"),
-            })
-            .collect();
-        match wrong.is_empty() {
-            true => Ok(self.form.answer(said)),
-            false => Err(wrong.join("; ")),
+        match self.schema.differences(&said) {
+            None => Ok(self.form.answer(said)),
+            Some(wrong) => Err(wrong),
         }
     }
 }

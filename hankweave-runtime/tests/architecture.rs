@@ -43,7 +43,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     (
         "codon",
-        "presence checkpoint driver error hank_files options paths rig sentinel shutdown state_manager world",
+        "presence checkpoint driver error hank_files options paths rig sentinel shutdown state_manager structured world",
     ),
     (
         "recovery",

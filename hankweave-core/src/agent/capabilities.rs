@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::options::OptionSupport;
+use super::result::AskedResult;
 
 /// Abilities of an agent. A run refuses a hank that needs more, and `validate` reports it earlier (AGENT-22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,6 +25,8 @@ pub struct Capabilities {
     pub permissions: bool,
     /// It says whether it has succeeded. What another one did is a success only where something shows it (AGENT-24).
     pub success: bool,
+    /// How it is asked for an answer in a form.
+    pub result: ResultSupport,
     /// Options of a hank that it takes.
     pub options: OptionSupport,
 }
@@ -39,8 +42,35 @@ impl Capabilities {
         model_choice: false,
         permissions: false,
         success: true,
+        result: ResultSupport::None,
         options: OptionSupport::NONE,
     };
+}
+
+/// How an agent is asked for an answer in a form (AGENT-70).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ResultSupport {
+    /// Not at all: it tells no answer.
+    None,
+    /// In its prompt.
+    Prompt,
+    /// With a schema that requires all its keys and allows no others; with any other in its prompt.
+    StrictSchema,
+    /// With a schema.
+    Schema,
+}
+
+impl ResultSupport {
+    /// Whether the agent takes the schema of this result itself.
+    #[must_use]
+    pub fn takes(self, asked: &AskedResult) -> bool {
+        match self {
+            Self::None | Self::Prompt => false,
+            Self::StrictSchema => asked.is_strict(),
+            Self::Schema => true,
+        }
+    }
 }
 
 /// How an agent tells what it cost.

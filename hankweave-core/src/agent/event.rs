@@ -219,6 +219,8 @@ pub struct AgentResult {
     pub text: String,
     /// Whether it ended because the money was spent that it was given.
     pub budget_exhausted: bool,
+    /// The answer in the form that it was asked for, where the agent tells it apart.
+    pub structured: Option<Value>,
     /// HTTP status of the request that failed.
     pub error_status: Option<u16>,
     /// The agent's word for why it stopped, such as `completed` or `max_turns`.

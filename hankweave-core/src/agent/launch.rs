@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::acp::Permissions;
 use super::options::AgentOptions;
+use super::result::AskedResult;
 use crate::cost::Usd;
 use crate::cost::pricing::Prices;
 use crate::id::SessionId;
@@ -53,6 +54,8 @@ pub struct Launch {
     pub permissions: Permissions,
     /// How the hank wants it to work. Those that its driver does not state among its capabilities are not asked for.
     pub options: AgentOptions,
+    /// Form of the answer, for an agent that takes its schema; others are asked in the prompt.
+    pub result: Option<AskedResult>,
     /// How an agent signs in that can be told so, by its own name for that way.
     pub auth: Option<String>,
     /// Text that no other launch has, such as run, codon and try. Each process of the agent carries it in

@@ -4,6 +4,7 @@
 //! translation has to decide is here and pure. Not here: processes, pipes and files.
 
 pub mod acp;
+mod answer;
 mod capabilities;
 pub mod classify;
 pub mod claude;
@@ -22,10 +23,12 @@ mod outcome;
 pub mod pi;
 mod records;
 mod resets;
+mod result;
 mod speech;
 
 pub use acp::{AcpAction, AcpDecoder, Permission, Permissions};
-pub use capabilities::{Capabilities, CostReporting};
+pub use answer::object_in;
+pub use capabilities::{Capabilities, CostReporting, ResultSupport};
 pub use claude::{ClaudeDecoder, Transcript};
 pub use codex::{CodexDecoder, Rollout};
 pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
@@ -40,3 +43,4 @@ pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 pub use pi::PiDecoder;
 pub use records::{AgentRecords, RecordedMessage, RecordsScope, SessionLines};
 pub use resets::{ZoneData, limit_ends_at};
+pub use result::AskedResult;

@@ -336,7 +336,7 @@ impl OptionSupport {
         let own = args.iter().enumerate().filter_map(|(index, arg)| {
             let own = self.own_args.iter().find(|own| is_meant(own, arg))?;
             let message = format!("`{own}` of agent `{agent}` is hankweave's own");
-            let hint = "leave it out; `model`, `effort`, `permissions`, `isolate`, `mcpServers` and `continuationMode` say what a hank can say of it";
+            let hint = "leave it out; `model`, `effort`, `permissions`, `isolate`, `mcpServers`, `result` and `continuationMode` say what a hank can say of it";
             Some(OptionRefusal { key: format!("args[{index}]"), ..refusal("args", message, hint) })
         });
         own.collect()

@@ -8,7 +8,7 @@ use super::{
     BudgetExceeded, CheckpointType, ChosenAgent, CodonExecution, CodonStatus, Fail, Failed, LoopCheck,
     LoopStall, SentinelState,
 };
-use crate::agent::{FailureReason, InterruptedBy};
+use crate::agent::{AskedResult, FailureReason, InterruptedBy};
 use crate::id::CheckpointSha;
 use crate::machine::Extra;
 use crate::time::Timestamp;
@@ -41,6 +41,9 @@ const CHOSEN_AGENT: &str = "chosenAgent";
 
 /// Key of the number of files that differ from the start of the codon.
 const FILES_CHANGED: &str = "filesChanged";
+
+/// Key of the result of a codon that has completed (STATE-80).
+const RESULT: &str = "result";
 
 impl Fail {
     /// The end of a codon whose server is gone (STATE-26).
@@ -180,6 +183,21 @@ impl CodonExecution {
             .unwrap_or_default()
     }
 
+    /// Returns the result of a codon that has completed, where it was asked for one.
+    #[must_use]
+    pub fn result(&self) -> Option<&Value> {
+        let result = self.extra().get(RESULT)?;
+        (self.status() == CodonStatus::Completed && result.is_object()).then_some(result)
+    }
+
+    /// Notes the result, if the codon has completed. One that is too long is none.
+    pub(crate) fn set_result(&mut self, result: &Value) {
+        let fits = result.is_object() && result.to_string().len() <= AskedResult::MAX_BYTES;
+        if fits && self.status() == CodonStatus::Completed {
+            self.extra_mut().insert(RESULT, result.clone());
+        }
+    }
+
     /// Notes what people should know besides.
     pub(crate) fn set_remarks(&mut self, remarks: Value) {
         self.extra_mut().insert(REMARKS, remarks);
@@ -228,7 +246,7 @@ impl CodonExecution {
     /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [CHOSEN_AGENT, DURATION, FILES_CHANGED] {
+        for name in [CHOSEN_AGENT, DURATION, FILES_CHANGED, RESULT] {
             if let Some(measured) = other.extra().get(name) {
                 self.extra_mut().insert(name, measured.clone());
             }

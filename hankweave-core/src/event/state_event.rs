@@ -363,6 +363,12 @@ impl StateEvent {
         self.with_note("filesChanged", Value::from(files))
     }
 
+    /// Notes on the end of a codon its result; other events stay as they are.
+    #[must_use]
+    pub fn with_result(self, result: &Value) -> Self {
+        self.with_note("result", result.clone())
+    }
+
     fn with_note(mut self, name: &str, value: Value) -> Self {
         if let Self::CodonTransitioned { metadata, .. } = &mut self {
             metadata.get_or_insert_default().insert(name.to_owned(), value);

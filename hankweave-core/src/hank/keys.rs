@@ -102,10 +102,14 @@ pub(super) static CODON: KeyTable = KeyTable {
     kind: "a codon",
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
-            sentinels archiveOnSuccess onFailure retryConfig fallback exhaustWithPrompt maxExtensions check requires \
+            sentinels archiveOnSuccess onFailure retryConfig fallback exhaustWithPrompt maxExtensions check requires result \
             autoCompact shimIdleTimeout settleSeconds maxBackgroundSeconds onBackgroundCut effort permissions isolate mcpServers args budget approval",
     known_mistakes: &[
         ("requires", "require requireChanges mustChange*"),
+        (
+            "result",
+            "results answer schema jsonSchema outputSchema structured*",
+        ),
         ("fallback", "fallback* failover* onLimit"),
         ("effort", "reasoning* thinking* modelReasoningEffort"),
         (
@@ -161,6 +165,7 @@ pub(super) static AGENT_SCRIPT: KeyTable = KeyTable::new("an agent script", "scr
 pub(super) static ITERATION_LIMIT: KeyTable = KeyTable::new("`terminateOn`", "type limit");
 pub(super) static CONTEXT_EXCEEDED: KeyTable = KeyTable::new("`terminateOn`", "type");
 pub(super) static UNTIL_CHECK_PASSES: KeyTable = KeyTable::new("`terminateOn`", "type run limit");
+pub(super) static RESULT: KeyTable = KeyTable::new("`result`", "schema");
 pub(super) static CHECK: KeyTable = KeyTable::new("`check`", "run retries");
 pub(super) static RETRY: KeyTable = KeyTable::new("`retryConfig`", "maxAttempts delayMs maxDelayMs");
 pub(super) static COPY_ITEM: KeyTable = KeyTable::new("a copy item", "type copy replace allowFailure");

@@ -42,6 +42,9 @@ mod references;
 mod rehearsal;
 pub mod reserved;
 #[cfg(feature = "hanks")]
+mod result_references;
+mod results;
+#[cfg(feature = "hanks")]
 mod runnable;
 #[cfg(feature = "schema")]
 mod schema;
@@ -81,6 +84,9 @@ pub use redirects::redirecting_variables;
 #[cfg(feature = "hanks")]
 pub use references::{Reference, ReferenceKind, copy_targets, references};
 pub use rehearsal::{REHEARSAL_VARIABLE, RehearsedKind};
+#[cfg(feature = "hanks")]
+pub use result_references::{ReferenceMistake, reference_mistakes};
+pub use results::Results;
 #[cfg(feature = "hanks")]
 pub use runnable::{STREAMS, beyond_agents, nearest_models, price_example, uncounted_money, unknown_names};
 #[cfg(feature = "schema")]

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::results::Results;
+
 /// Front matter of a prompt file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PromptMetadata {
@@ -29,12 +31,14 @@ pub struct PromptVariables<'v> {
     pub agent_root: &'v str,
     /// Absolute path of the data inside the workspace: `<%DATA_DIR%>`.
     pub data_dir: &'v str,
+    /// Results of codons: `<%results.plan.files%>`; without them the references stay.
+    pub results: Option<&'v Results>,
 }
 
-/// Fills in the variables and removes HTML comments, also in code blocks. Unknown variables stay.
+/// Removes HTML comments, also in code blocks, and fills in the variables. Unknown variables stay.
 #[must_use]
 pub fn render(text: &str, variables: PromptVariables<'_>) -> String {
-    without_comments(&replace_variables(text, variables))
+    replace_variables(&without_comments(text), variables)
 }
 
 /// Joins texts with one blank line between them.
@@ -122,7 +126,10 @@ fn scalar(value: &str) -> String {
     unquoted.unwrap_or(value).to_owned()
 }
 
-fn replace_variables(text: &str, PromptVariables { agent_root, data_dir }: PromptVariables<'_>) -> String {
+fn replace_variables(text: &str, given: PromptVariables<'_>) -> String {
+    let PromptVariables {
+        agent_root, data_dir, ..
+    } = given;
     let variables = [
         ("AGENT_ROOT%>", agent_root),
         ("PROJECT_DIR%>", agent_root),
@@ -134,9 +141,10 @@ fn replace_variables(text: &str, PromptVariables { agent_root, data_dir }: Promp
     while let Some((before, after)) = rest.split_once("<%") {
         replaced.push_str(before);
         let mut known = variables.iter();
-        let known = known.find_map(|(name, value)| Some((*value, after.strip_prefix(name)?)));
-        let (value, after) = known.unwrap_or(("<%", after));
-        replaced.push_str(value);
+        let known = known.find_map(|(name, value)| Some(((*value).into(), after.strip_prefix(name)?)));
+        let result = || given.results?.replaced(after);
+        let (value, after) = known.or_else(result).unwrap_or(("<%".into(), after));
+        replaced.push_str(&value);
         rest = after;
     }
     replaced.push_str(rest);
@@ -144,7 +152,7 @@ fn replace_variables(text: &str, PromptVariables { agent_root, data_dir }: Promp
 }
 
 /// Removes `<!-- … -->` and one line break after each; a comment without an end stays.
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, comment)) = rest.split_once("<!--") {
@@ -166,6 +174,7 @@ mod tests {
     const VARIABLES: PromptVariables<'static> = PromptVariables {
         agent_root: "/work",
         data_dir: "/work/read_only_data_source",
+        results: None,
     };
 
     // covers: HANK-8
@@ -187,6 +196,7 @@ mod tests {
         let variables = PromptVariables {
             agent_root: "<%DATA_DIR%>",
             data_dir: "/d",
+            results: None,
         };
         assert_eq!(render("<%AGENT_ROOT%>", variables), "<%DATA_DIR%>");
     }

@@ -51,7 +51,7 @@ impl RehearsedKind {
 }
 
 impl Hank {
-    /// Takes out what a rehearsal leaves out: approvals, required changes, fallbacks, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
+    /// Takes out what a rehearsal leaves out: approvals, required changes, results, fallbacks, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
     pub fn rehearse(&mut self) {
         self.leave_out_fallbacks();
         if let Some(overrides) = &mut self.overrides {
@@ -61,6 +61,7 @@ impl Hank {
         for codon in self.codons_mut() {
             codon.approval = None;
             codon.requires = None;
+            codon.result = None;
             codon.agent_options = AgentOptions::default();
             codon.sentinels.clear();
             codon.exhaust_with_prompt = None;

@@ -7,7 +7,7 @@ use super::agent::{AgentChoice, agent_for_model};
 use super::document::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource};
 use super::keys::{did_you_mean, nearest};
 use super::problem::{Problem, Severity, quoted};
-use crate::agent::{Capabilities, CostReporting, OptionRefusal};
+use crate::agent::{Capabilities, CostReporting, OptionRefusal, ResultSupport};
 use crate::cost::Usd;
 use crate::cost::pricing::{ALIASES, Prices, is_alias};
 
@@ -170,6 +170,13 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
                 "agent",
                 "does not say whether it has succeeded, and nothing else would show it",
                 "write a \"check\", or the \"checkpointedFiles\" that its work changes",
+            );
+        }
+        if codon.result.is_some() && can.result == ResultSupport::None {
+            refuse(
+                "result",
+                "tells no answer that could be one",
+                "leave it out, or choose another agent",
             );
         }
         for key in late_limits(codon, can) {
@@ -425,8 +432,21 @@ mod tests {
             model_choice: true,
             permissions: false,
             success: agent != "acp",
+            result: ResultSupport::Prompt,
             options: crate::agent::OptionSupport::NONE,
         })
+    }
+
+    // covers: HANK-93
+    #[test]
+    fn an_agent_that_tells_no_answer_gives_no_result() {
+        let places = |agent: &str| {
+            let asked = format!(r#""agent": "{agent}", "result": {{"schema": {{"type": "object"}}}}"#);
+            let problems = beyond_agents(&hank("{}", &[codon("a", &asked)]), can).into_iter();
+            problems.map(|problem| problem.path).collect::<Vec<_>>()
+        };
+        assert_eq!(places("mute"), ["hank[0].result"]);
+        assert_eq!(places("claude"), [""; 0]);
     }
 
     // covers: AGENT-22

@@ -6,6 +6,7 @@ mod build;
 mod cleanup;
 mod next;
 mod operations;
+mod results;
 mod resume;
 mod session;
 mod target;

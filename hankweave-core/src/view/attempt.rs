@@ -202,6 +202,9 @@ pub struct AttemptView {
     /// Number of checkpointed files that differed from its start when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<u64>,
+    /// Its result as JSON, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// A rollback undoes it, or it counts no longer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,

@@ -211,6 +211,7 @@ impl AttemptView {
             rig_checkpoint: codon.rig_setup_checkpoint().cloned(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             files_changed: codon.files_changed(),
+            result: codon.result().map(|result| excerpt(&result.to_string(), TITLE)),
             undone: false,
         }
     }

@@ -27,6 +27,7 @@ struct EndedCodon {
     cost_is_lower_bound: bool,
     duration_ms: Option<u64>,
     files_changed: Option<u64>,
+    result: Option<Value>,
 }
 
 impl RunView {
@@ -258,6 +259,8 @@ impl RunView {
             attempt.ended = Some(at);
             attempt.duration_ms = end.duration_ms;
             attempt.files_changed = end.files_changed;
+            let result = end.result.filter(|_| state == AttemptState::Completed);
+            attempt.result = result.map(|result| excerpt(&result.to_string(), TITLE));
             attempt.why = end.failure_reason.as_ref().map(AttemptWhy::from);
             attempt.budget = end.budget_exceeded.map(|exceeded| exceeded.to_string());
             attempt.at_least = end.cost_is_lower_bound || attempt.sentinels_at_least;

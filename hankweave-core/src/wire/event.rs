@@ -100,6 +100,9 @@ pub enum Event {
         /// Number of checkpointed files that differ from its start, if they were compared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         files_changed: Option<u64>,
+        /// Its result, where it was asked for one and completed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
     },
     /// A codon begins with another agent or model than its own.
     #[serde(rename = "codon.fallback")]

@@ -142,6 +142,7 @@ fn launch(folder: &Path) -> Launch {
         command: Vec::new(),
         permissions: Permissions::default(),
         options: hankweave_core::agent::AgentOptions::default(),
+        result: None,
         auth: None,
         marker: folder.to_string_lossy().into_owned(),
         grace: Launch::DEFAULT_GRACE,

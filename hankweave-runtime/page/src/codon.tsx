@@ -55,6 +55,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
       {undone.length > 0 && (
         <p class="by undone">Undone or run again since: {undone.map(([seq, { key, attempt: each }], i) => <span key={seq}>{i > 0 && "; "}{item.in ? `iteration ${key.split(".")[0]}, ` : ""}{each.state}{each.why?.message ? ` (${each.why.message})` : ""}, {each.began ? clock(Date.parse(each.began)) : ""}, {cost(each.cost + (each.sentinels ?? 0), each.atLeast) || "$0.00"}</span>)}. What it cost stays counted.</p>
       )}
+      {attempt.result && <p class="by">Result: <code>{attempt.result}</code></p>}
       {attempt.why && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
       <div class={route?.changes ? "cod changes" : "cod"}>
         <Commands {...{ connection, view, place }} isLive={isLive} />

@@ -31,6 +31,7 @@ export interface Attempt {
   instead?: Instead;
   checkpoint?: string;
   filesChanged?: number;
+  result?: string;
   undone?: boolean;
 }
 

@@ -1,4 +1,4 @@
-//! Checks: a codon is complete only when it had the effects that it must have (HANK-66) and the command of its check passes (HANK-61, WIRE-41).
+//! Checks: a codon is complete only when it had the effects that it must have (HANK-66), its answer fits (HANK-90) and the command of its check passes (HANK-61, WIRE-41).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +17,7 @@ use super::extend::start_extension;
 use super::finish::settle_costs;
 use super::orders::Interruption;
 use super::rehearsal;
+use super::result;
 use super::run::{AgentOutcome, AgentRun};
 use super::set_up;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
@@ -34,20 +35,21 @@ const MOST_OF_LINE: usize = 400;
 /// How often the agent continues when effects are missing and there is no check.
 const REMINDERS: u64 = 1;
 
-/// Looks for the effects that the codon must have, runs its check, and lets its agent continue as long as its work does not pass and tries are left.
+/// Looks for the effects that the codon must have and at its answer, runs its check, and lets its agent continue as long as its work does not pass and tries are left.
 pub(super) async fn check(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
     mut work: AgentRun,
 ) -> StageResult<(Codon<Running>, AgentRun)> {
-    for retry in 1.. {
+    let mut tries = Tries::default();
+    loop {
         let Some((exit, may_go_on)) = work.checkable(codon) else {
             break;
         };
         let Some(missed) = miss(codon, &work, &exit, may_go_on).await else {
             break;
         };
-        let retries = missed.retries;
+        let (retry, retries) = (tries.next(&missed), missed.retries);
         if let Some(why) = codon.interruption() {
             work.outcome = AgentOutcome::Stopped(why, exit);
             break;
@@ -57,9 +59,11 @@ pub(super) async fn check(
             break;
         }
         let goes_on = format!("the agent continues (retry {retry} of {retries})");
-        let next = match missed.is_told {
-            true => goes_on,
-            false => format!("{}; {goes_on}", missed.why),
+        let next = match (missed.is_told, missed.is_of_result) {
+            (true, _) => goes_on,
+            // The differences may be many.
+            (false, true) => format!("{goes_on}: {}", missed.why),
+            (false, false) => format!("{}; {goes_on}", missed.why),
         };
         report_next(codon, next).await;
         settle_costs(codon, &mut running, &exit).await;
@@ -68,8 +72,34 @@ pub(super) async fn check(
     Ok((running, work))
 }
 
+/// How often the agent has continued.
+#[derive(Default)]
+struct Tries {
+    /// After checks and missing effects.
+    checks: u64,
+    /// In a row, after answers that do not fit.
+    results: u64,
+}
+
+impl Tries {
+    /// Counts one more try, and returns which it is.
+    fn next(&mut self, missed: &Miss) -> u64 {
+        let count = match missed.is_of_result {
+            true => &mut self.results,
+            false => {
+                self.results = 0;
+                &mut self.checks
+            }
+        };
+        *count += 1;
+        *count
+    }
+}
+
 /// Why the work does not pass.
 struct Miss {
+    /// It is the answer that does not fit.
+    is_of_result: bool,
     why: String,
     /// Message for the agent.
     prompt: String,
@@ -87,6 +117,7 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
     let retries = check.map_or(REMINDERS, |check| check.retries.unwrap_or(RETRIES));
     if let Some(why) = effects::nothing_done(codon, work, exit).await {
         return Some(Miss {
+            is_of_result: false,
             why,
             prompt: String::new(),
             is_told: false,
@@ -96,6 +127,7 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
     }
     if let Some(missing) = effects::missing(codon).await {
         return Some(Miss {
+            is_of_result: false,
             prompt: missing.prompt(),
             why: missing.why(),
             is_told: false,
@@ -103,10 +135,25 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
             is_over: false,
         });
     }
+    if let Some(why) = result::misfit(codon, work, exit) {
+        return Some(Miss {
+            is_of_result: true,
+            prompt: result::prompt(&why),
+            why,
+            is_told: false,
+            retries: if effects::can_continue(codon) {
+                result::RETRIES
+            } else {
+                0
+            },
+            is_over: false,
+        });
+    }
     let missed = examine(codon, &check?.run, None, may_go_on, MOST_BYTES)
         .await
         .err()?;
     Some(Miss {
+        is_of_result: false,
         prompt: missed.prompt(),
         why: missed.why,
         is_told: true,
@@ -195,7 +242,7 @@ pub(super) async fn examine(
 async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -> Result<Tail, FailedCheck> {
     let rig = Rig {
         ignore_failures: false,
-        ..set_up::rig(codon)
+        ..set_up::rig(codon).await
     };
     let command = RigCommand {
         run: run.to_owned(),

@@ -1,7 +1,7 @@
 //! Context of every stage of a codon.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, CodonLimits};
@@ -13,6 +13,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
 use hankweave_core::id::{CheckpointSha, RunId, SessionId};
 use hankweave_core::wire::{self, LeftOutFile};
+use serde_json::Value;
 
 use super::orders::{Orders, Remarks};
 use super::rehearsal::RehearsedSteps;
@@ -162,6 +163,22 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) cost_is_lower_bound: AtomicBool,
     /// Remarks for its last record.
     pub(crate) remarks: Remarks,
+    /// Its result, once an answer fits.
+    pub(crate) result: CurrentResult,
+}
+
+/// Result of an attempt that has not ended.
+#[derive(Debug, Default)]
+pub(crate) struct CurrentResult(Mutex<Option<Value>>);
+
+impl CurrentResult {
+    pub(super) fn get(&self) -> Option<Value> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn replace(&self, result: Option<Value>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = result;
+    }
 }
 
 /// Treatment of a codon's rig (HANK-23).

@@ -16,6 +16,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire::{Event, ExitStatus, ProgressKind};
+use serde_json::Value;
 
 use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
 use super::orders::{CodonCommand, Interruption};
@@ -33,6 +34,7 @@ pub(super) struct EndDetails {
     pub(super) budget_exceeded: Option<BudgetExceeded>,
     pub(super) loop_check: Option<LoopCheck>,
     pub(super) loop_stall: Option<LoopStall>,
+    pub(super) result: Option<Value>,
 }
 
 impl EndDetails {
@@ -60,6 +62,9 @@ impl EndDetails {
         }
         if let Some(stall) = &self.loop_stall {
             event = event.with_loop_stall(stall);
+        }
+        if let Some(result) = &self.result {
+            event = event.with_result(result);
         }
         event
     }
@@ -115,7 +120,10 @@ where
     let told = EndRecord {
         exit_status: ExitStatus::Success,
         failure_reason: None,
-        notes,
+        notes: EndDetails {
+            result: codon.result.get(),
+            ..notes
+        },
     };
     let cost = |end: &Codon<Completed>| Costs::of(end.final_cost, &end.sentinels);
     let completed = codon.last_step(running, complete, told, cost).await?;
@@ -392,6 +400,7 @@ impl CodonRun<'_> {
             failure_reason: told.failure_reason,
             budget_exceeded: told.notes.budget_exceeded,
             files_changed,
+            result: told.notes.result,
         };
         self.run.publish(event).await;
     }

@@ -10,6 +10,7 @@ use hankweave_core::codon::{Codon, Running};
 use hankweave_core::cost::{TokenUsage, UsageTotals};
 use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{self, ProgressKind};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::context::CodonRun;
@@ -34,6 +35,8 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
+    /// Its last answer in the form that it was asked for, where it tells that apart.
+    pub(super) structured: Option<Value>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
     /// Work in its background that it will continue after, as it has told (AGENT-50).
@@ -73,6 +76,7 @@ impl<'a> AgentEventHandler<'a> {
             used_tool: false,
             spoke: false,
             answer: None,
+            structured: None,
             has_answered: false,
             background: Vec::new(),
             now: Instant::now(),
@@ -145,6 +149,8 @@ impl<'a> AgentEventHandler<'a> {
                 let UsageTotals { cost, tokens, .. } = &self.before;
                 let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
                 self.meter.set_totals(cost, tokens);
+                // A word after background work does not take it back.
+                self.structured = result.structured.or_else(|| self.structured.take());
                 self.answer = Some(result.text).filter(|text| !text.trim().is_empty());
                 if result.budget_exhausted {
                     self.meter.spent();

@@ -53,7 +53,7 @@ impl RehearsedSteps {
     }
 }
 
-/// Reports what a real run would do before and around the agent of this codon: questions, required changes, fallbacks, further iterations, extensions and sentinels.
+/// Reports what a real run would do before and around the agent of this codon: questions, required changes, results, fallbacks, further iterations, extensions and sentinels.
 pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     let original = context.loaded.hank.as_ref().filter(|_| context.options.rehearsal);
     let Some(original) = original else { return };
@@ -76,6 +76,10 @@ pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
         .filter(|required| required.needs_files())
     {
         report(context, entry, RehearsedKind::Require, required.words()).await;
+    }
+    if config.result.is_some() {
+        let text = "an answer that fits the schema of its `result`".to_owned();
+        report(context, entry, RehearsedKind::Require, text).await;
     }
     if let Some(list) = fallback_list(original.fallbacks_of(config)) {
         report(context, entry, RehearsedKind::FallBack, list).await;

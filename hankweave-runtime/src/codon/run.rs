@@ -9,6 +9,7 @@ use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::hank::{OnExceeded, price_example};
 use hankweave_core::time::short_duration;
 use hankweave_core::wire::Event;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::background::{BackgroundCut, BackgroundWait, LeftRunning, ended_with, left_behind, titles};
@@ -87,6 +88,8 @@ pub(super) struct AgentRun {
     pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
+    /// Its last answer in the form that it was asked for, where it tells that apart.
+    pub(super) structured: Option<Value>,
     /// Result of the loop's check.
     pub(super) loop_check: Option<LoopCheck>,
     /// How long the loop has repeated itself.
@@ -252,6 +255,7 @@ pub(super) async fn run(
         used_tool: used_tool || listener.used_tool,
         spoke: spoke || listener.spoke,
         answer: listener.answer,
+        structured: listener.structured,
         loop_check: None,
         loop_stall: None,
     };

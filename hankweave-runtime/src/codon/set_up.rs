@@ -9,6 +9,7 @@ use hankweave_core::view::excerpt;
 use hankweave_core::wire::{Event, ProgressKind};
 
 use super::context::CodonRun;
+use super::result;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::process::{ITERATION_VARIABLE, environment};
 
@@ -19,14 +20,16 @@ pub(crate) fn variables(config: &CodonConfig, entry: &PlanEntry) -> BTreeMap<Str
     iteration.into_iter().chain(config.env.clone()).collect()
 }
 
-/// Returns the runner of the codon's commands, in its workspace and with its variables.
-pub(super) fn rig(codon: &CodonRun<'_>) -> Rig {
+/// Returns the runner of the codon's commands, in its workspace and with its variables and the results of codons.
+pub(super) async fn rig(codon: &CodonRun<'_>) -> Rig {
     let run = codon.run;
+    let mut own = variables(codon.config, codon.entry);
+    own.extend(result::variable_of(codon).await);
     Rig {
         world: run.world.clone(),
         hank: run.loaded.root.clone(),
         workspace: run.dir.root().to_owned(),
-        env: environment(&run.world.environment, &variables(codon.config, codon.entry)),
+        env: environment(&run.world.environment, &own),
         marker: codon.marker(),
         deadline: Rig::DEFAULT_DEADLINE,
         grace: run.options.grace,
@@ -38,7 +41,7 @@ pub(super) fn rig(codon: &CodonRun<'_>) -> Rig {
 
 /// Runs every item of the rig.
 pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason> {
-    let (run, rig) = (codon.run, rig(codon));
+    let (run, rig) = (codon.run, rig(codon).await);
     let report = |event| run.publish(translate(codon, event));
     let work = rig.run(&codon.config.rig_setup, report);
     tokio::pin!(work);

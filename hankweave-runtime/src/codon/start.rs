@@ -8,10 +8,11 @@ use hankweave_core::cost::Usd;
 use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
 use hankweave_core::hank::prompt::{self, PromptVariables};
-use hankweave_core::hank::{AgentChoice, CodonConfig, ContinuationMode};
+use hankweave_core::hank::{AgentChoice, CodonConfig, ContinuationMode, Results};
 use hankweave_core::id::{Pid, SessionId};
 
 use super::context::{CodonRun, EarlyEnd, RunContext, StageResult};
+use super::result;
 use super::watchers::HasSentinels;
 use crate::driver::{RunningAgent, StartError};
 use crate::hank_files::PromptFileError;
@@ -54,7 +55,7 @@ pub(super) async fn resume(
 ) -> Result<RunningAgent, SpawnFailure> {
     let session = &running.agent_session_id;
     let launch = launch(codon).map(|launch| Launch {
-        prompt,
+        prompt: result::with_request(codon, prompt),
         resume: Some(session.clone()),
         carried: Some(carried(codon, session) + running.current_cost),
         max_dollars,
@@ -127,6 +128,7 @@ fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
 struct PromptPaths {
     root: String,
     data: String,
+    results: Option<Results>,
 }
 
 impl PromptPaths {
@@ -139,6 +141,16 @@ impl PromptPaths {
         Self {
             root: root.to_string_lossy().into_owned(),
             data: root.join(DATA).to_string_lossy().into_owned(),
+            results: result::for_prompts(run),
+        }
+    }
+
+    /// Fills in the text; fails where a result that it names is not there.
+    fn filled(&self, text: &str) -> Result<String, FailureReason> {
+        let missing = self.results.as_ref().and_then(|results| results.missing_in(text));
+        match missing {
+            Some(why) => Err(FailureReason::unknown(false, why)),
+            None => Ok(prompt::render(text, self.variables())),
         }
     }
 
@@ -146,6 +158,7 @@ impl PromptPaths {
         PromptVariables {
             agent_root: &self.root,
             data_dir: &self.data,
+            results: self.results.as_ref(),
         }
     }
 }
@@ -161,12 +174,11 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let unreadable = |error: PromptFileError| FailureReason::unknown(true, crate::error::chain(&error));
     let disk = &*run.world.disk;
     let places = PromptPaths::of(codon);
-    let variables = places.variables();
     let prompt = match codon.in_own_session {
         true => GO_ON.to_owned(),
         false => {
             let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
-            let mut prompt = prompt::render(&prompt.text, variables);
+            let mut prompt = places.filled(&prompt.text)?;
             let before = run.manager.snapshot().check_before(codon.entry);
             if let Some(says) = before.and_then(|check| check.says) {
                 prompt = format!("{prompt}\n\n{says}");
@@ -178,6 +190,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         }
     };
     let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;
+    let system = system.map(|text| places.filled(&text)).transpose()?;
     let agent = codon.config.agent_name();
     let choice = codon.config.agent.as_ref();
     let script = match choice {
@@ -193,8 +206,8 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     };
     Ok(Launch {
         model: codon.config.model.clone().unwrap_or_else(|| agent.to_owned()),
-        prompt,
-        appended_system_prompt: system.map(|text| prompt::render(&text, variables)),
+        prompt: result::with_request(codon, prompt),
+        appended_system_prompt: system,
         resume: codon.session.clone(),
         env: codon.config.env.clone(),
         max_dollars: codon.limits.dollars,
@@ -211,6 +224,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         command: choice.map_or_else(Vec::new, |choice| choice.command().to_owned()),
         permissions: acp.and_then(|agent| agent.permissions).unwrap_or_default(),
         options: run.hank.agent_options(codon.config),
+        result: result::by_schema(codon).cloned(),
         auth: acp.and_then(|agent| agent.auth.clone()),
         marker: codon.marker(),
         grace: run.options.grace,

@@ -259,6 +259,7 @@ pub(crate) mod tests {
             command: Vec::new(),
             permissions: hankweave_core::agent::Permissions::default(),
             options: hankweave_core::agent::AgentOptions::default(),
+            result: None,
             auth: None,
             marker: "test".to_owned(),
             grace: Launch::DEFAULT_GRACE,

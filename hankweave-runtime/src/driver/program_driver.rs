@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{Capabilities, Launch};
+use hankweave_core::agent::{Capabilities, Launch, ResultSupport};
 
 use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{Program, check_own_program, own_program};
@@ -26,6 +26,7 @@ pub(super) const USUAL: Capabilities = Capabilities {
     per_message_usage: true,
     system_prompt: true,
     model_choice: true,
+    result: ResultSupport::Prompt,
     ..Capabilities::NONE
 };
 

@@ -163,6 +163,7 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
                 }
             })?,
         );
+        problems.extend(super::results::mistakes(disk, &root, hank));
         if problems.has_errors() {
             old_sentinels = written_long_ago(disk, &root, hank);
         }

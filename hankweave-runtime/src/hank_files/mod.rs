@@ -6,6 +6,7 @@
 mod beneath;
 mod load;
 mod requirements;
+mod results;
 mod tree;
 
 #[cfg(test)]

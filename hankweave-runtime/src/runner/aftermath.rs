@@ -13,7 +13,7 @@ use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};
 
-use crate::codon::{Orders, RunContext, variables};
+use crate::codon::{Orders, RunContext, results_variable, variables};
 use crate::error::chain;
 use crate::options::{OutputDirectory, RunOptions};
 use crate::paths::ExecutionDir;
@@ -233,11 +233,13 @@ impl<'a> CodonFinish<'a> {
     }
 
     async fn before_copy(&self, group: &OutputItem) -> Result<(), PublishError> {
+        let mut own = variables(self.config, self.entry);
+        own.extend(results_variable(self.world, self.dir, self.manager, self.hank).await);
         let rig = Rig {
             world: self.world.clone(),
             hank: self.dir.root().to_owned(),
             workspace: self.dir.root().to_owned(),
-            env: environment(&self.world.environment, &variables(self.config, self.entry)),
+            env: environment(&self.world.environment, &own),
             marker: marker(
                 &*self.world.disk,
                 self.dir.root(),

@@ -11,6 +11,7 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::thread;
 use hankweave_core::view::RunView;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::codon::RehearsedStep;
 use crate::shutdown::StopCause;
@@ -115,6 +116,9 @@ pub struct CodonSummary {
     /// Result of the check after an iteration of its loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_check: Option<LoopCheck>,
+    /// Its result, where it was asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
     /// Remarks for people: background work that was ended, the request of a sentinel, what its sentinels said last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -162,6 +166,7 @@ impl CodonSummary {
             budget_exceeded: codon.budget_exceeded(),
             interrupted_by: codon.interruption(),
             loop_check: codon.loop_check(),
+            result: codon.result().cloned(),
             remarks: codon.remarks(),
         }
     }

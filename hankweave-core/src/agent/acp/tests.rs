@@ -24,6 +24,7 @@ fn launch() -> Launch {
         command: Vec::new(),
         permissions: Permissions::default(),
         options: crate::agent::AgentOptions::default(),
+        result: None,
         auth: None,
         marker: "test".to_owned(),
         grace: Launch::DEFAULT_GRACE,

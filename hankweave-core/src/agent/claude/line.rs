@@ -48,6 +48,8 @@ pub(super) struct StreamLine<'l> {
     pub(super) result: Text<'l>,
     /// Error subtypes have them instead of `result`.
     pub(super) errors: List<Text<'l>>,
+    /// The answer in the form that `--json-schema` asks for.
+    pub(super) structured_output: Value,
     pub(super) terminal_reason: Text<'l>,
     pub(super) api_error_status: Count,
     pub(super) usage: Object<Usage>,

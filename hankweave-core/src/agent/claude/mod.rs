@@ -345,6 +345,7 @@ impl ClaudeDecoder {
                 && (terminal_reason.as_deref().is_some_and(is_context_exceeded)
                     || is_context_exceeded(&said)),
             text: said,
+            structured: Some(line.structured_output).filter(|value| !value.is_null()),
             budget_exhausted: !success
                 && (terminal_reason.as_deref() == Some("budget_exhausted")
                     || line.subtype.as_deref() == Some("error_max_budget_usd")),

@@ -598,3 +598,27 @@ fn an_error_after_the_wait_decides_and_one_after_the_work_does_not() {
     assert!(succeeds(&[INIT, OPEN, OK, ENDED, INIT, OK, INIT, BAD]));
     assert!(succeeds(&[INIT, OPEN, OK, ENDED]));
 }
+
+// covers: AGENT-70
+#[test]
+fn an_answer_in_a_form_is_told_apart_from_its_words() {
+    let structured = |line: &str| {
+        let events = ClaudeDecoder::new(false).line(line);
+        let result = events.into_iter().find_map(|event| match event {
+            AgentEvent::Result(result) => Some(result),
+            _ => None,
+        });
+        result.unwrap().structured
+    };
+    let line = |more: &str| {
+        format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"done"{more}}}"#
+        )
+    };
+    assert_eq!(
+        structured(&line(r#","structured_output":{"files":["a"]}"#)),
+        Some(serde_json::json!({"files": ["a"]}))
+    );
+    assert_eq!(structured(&line("")), None);
+    assert_eq!(structured(&line(r#","structured_output":null"#)), None);
+}

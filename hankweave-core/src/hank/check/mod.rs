@@ -20,7 +20,21 @@ pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     problems.extend(budgets::check(hank));
     problems.extend(fallback::check(hank));
     problems.extend(idle_limits(hank));
+    problems.extend(endless_answers(hank));
     problems
+}
+
+/// Results of codons that answer until their context is full.
+fn endless_answers(hank: &Hank) -> impl Iterator<Item = Problem> {
+    let endless = hank
+        .located_codons()
+        .filter(|(_, codon)| codon.result.is_some() && codon.exhaust_with_prompt.is_some());
+    endless.map(|(path, _)| {
+        let message =
+            "cannot stand beside exhaustWithPrompt, with which the agent answers until its context is full";
+        let hint = "leave one of them out, or write the result in a codon of its own";
+        Problem::error(&hank.places, format!("{path}.result"), message).with_hint(hint)
+    })
 }
 
 /// `maxExtensions` without extensions.

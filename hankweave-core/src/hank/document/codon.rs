@@ -11,7 +11,7 @@ use super::fallback::Fallback;
 use super::prompt::{self, PromptSource};
 use super::requires::Requires;
 use super::rig::{OutputItem, RigItem};
-use crate::agent::AgentOptions;
+use crate::agent::{AgentOptions, AskedResult};
 use crate::hank::agent::{AgentChoice, agent_for_model};
 use crate::hank::budget::CodonBudget;
 use crate::id::CodonId;
@@ -90,6 +90,9 @@ pub struct CodonConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::hank::schema::requires"))]
     pub requires: Option<Requires>,
+    /// Form of the answer that the codon must end with; later prompts and commands use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<AskedResult>,
     /// Whether the agent may compact its context; false when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     #[serde(skip_serializing_if = "Option::is_none")]

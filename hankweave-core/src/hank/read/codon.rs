@@ -9,7 +9,7 @@ use super::{
     at_least_one, globs, model, name_item, on_background_cut, on_exceeded, prompt_source, reference,
     requires, rig, seconds_of_silence, seconds_to_settle, sentinel, settings,
 };
-use crate::agent::{Permission, Permissions};
+use crate::agent::{AskedResult, Permission, Permissions};
 use crate::hank::agent::{AcpAgent, AgentChoice, AgentCommand};
 use crate::hank::budget::CodonBudget;
 use crate::hank::document::{
@@ -61,6 +61,7 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         max_extensions: fields.optional(reader, "maxExtensions", at_least_one),
         check: fields.optional(reader, "check", check),
         requires: fields.optional(reader, "requires", requires),
+        result: fields.optional(reader, "result", result),
         auto_compact: fields.optional(reader, "autoCompact", HankReader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
@@ -265,6 +266,26 @@ fn check(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Check> {
     let retries = fields.optional(reader, "retries", integer(0..=100));
     let run = fields.required(reader, "run", HankReader::non_empty)?;
     Some(Check { run, retries })
+}
+
+/// Reads the form of the answer. Whether its schema is one is checked where the files of the hank are.
+fn result(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AskedResult> {
+    let fields = reader.fields(node, &keys::RESULT)?;
+    let schema = fields.required(reader, "schema", HankReader::json_object)?;
+    let node = fields.get("schema")?;
+    if schema.get("type") != Some(&"object".into()) {
+        let hint = r#"write { "type": "object", "properties": { "files": … } }"#;
+        return reader.refuse_with_hint(&node, "must have the type object: a result has keys", hint);
+    }
+    let length = serde_json::Value::from(schema.clone()).to_string().len();
+    if length > AskedResult::MAX_BYTES {
+        let message = format!(
+            "has {length} bytes; a schema has at most {}",
+            AskedResult::MAX_BYTES
+        );
+        return reader.refuse(&node, message);
+    }
+    Some(AskedResult { schema })
 }
 
 /// Variables for the agent. Their values may be secrets and never become part of a message.

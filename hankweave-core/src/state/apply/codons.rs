@@ -58,6 +58,9 @@ impl Reducer<'_> {
         }
         if let Some(metadata) = metadata.filter(|_| changed.is_terminal()) {
             changed.set_measured(metadata);
+            if let Some(result) = metadata.get("result") {
+                changed.set_result(result);
+            }
             if let Some(remarks) = metadata.get("remarks") {
                 changed.set_remarks(remarks.clone());
             }

@@ -119,6 +119,9 @@ pub(super) struct CodonReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) loop_check: Option<String>,
     pub(super) checks: Vec<CheckReport>,
+    /// Its result, where it was asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) remarks: Vec<String>,
 }
@@ -269,6 +272,7 @@ fn codons(
                 files_changed: summary.files_changed,
                 loop_check: crate::report::loop_check(record),
                 checks: heard.checks.get(id).cloned().unwrap_or_default(),
+                result: summary.result,
                 remarks: summary.remarks,
                 id: id.clone(),
             }

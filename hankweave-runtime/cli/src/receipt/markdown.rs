@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::view::{CodonCount, RunState};
+use hankweave_core::view::{CodonCount, RunState, excerpt};
 use hankweave_runtime::checkpoint::ChangeKind;
 
 use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINELS, UNDONE};
@@ -38,6 +38,9 @@ fn plain(text: &str) -> String {
     }
     escaped
 }
+
+/// Longest part of a result in a report, in bytes; the JSON report has all of it.
+const MOST_OF_RESULT: usize = 600;
 
 /// Text of others as code: a fence that is longer than any within.
 fn code(text: &str) -> String {
@@ -163,9 +166,7 @@ impl Receipt {
         self.write_rest(text)?;
         writeln!(text)?;
         self.write_prompts(text)?;
-        self.codons
-            .iter()
-            .try_for_each(|codon| codon.write_troubles(text))
+        self.codons.iter().try_for_each(|codon| codon.write_notes(text))
     }
 
     /// Writes the rows that make the table add up to what was spent.
@@ -362,8 +363,12 @@ impl CodonReport {
         }
     }
 
-    /// Why it did not succeed, and what else is odd about it.
-    fn write_troubles(&self, text: &mut String) -> fmt::Result {
+    /// Its result, why it did not succeed, and what else is odd about it.
+    fn write_notes(&self, text: &mut String) -> fmt::Result {
+        if let Some(result) = &self.result {
+            let result = code(&excerpt(&result.to_string(), MOST_OF_RESULT));
+            writeln!(text, "{} answered with the result {result}\n", plain(&self.name))?;
+        }
         for trouble in self.why.iter().chain(&self.remarks) {
             writeln!(text, "> {}: {}\n", plain(&self.name), plain(trouble))?;
         }

@@ -188,6 +188,7 @@ fn end(event: &Event) -> Option<String> {
         failure_reason,
         budget_exceeded,
         files_changed,
+        result,
         ..
     } = event
     else {
@@ -215,8 +216,11 @@ fn end(event: &Event) -> Option<String> {
     let spent = *cost + sentinel_cost.unwrap_or_default();
     let cost = spent.display(*cost_is_lower_bound == Some(true));
     let files = files_changed.map_or(String::new(), |_| format!(", {}", changed(*files_changed)));
+    let result = result.as_ref().map_or(String::new(), |result| {
+        format!(", result {}", excerpt(&result.to_string()))
+    });
     Some(format!(
-        "{codon_id}: {outcome} after {time}, {cost}{files}{budget}{why}"
+        "{codon_id}: {outcome} after {time}, {cost}{files}{result}{budget}{why}"
     ))
 }
 

@@ -245,8 +245,11 @@ fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::
     write_remarks(codon, text)
 }
 
-/// Writes what else is to be known about a codon, each on a line, unless its message says so.
+/// Writes what else is to be known about a codon, each on a line, unless its message says so: its result, and its remarks.
 pub(crate) fn write_remarks(codon: &CodonSummary, text: &mut SafeText) -> std::fmt::Result {
+    if let Some(result) = &codon.result {
+        writeln!(text, "    result: {}", excerpt(&result.to_string(), MOST_OF_STEP))?;
+    }
     new_remarks(codon).try_for_each(|remark| writeln!(text, "    {}", with_local_times(remark)))
 }
 

@@ -215,6 +215,7 @@ mod tests {
                 budget_exceeded: None,
                 interrupted_by: None,
                 loop_check: None,
+                result: None,
                 remarks: Vec::new(),
             };
             codon_line("stopped", None, &codon)

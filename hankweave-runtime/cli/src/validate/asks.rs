@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hankweave_core::agent::AskedResult;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{
     Check, CodonConfig, Hank, LoopConfig, OnFailure, PromptSource, Requires, TerminateOn,
@@ -9,6 +10,7 @@ use hankweave_core::hank::{
 };
 use hankweave_core::plan::AgentList;
 use hankweave_core::time::short_duration;
+use serde_json::Value;
 
 use crate::report::counted;
 
@@ -36,6 +38,7 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
     let mut asked = of_agent(hank, codon);
     let others = [
         requires,
+        codon.result.as_ref().map(of_result),
         codon.check.as_ref().map(of_check),
         of_failure(codon),
         fallbacks(hank, codon, prices),
@@ -93,6 +96,19 @@ fn of_agent(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
     let args = (!args.is_empty()).then(|| format!("gives its agent {} (args)", args.join(" ")));
     let first = [access, effort, isolated].into_iter().flatten();
     first.chain(servers).chain(args).collect()
+}
+
+/// The keys of a result, as far as its schema names them.
+fn of_result(asked: &AskedResult) -> String {
+    let properties = asked.schema.get("properties").and_then(Value::as_object);
+    let keys: Vec<&str> = properties
+        .into_iter()
+        .flat_map(|keys| keys.keys().map(String::as_str))
+        .collect();
+    match keys.is_empty() {
+        true => "has to answer with an object (result)".to_owned(),
+        false => format!("has to answer with {} (result)", keys.join(", ")),
+    }
 }
 
 fn of_check(check: &Check) -> String {

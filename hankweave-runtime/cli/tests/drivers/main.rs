@@ -84,6 +84,7 @@ impl Stage {
             command: Vec::new(),
             permissions: hankweave_core::agent::Permissions::default(),
             options: hankweave_core::agent::AgentOptions::default(),
+            result: None,
             auth: None,
             marker: self.folder.path().to_string_lossy().into_owned(),
             grace: Launch::DEFAULT_GRACE,

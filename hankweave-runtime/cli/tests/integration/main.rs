@@ -14,6 +14,7 @@ mod acp;
 mod agent_names;
 mod agent_options;
 mod agent_sees;
+mod answers;
 mod approval;
 mod approval_screens;
 mod background;

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch, ResultSupport};
 
 pub(super) use self::transcripts::TRANSCRIPTS;
 use super::StartError;
@@ -36,6 +36,7 @@ pub(super) static AGENT: Agent = Agent {
     capabilities: Capabilities {
         cost: CostReporting::Cumulative,
         interrupt: true,
+        result: ResultSupport::Schema,
         options: options::SUPPORT,
         ..USUAL
     },

@@ -22,6 +22,7 @@ pub(super) const SUPPORT: OptionSupport = OptionSupport {
         "-p",
         "--print",
         "--output-format",
+        "--json-schema",
         "--input-format",
         "--verbose",
         "--include-partial-messages",
@@ -105,6 +106,10 @@ pub(super) fn arguments(launch: &Launch, servers: Option<&Path>) -> Vec<OsString
     }
     if let Some(file) = servers {
         args.extend(["--mcp-config".into(), file.into()]);
+    }
+    if let Some(asked) = &launch.result {
+        let schema = Value::from(asked.schema.clone()).to_string();
+        args.extend(["--json-schema".into(), schema.into()]);
     }
     args.extend(permissions(launch).into_iter().map(OsString::from));
     args

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::agent::codex::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch};
+use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch, ResultSupport};
 
 pub(super) use self::rollouts::ROLLOUTS;
 pub(crate) use self::sandbox::overridden as overridden_sandboxes;
@@ -34,6 +34,7 @@ pub(super) static AGENT: Agent = Agent {
     }),
     capabilities: Capabilities {
         cost: CostReporting::TokensOnly,
+        result: ResultSupport::StrictSchema,
         options: options::SUPPORT,
         ..USUAL
     },
@@ -56,6 +57,7 @@ fn invocation(
     );
     launch.prompt = prompt_behind_system(launch);
     let env = options::server_variables(launch);
+    let schema = options::schema_file(host, launch)?;
     let decoder = match rollouts {
         Some(_) => CodexDecoder::of(launch),
         None => CodexDecoder::of(launch).unrecorded(),
@@ -63,7 +65,11 @@ fn invocation(
     Ok(ProgramInvocation {
         env,
         records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
-        ..ProgramInvocation::plain(native(host, program), arguments(launch), decoder)
+        ..ProgramInvocation::plain(
+            native(host, program),
+            arguments(launch, schema.as_deref()),
+            decoder,
+        )
     })
 }
 
@@ -101,11 +107,14 @@ fn native_places(package: &Path) -> Vec<PathBuf> {
 }
 
 /// The command line. The prompt comes through standard input.
-fn arguments(launch: &Launch) -> Vec<OsString> {
+fn arguments(launch: &Launch, schema: Option<&Path>) -> Vec<OsString> {
     const REST: [&str; 2] = ["--json", "--skip-git-repo-check"];
     let mut args = command_line(&["exec"], [("resume", session(launch))]);
     args.extend(REST.map(OsString::from));
     args.extend(options::arguments(launch).into_iter().map(OsString::from));
+    if let Some(schema) = schema {
+        args.extend(["--output-schema".into(), schema.into()]);
+    }
     let model = chosen_model(launch, OWN_MODEL, "openai/");
     args.extend(command_line(&[], [("--model", model)]));
     args.push("-".into());
@@ -121,7 +130,7 @@ mod tests {
     use crate::world::World;
 
     fn line(launch: &Launch) -> String {
-        arguments(launch)
+        arguments(launch, None)
             .join(std::ffi::OsStr::new(" "))
             .into_string()
             .unwrap()

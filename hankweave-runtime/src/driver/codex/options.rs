@@ -1,8 +1,14 @@
 //! How a hank wants codex to work, on its command line (AGENT-62).
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use hankweave_core::agent::{AccessMode, Launch, McpServer, OptionSupport};
+use serde_json::Value;
+
+use crate::driver::StartError;
+use crate::driver::process::ProcessHost;
+use crate::driver::program::private_temp_file;
 
 pub(super) const SUPPORT: OptionSupport = OptionSupport {
     effort: &["minimal", "low", "medium", "high", "xhigh"],
@@ -12,6 +18,7 @@ pub(super) const SUPPORT: OptionSupport = OptionSupport {
     own_args: &[
         "--",
         "--json",
+        "--output-schema",
         "-m",
         "--model",
         "-s",
@@ -86,6 +93,15 @@ fn table(server: &McpServer) -> String {
     ]
     .map(Result::unwrap_or_default);
     format!("{{command={command},args={args},env_vars={names}}}")
+}
+
+/// The schema of the answer in a private file, if there is one.
+pub(super) fn schema_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
+    let Some(asked) = &launch.result else {
+        return Ok(None);
+    };
+    let schema = Value::from(asked.schema.clone()).to_string();
+    private_temp_file(host, launch, "schema.json", &schema).map(Some)
 }
 
 /// The variables of all servers, which codex passes on by their names.

@@ -18,8 +18,8 @@ use super::super::error::RunError;
 use super::agent::{can_resume, choose_agent, earlier_work, failed_session};
 use crate::arrival;
 use crate::codon::{
-    self, Allowance, CodonCommand, CodonEnd, CodonRun, NoBudget, Orders, Remarks, RigNeed, RunContext,
-    rehearsal,
+    self, Allowance, CodonCommand, CodonEnd, CodonRun, CurrentResult, NoBudget, Orders, Remarks, RigNeed,
+    RunContext, rehearsal,
 };
 use crate::recovery::without_own_files;
 use crate::world::suspension::Stopwatch;
@@ -89,6 +89,7 @@ pub(super) async fn run_codon(
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
         remarks: Remarks::default(),
+        result: CurrentResult::default(),
         watchers: Mutex::default(),
         end_watchers: Mutex::default(),
         allowance: Arc::new(Allowance::new(&limits, orders.token())),

@@ -71,7 +71,7 @@ const EVENTS: &[&str] = &[
     "codon.completed: codonId success cost sentinelCost duration exitStatus.type exitStatus.code exitStatus.signal \
      failureReason.type failureReason.retriable failureReason.message failureReason.retryAfterMs \
      failureReason.retryAt failureReason.interrupted failureReason.sentinelRefs.** failureIgnored \
-     costIsLowerBound budgetExceeded.currency budgetExceeded.limit budgetExceeded.used filesChanged",
+     costIsLowerBound budgetExceeded.currency budgetExceeded.limit budgetExceeded.used filesChanged result.**",
     "codon.fallback: codonId entry agent model auth instead.agent instead.model instead.cause instead.until \
      sameSession",
     "codon.extended: codonId codonName extensionNumber exhaustWithPrompt cumulativeTokens.** \

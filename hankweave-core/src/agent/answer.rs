@@ -1,0 +1,42 @@
+//! Answers in a form, found in what agents say (AGENT-70).
+
+use serde_json::{Map, Value};
+
+/// Returns the JSON object of an answer: the whole text, else the last block of code that holds one, else what stands between the first and the last brace.
+#[must_use]
+pub fn object_in(answer: &str) -> Option<Map<String, Value>> {
+    let braces = || answer.get(answer.find('{')?..=answer.rfind('}')?);
+    let parsed = |text: &str| serde_json::from_str(text).ok();
+    parsed(answer)
+        .or_else(|| blocks(answer).rev().find_map(parsed))
+        .or_else(|| parsed(braces()?))
+}
+
+/// The texts between fences, without the name of their language.
+fn blocks(answer: &str) -> impl DoubleEndedIterator<Item = &str> {
+    let parts: Vec<&str> = answer.split("```").collect();
+    let inside = parts.into_iter().skip(1).step_by(2);
+    inside.map(|block| block.find('{').map_or(block, |start| &block[start..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: AGENT-70
+    #[test]
+    fn the_object_of_an_answer_is_found_with_words_around_it() {
+        for answer in [
+            r#" {"a": 1} "#,
+            "```json\n{\"a\": 1}\n```",
+            "First:\n```json\n{\"b\": 2}\n```\nNo, this:\n```\n{\"a\": 1}\n```\nDone {really}.",
+            "Here it is: {\"a\": 1}. Done.",
+        ] {
+            let found = object_in(answer).map(Value::from);
+            assert_eq!(found, Some(serde_json::json!({"a": 1})), "{answer}");
+        }
+        for answer in ["", "done", "[1]", "{a: 1}", "} {"] {
+            assert_eq!(object_in(answer), None, "{answer}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Results: the answer of the agent is checked against the schema of its codon (HANK-90), and commands find all results in a file (HANK-94).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::agent::{AskedResult, ExitOutcome, Verdict, object_in};
+use hankweave_core::hank::{Hank, Results};
+use hankweave_core::id::CodonId;
+use hankweave_core::thread::ThreadTip;
+use hankweave_core::wire::Event;
+use serde_json::Value;
+
+use super::context::{CodonRun, RunContext};
+use super::run::AgentRun;
+use crate::paths::ExecutionDir;
+use crate::state_manager::StateManager;
+use crate::structured::CheckedSchema;
+use crate::world::World;
+use crate::world::disk::replace;
+
+/// Variable of commands with the path of the file of all results.
+const VARIABLE: &str = "HANKWEAVE_RESULTS";
+
+/// Name of that file, in the folder for temporary files.
+const FILE: &str = "results.json";
+
+/// How often in a row the agent is asked again for a result that does not fit.
+pub(super) const RETRIES: u64 = 1;
+
+/// The result of the codon, for an agent that takes its schema.
+pub(super) fn by_schema<'a>(codon: &CodonRun<'a>) -> Option<&'a AskedResult> {
+    let asked = codon.config.result.as_ref()?;
+    let driver = codon.run.drivers.get(codon.config.agent_name())?;
+    driver.capabilities().result.takes(asked).then_some(asked)
+}
+
+/// Adds the request for the result to a prompt, for an agent that does not take its schema.
+pub(super) fn with_request(codon: &CodonRun<'_>, prompt: String) -> String {
+    match &codon.config.result {
+        Some(asked) if by_schema(codon).is_none() => format!("{prompt}\n\n{}", asked.request()),
+        _ => prompt,
+    }
+}
+
+/// Keeps the answer when it fits; otherwise returns why it does not.
+pub(super) fn misfit(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome) -> Option<String> {
+    let asked = codon.config.result.as_ref()?;
+    let is_cut_off = matches!(
+        exit.verdict,
+        Verdict::Failure {
+            context_exceeded: true,
+            ..
+        }
+    );
+    // A loop that ends so has the results of its earlier iterations.
+    if codon.waits_for_context() && (is_cut_off || work.context_was_full) {
+        return None;
+    }
+    match fitting(asked, work) {
+        Ok(result) => {
+            codon.result.replace(Some(result));
+            None
+        }
+        Err(why) => {
+            codon.result.replace(None);
+            Some(format!("its answer is no result (`result`): {why}"))
+        }
+    }
+}
+
+fn fitting(asked: &AskedResult, work: &AgentRun) -> Result<Value, String> {
+    let in_words = || object_in(work.answer.as_deref()?).map(Value::from);
+    let said = work.structured.clone().or_else(in_words);
+    let said = said.ok_or("it holds no JSON object")?;
+    let schema = CheckedSchema::of(&Value::from(asked.schema.clone()))?;
+    if let Some(differences) = schema.differences(&said) {
+        return Err(differences);
+    }
+    match said.to_string().len() {
+        length if length > AskedResult::MAX_BYTES => Err(format!(
+            "it has {length} bytes, and a result has at most {}; write into files what is longer",
+            AskedResult::MAX_BYTES
+        )),
+        _ => Ok(said),
+    }
+}
+
+/// Returns the message for an agent whose answer did not fit.
+pub(super) fn prompt(why: &str) -> String {
+    format!("Your work was checked, and {why}. Do not do the work again; give the answer so that it fits.")
+}
+
+/// Returns the results that prompts can use; `None` where no codon of the hank has one.
+pub(super) fn for_prompts(run: &RunContext) -> Option<Results> {
+    has_results(&run.hank).then(|| ThreadTip::of(&run.manager.snapshot()).results())
+}
+
+fn has_results(hank: &Hank) -> bool {
+    hank.codons().any(|codon| codon.result.is_some())
+}
+
+/// Writes the results for the commands of a codon, with its own one that is not recorded yet, and returns the variable that leads to them.
+pub(super) async fn variable_of(codon: &CodonRun<'_>) -> Option<(String, String)> {
+    let run = codon.run;
+    let is_meant = has_results(run.loaded.hank.as_ref().unwrap_or(&run.hank));
+    let own = codon.result.get().map(|result| (&codon.entry.codon_id, result));
+    let written = match is_meant {
+        true => write(&run.world, &run.dir, &run.manager, own).await,
+        false => return None,
+    };
+    match written {
+        Ok(path) => Some(entry(&path)),
+        Err(error) => {
+            let id = &codon.entry.codon_id;
+            let message = format!("{id}: the results could not be written for its commands: {error}");
+            run.publish(Event::Info { message }).await;
+            None
+        }
+    }
+}
+
+/// Writes the results for commands that follow the end of a codon, and returns the variable that leads to them.
+pub(crate) async fn results_variable(
+    world: &World,
+    dir: &ExecutionDir,
+    manager: &StateManager,
+    hank: &Hank,
+) -> Option<(String, String)> {
+    if !has_results(hank) {
+        return None;
+    }
+    let written = write(world, dir, manager, None).await;
+    let written = written.inspect_err(|error| tracing::warn!(%error, "results could not be written"));
+    Some(entry(&written.ok()?))
+}
+
+fn entry(path: &Path) -> (String, String) {
+    (VARIABLE.to_owned(), path.to_string_lossy().into_owned())
+}
+
+async fn write(
+    world: &World,
+    dir: &ExecutionDir,
+    manager: &StateManager,
+    own: Option<(&CodonId, Value)>,
+) -> io::Result<PathBuf> {
+    let mut results = ThreadTip::of(&manager.snapshot()).results();
+    if let Some((id, result)) = own {
+        results.set(id, result);
+    }
+    let (folder, text) = (dir.temp_dir(), results.to_json().to_string());
+    let disk = world.disk.clone();
+    let work = move || {
+        disk.make_private_dirs(&folder)?;
+        let path = folder.join(FILE);
+        replace(&*disk, &path, text.as_bytes())?;
+        Ok(path)
+    };
+    world.blocking.run(work).await
+}

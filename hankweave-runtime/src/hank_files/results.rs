@@ -1,0 +1,67 @@
+//! Results in a hank: schemas that are none, and references in prompts that nothing answers (HANK-93).
+
+use std::path::Path;
+
+use hankweave_core::hank::{CodonConfig, Hank, Problem, PromptSource, ReferenceMistake, reference_mistakes};
+use serde_json::Value;
+
+use super::beneath::read_text;
+use crate::structured::CheckedSchema;
+use crate::world::disk::Disk;
+
+/// Returns everything that is wrong with the results of a hank. A file that cannot be read is reported elsewhere.
+pub(super) fn mistakes(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let texts = |source: &PromptSource, key: &str| texts(disk, root, source, key);
+    if let Some(source) = &hank.global_system_prompt {
+        for (place, text) in texts(source, "globalSystemPrompt") {
+            problems.extend(in_text(hank, None, &place, &text));
+        }
+    }
+    for (at, codon) in hank.located_codons() {
+        if let Some(asked) = &codon.result
+            && let Err(why) = CheckedSchema::of(&Value::from(asked.schema.clone()))
+        {
+            problems.push(Problem::error(&hank.places, format!("{at}.result.schema"), why));
+        }
+        let mut all = texts(&codon.prompt, "prompt");
+        if let Some(source) = &codon.append_system_prompt {
+            all.extend(texts(source, "appendSystemPrompt"));
+        }
+        if let Some(text) = &codon.exhaust_with_prompt {
+            all.push(("exhaustWithPrompt".to_owned(), text.clone()));
+        }
+        for (key, text) in all {
+            problems.extend(in_text(hank, Some(codon), &format!("{at}.{key}"), &text));
+        }
+    }
+    problems
+}
+
+/// The texts of a prompt with the keys that hold them.
+fn texts(disk: &dyn Disk, root: &Path, source: &PromptSource, key: &str) -> Vec<(String, String)> {
+    let files = match source {
+        PromptSource::Text(text) => return vec![(format!("{key}Text"), text.clone())],
+        PromptSource::Files(files) => files,
+    };
+    let texts = files.iter().enumerate().filter_map(|(index, file)| {
+        let place = match files.len() {
+            1 => format!("{key}File"),
+            _ => format!("{key}File[{index}]"),
+        };
+        Some((place, read_text(disk, root, file).ok()?))
+    });
+    texts.collect()
+}
+
+fn in_text(hank: &Hank, codon: Option<&CodonConfig>, place: &str, text: &str) -> Vec<Problem> {
+    let mistakes = reference_mistakes(hank, codon, text).into_iter();
+    let problem = |mistake: ReferenceMistake| {
+        let problem = match mistake.is_doubt {
+            true => Problem::warning(&hank.places, place, mistake.message),
+            false => Problem::error(&hank.places, place, mistake.message),
+        };
+        problem.with_hint(mistake.hint)
+    };
+    mistakes.map(problem).collect()
+}
