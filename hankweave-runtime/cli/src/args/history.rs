@@ -53,6 +53,9 @@ pub(crate) struct UndoArgs {
     /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Do not ask on a terminal
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
