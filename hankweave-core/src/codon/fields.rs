@@ -244,7 +244,7 @@ impl CodonExecution {
     /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [CHOSEN_AGENT, DURATION, FILES_CHANGED, START_CHECKPOINT] {
+        for name in [CHOSEN_AGENT, START_CHECKPOINT, DURATION, FILES_CHANGED] {
             if let Some(measured) = other.extra().get(name) {
                 self.extra_mut().insert(name, measured.clone());
             }

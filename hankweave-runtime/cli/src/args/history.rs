@@ -53,8 +53,8 @@ pub(crate) struct UndoArgs {
     /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask on a terminal
-    #[arg(long, short)]
+    /// Do not ask
+    #[arg(short, long, conflicts_with = "dry_run")]
     pub(crate) yes: bool,
 }
 

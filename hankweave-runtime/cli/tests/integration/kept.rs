@@ -58,7 +58,7 @@ fn operations(project: &TestProject) -> Vec<Value> {
     log.as_array().unwrap().clone()
 }
 
-// covers: RUN-2, G8
+// covers: RUN-2, STATE-71, G8
 #[test]
 fn what_was_changed_before_a_killed_run_stays_and_what_its_codon_did_goes() {
     let project = dying();
