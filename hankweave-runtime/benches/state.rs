@@ -406,6 +406,7 @@ fn codon_started(run: &str, codon: &str) -> StateEvent {
         codon_id: codon_id(codon),
         loop_context: None,
         chosen_agent: None,
+        start_checkpoint: None,
     }
 }
 

@@ -39,6 +39,9 @@ const LOOP_STALL: &str = "loopStall";
 /// Key of the agent that was chosen for the attempt, where the codon has fallbacks.
 const CHOSEN_AGENT: &str = "chosenAgent";
 
+/// Key of the checkpoint of the files with which the codon started.
+const START_CHECKPOINT: &str = "startCheckpoint";
+
 /// Key of the number of files that differ from the start of the codon.
 const FILES_CHANGED: &str = "filesChanged";
 
@@ -140,6 +143,19 @@ impl CodonExecution {
     #[must_use]
     pub fn chosen_agent(&self) -> Option<ChosenAgent> {
         serde_json::from_value(self.extra().get(CHOSEN_AGENT)?.clone()).ok()
+    }
+
+    /// Returns the checkpoint of the files with which the codon started, before its rig; `None` where none was made.
+    #[must_use]
+    pub fn start_checkpoint(&self) -> Option<CheckpointSha> {
+        let sha = self.extra().get(START_CHECKPOINT)?.as_str()?;
+        Some(CheckpointSha::new(sha)).filter(|sha| !sha.is_blank())
+    }
+
+    /// Notes the checkpoint of the files with which the codon started.
+    pub(crate) fn set_start_checkpoint(&mut self, sha: &CheckpointSha) {
+        let sha = Value::String(sha.as_str().to_owned());
+        self.extra_mut().insert(START_CHECKPOINT, sha);
     }
 
     /// Returns the position of its agent in the list of the codon: 0 is the codon's own.
@@ -246,7 +262,7 @@ impl CodonExecution {
     /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [CHOSEN_AGENT, DURATION, FILES_CHANGED, RESULT] {
+        for name in [CHOSEN_AGENT, START_CHECKPOINT, DURATION, FILES_CHANGED, RESULT] {
             if let Some(measured) = other.extra().get(name) {
                 self.extra_mut().insert(name, measured.clone());
             }

@@ -81,6 +81,9 @@ pub enum StateEvent {
         /// Agent that was chosen for the attempt, where the codon has fallbacks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chosen_agent: Option<ChosenAgent>,
+        /// Checkpoint of the files with which it starts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        start_checkpoint: Option<CheckpointSha>,
     },
     /// A codon moves to another state.
     CodonTransitioned {

@@ -148,6 +148,7 @@ impl Story {
             codon_id,
             loop_context,
             chosen_agent: None,
+            start_checkpoint: None,
         })
     }
 

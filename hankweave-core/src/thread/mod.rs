@@ -9,6 +9,7 @@ mod operations;
 mod results;
 mod resume;
 mod session;
+mod start_files;
 mod target;
 mod tip;
 mod walk;
@@ -18,6 +19,7 @@ pub use cleanup::{Removable, RetentionRule, removable};
 pub use operations::{LoggedOperation, Undo, head, name, operations, undo};
 pub use resume::{Recovery, Resume};
 pub use session::resumed_session;
+pub use start_files::StartOfWork;
 pub use target::{
     CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
 };

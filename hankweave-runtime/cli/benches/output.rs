@@ -384,6 +384,7 @@ fn codon_started(run: &RunId) -> StateEvent {
         codon_id: codon_id(),
         loop_context: None,
         chosen_agent: None,
+        start_checkpoint: None,
     }
 }
 

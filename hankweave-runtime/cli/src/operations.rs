@@ -34,30 +34,23 @@ pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliEr
         OpCommand::Show(args) => show(global, args),
         OpCommand::Restore(args) => {
             let target = RollbackTarget::Operation(args.id.clone());
-            take(global, &args.execution.execution, target, args.dry_run)
+            let back = RollbackRequest {
+                execution: &args.execution.execution,
+                target,
+                dry_run: args.dry_run,
+                asks: false,
+            };
+            roll_back(global, &back)
         }
     }
 }
 
 pub(crate) fn undo(global: &Global, args: &UndoArgs) -> Result<ExitCode, CliError> {
-    take(
-        global,
-        &args.execution.execution,
-        RollbackTarget::Undo,
-        args.dry_run,
-    )
-}
-
-fn take(
-    global: &Global,
-    execution: &Path,
-    target: RollbackTarget,
-    dry_run: bool,
-) -> Result<ExitCode, CliError> {
     let back = RollbackRequest {
-        execution,
-        target,
-        dry_run,
+        execution: &args.execution.execution,
+        target: RollbackTarget::Undo,
+        dry_run: args.dry_run,
+        asks: !args.yes,
     };
     roll_back(global, &back)
 }

@@ -1,6 +1,7 @@
 //! `hankweave rollback` (CLI-16)
 
 use std::fmt::Write;
+use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -21,7 +22,7 @@ use crate::output;
 use crate::owning_task::existing_state_dir;
 use crate::receipt;
 use crate::report::{counted, restoring};
-use crate::screen::{is_drawable, one_line, print_stderr};
+use crate::screen::{self, is_drawable, one_line, print_stderr};
 use crate::server_log::ServerLog;
 use crate::signals::{self, HangUp};
 use crate::status;
@@ -36,6 +37,7 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         execution: &args.execution.execution,
         target: target(args),
         dry_run: args.dry_run,
+        asks: false,
     };
     roll_back(global, &back)
 }
@@ -46,6 +48,8 @@ pub(crate) struct RollbackRequest<'a> {
     pub(crate) target: RollbackTarget,
     /// Nothing is to change.
     pub(crate) dry_run: bool,
+    /// The user at the terminal sees what would change, and is asked.
+    pub(crate) asks: bool,
 }
 
 /// Goes back where no run is live.
@@ -63,7 +67,7 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
             biased;
             never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
             () = shutdown.force_token().cancelled() => None,
-            performed = perform(global, back, &log) => Some(performed),
+            performed = perform(global, back, &log, &shutdown) => performed.transpose(),
         }
     });
     // A thread that is in the middle of it must not keep whoever insists.
@@ -84,7 +88,13 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
     Ok(signals::stopped(&shutdown))
 }
 
-async fn perform(global: &Global, back: &RollbackRequest<'_>, log: &ServerLog) -> Result<Rollback, CliError> {
+/// Rolls back; `None` when the user was asked and does not want it.
+async fn perform(
+    global: &Global,
+    back: &RollbackRequest<'_>,
+    log: &ServerLog,
+    shutdown: &Shutdown,
+) -> Result<Option<Rollback>, CliError> {
     let world = World::real();
     let options = RunOptions {
         strict_state: true,
@@ -103,13 +113,18 @@ async fn perform(global: &Global, back: &RollbackRequest<'_>, log: &ServerLog) -
         print_stderr(format!("note: {notice}\n"));
     }
     let is_watched = !back.dry_run && !global.json() && !global.quiet && is_drawable();
-    let bar = is_watched.then(|| restoring(opened.progress()));
-    let result = match back.dry_run {
-        true => opened.look_back(&back.target).await,
-        false => opened.go_back(&back.target).await,
+    let result = match consent(global, back, &opened, shutdown).await {
+        Ok(true) if back.dry_run => opened.look_back(&back.target).await.map(Some),
+        Ok(true) => {
+            let bar = is_watched.then(|| restoring(opened.progress()));
+            let done = opened.go_back(&back.target).await;
+            drop(bar);
+            done.map(Some)
+        }
+        Ok(false) => Ok(None),
+        Err(error) => Err(error),
     };
-    drop(bar);
-    if let Ok(rollback) = &result {
+    if let Ok(Some(rollback)) = &result {
         let to = rollback.source.checkpoint_sha.short();
         tracing::info!(dry = back.dry_run, "rolled back to checkpoint {to}");
     }
@@ -128,6 +143,58 @@ async fn perform(global: &Global, back: &RollbackRequest<'_>, log: &ServerLog) -
     })?;
     saved.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
     Ok(rollback)
+}
+
+/// Shows the user at a terminal what would change, and asks, where the request says so; whether to continue. A signal means no.
+async fn consent(
+    global: &Global,
+    back: &RollbackRequest<'_>,
+    opened: &OpenDirectory,
+    shutdown: &Shutdown,
+) -> Result<bool, RollbackError> {
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !back.asks || back.dry_run || global.json() || global.quiet || !can_ask {
+        return Ok(true);
+    }
+    let preview = opened.look_back(&back.target).await?;
+    print_stderr(question(&preview, &HintCommands::about(back.execution)));
+    // Another thread reads, so that a signal is received meanwhile.
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        let asked = screen::ask("Do that? [y/N] ");
+        let answered = asked.and_then(|()| io::stdin().lock().read_line(&mut line));
+        answered.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+    });
+    let is_meant = tokio::select! {
+        biased;
+        () = shutdown.requested() => false,
+        answer = answer => answer.unwrap_or(false),
+    };
+    if !is_meant {
+        print_stderr("no file was changed\n");
+    }
+    Ok(is_meant)
+}
+
+/// Describes what the user is asked about: the way back, and its files.
+fn question(preview: &Rollback, typed: &HintCommands) -> String {
+    let onward = typed.run();
+    let all = text(preview, true, Some((typed, &onward)));
+    let is_file = |line: &&str| line.starts_with("  would ");
+    let more = all.lines().filter(is_file).count().saturating_sub(MOST_ASKED);
+    let mut files = 0;
+    let mut shown = String::new();
+    for line in all.lines() {
+        files += usize::from(is_file(&line));
+        if files <= MOST_ASKED || !is_file(&line) {
+            shown += &format!("{line}\n");
+        }
+        if files == MOST_ASKED && more > 0 && is_file(&line) {
+            let lists = typed.command("undo --dry-run");
+            shown += &format!("  and {}, which `{lists}` lists\n", counted(more, "more file"));
+        }
+    }
+    shown
 }
 
 fn target(args: &RollbackArgs) -> RollbackTarget {
@@ -174,6 +241,15 @@ pub(crate) fn text(rollback: &Rollback, dry_run: bool, typed: Option<(&HintComma
     text
 }
 
+/// Files that a question lists by name.
+const MOST_ASKED: usize = 20;
+
+/// Writes a line for each of these paths.
+fn write_paths<P: std::fmt::Display>(text: &mut String, verb: &str, paths: &[P]) -> std::fmt::Result {
+    let mut paths = paths.iter();
+    paths.try_for_each(|path| writeln!(text, "  {verb}  {}", one_line(path)))
+}
+
 fn write(
     text: &mut String,
     rollback: &Rollback,
@@ -199,25 +275,17 @@ fn write(
         (_, None) => writeln!(text, "{would} back to checkpoint {sha}, before the first codon")?,
     }
     if dry_run {
-        for path in &files.write {
-            writeln!(text, "  would write   {}", one_line(path))?;
-        }
-        for path in &files.delete {
-            writeln!(text, "  would delete  {}", one_line(path))?;
-        }
-        for path in &rollback.unarchived {
-            writeln!(text, "  would come back from the archive  {}", one_line(path))?;
-        }
-        for path in &rollback.rig_copies {
-            writeln!(text, "  would take out the copy of a rig  {}", one_line(path))?;
-        }
+        write_paths(text, "would write ", &files.write)?;
+        write_paths(text, "would delete", &files.delete)?;
+        write_paths(text, "would come back from the archive", &rollback.unarchived)?;
+        write_paths(text, "would take out the copy of a rig", &rollback.rig_copies)?;
         let nothing = files.write.is_empty() && files.delete.is_empty();
         if nothing && rollback.unarchived.is_empty() && rollback.rig_copies.is_empty() {
             writeln!(text, "  no file would change")?;
         }
     } else {
-        let (written, deleted) = (files.write.len(), files.delete.len());
-        writeln!(text, "  {} written, {deleted} deleted", counted(written, "file"))?;
+        let changed = files.summary().unwrap_or_else(|| "no file changed".to_owned());
+        writeln!(text, "  {}", one_line(&changed))?;
         if !rollback.unarchived.is_empty() {
             let count = rollback.unarchived.len();
             writeln!(

@@ -211,6 +211,19 @@ impl CheckpointStore for SimCheckpoints {
         self.keep(commit, &mut commits)
     }
 
+    fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError> {
+        let is_same = {
+            let commits = self.vault.commits();
+            let parent = request.parent.as_ref().map(|parent| commits.tree(parent));
+            let parent = parent.transpose().map_err(CheckpointError::Parent)?;
+            parent.is_some_and(|parent| *parent == self.tree())
+        };
+        match is_same {
+            true => Ok(None),
+            false => self.create(request).map(Some),
+        }
+    }
+
     fn list(&self) -> Result<CheckpointsBySha, HistoryError> {
         Ok(self.vault.commits().known.clone())
     }

@@ -25,8 +25,16 @@ pub(super) fn safety(target: &CheckpointSha, at: Timestamp) -> String {
 
 /// The message of a codon's checkpoint.
 pub(super) fn codon(request: &CheckpointRequest) -> String {
+    of_codon(request, &request.kind.to_string())
+}
+
+/// The message of the checkpoint before a codon starts.
+pub(super) fn start(request: &CheckpointRequest) -> String {
+    of_codon(request, "start")
+}
+
+fn of_codon(request: &CheckpointRequest, kind: &str) -> String {
     let CheckpointRequest {
-        kind,
         run_id,
         codon_id,
         codon_name,
@@ -179,7 +187,7 @@ impl KnownCheckpoint {
         left_out(&self.message)
     }
 
-    /// The first word of its message: `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
+    /// The first word of its message: `initial`, `start`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
     #[must_use]
     pub fn kind(&self) -> &str {
         kind(&self.message)

@@ -122,6 +122,6 @@ pub use select::MAX_FILE_BYTES;
 pub use store::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, CheckpointsBySha, HistoryError,
     InitialRequest, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    SkipReason, Skipped, SurveyedFile, WorkspaceSurvey,
+    SkipReason, Skipped, SurveyedFile, WorkspaceSurvey, named,
 };
 pub use tree::{ChangeKind, InvalidPath, PathChange, TreePath};

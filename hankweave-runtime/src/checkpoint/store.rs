@@ -36,6 +36,14 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`CheckpointError`] when not all files could be recorded; then no checkpoint was made.
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError>;
 
+    /// Records the files as they are now before a codon starts, as [`create`](Self::create) does, unless they are those of the checkpoint to build on: then none
+    /// is made. The kind of the request counts for nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError>;
+
     /// The files that a checkpoint with these patterns would hold now, those aside that only an earlier one holds. A store that cannot tell
     /// tells of none, and then nobody hears of files.
     ///
@@ -267,8 +275,13 @@ impl SurveyedFile {
     /// When it was changed last, as the file system tells.
     #[must_use]
     pub fn modified(&self) -> Timestamp {
-        let seconds = self.stat.modified.0.saturating_mul(1_000);
-        Timestamp::from_millis(seconds.saturating_add(i64::from(self.stat.modified.1 / 1_000_000)))
+        self.stat.modified.timestamp()
+    }
+
+    /// When contents, name or rights of it changed last, as the file system tells: no program sets that.
+    #[must_use]
+    pub fn touched(&self) -> Timestamp {
+        self.stat.changed.timestamp()
     }
 }
 
@@ -360,6 +373,35 @@ pub struct RestorePlan {
     pub delete: Vec<TreePath>,
     /// Files that stay, because somebody has changed them since the checkpoint being left.
     pub spared: Vec<TreePath>,
+}
+
+impl RestorePlan {
+    /// Names the files that change: `2 files changed: a, b (deleted)`; `None` when none does.
+    #[must_use]
+    pub fn summary(&self) -> Option<String> {
+        let written = self.write.iter().map(ToString::to_string);
+        let deleted = self.delete.iter().map(|path| format!("{path} (deleted)"));
+        let all: Vec<String> = written.chain(deleted).collect();
+        let files = match all.len() {
+            0 => return None,
+            1 => "1 file changed".to_owned(),
+            more => format!("{more} files changed"),
+        };
+        Some(format!("{files}: {}", named(all)))
+    }
+}
+
+/// Paths that a line names; more are counted.
+const NAMED: usize = 4;
+
+/// Names the first of these paths and counts the others: `a, b, c, d and 3 more`.
+pub fn named(paths: impl IntoIterator<Item = String>) -> String {
+    let mut paths = paths.into_iter();
+    let first: Vec<String> = paths.by_ref().take(NAMED).collect();
+    match paths.count() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// Effect of a restore, and the checkpoint that saves the affected files.

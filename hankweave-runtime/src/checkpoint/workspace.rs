@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::time::Timestamp;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -39,6 +40,13 @@ pub(super) struct FileStat {
 /// Seconds since 1970 and nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileTime(pub(super) i64, pub(super) u32);
+
+impl FileTime {
+    pub(super) fn timestamp(self) -> Timestamp {
+        let millis = i64::from(self.1 / 1_000_000);
+        Timestamp::from_millis(self.0.saturating_mul(1_000).saturating_add(millis))
+    }
+}
 
 /// Result of reading a file.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Context of every stage of a codon.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, CodonLimits};
@@ -64,6 +64,11 @@ pub(crate) struct RunContext {
 }
 
 impl RunContext {
+    /// Returns the newest checkpoint, on which the next one builds.
+    pub(crate) fn tip(&self) -> MutexGuard<'_, Option<CheckpointSha>> {
+        self.tip.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the total budget.
     pub(crate) fn ceiling(&self) -> Ceiling {
         self.options.ceiling.or_from_hank(&self.hank)

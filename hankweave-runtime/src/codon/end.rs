@@ -146,20 +146,44 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files.
-    /// That happens before the end of the codon is published, so that none of its changes comes later.
-    pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
-        let tip = || self.run.tip.lock().unwrap_or_else(PoisonError::into_inner);
-        let request = CheckpointRequest {
+    fn checkpoint_request(&self, kind: CheckpointType) -> CheckpointRequest {
+        CheckpointRequest {
             kind,
             run_id: self.run.run_id.clone(),
             codon_id: self.entry.codon_id.clone(),
             codon_name: self.config.name.clone(),
             patterns: self.patterns.clone(),
-            parent: tip().clone(),
+            parent: self.run.tip().clone(),
             at: self.run.world.clock.now(),
             duration: None,
-        };
+        }
+    }
+
+    /// Returns the checkpoint of the files before the codon: the newest one, unless they were changed since then, which a new one keeps. What a rollback takes
+    /// back is measured against it (RUN-2). Not required: `None` when it could not be made.
+    pub(super) async fn start_checkpoint(&self) -> Option<CheckpointSha> {
+        let request = self.checkpoint_request(CheckpointType::RigSetup);
+        let store = self.run.checkpoints.clone();
+        let made = self.run.world.blocking.run(move || store.create_start(&request));
+        // The codon is not on record yet.
+        let about = (ProgressKind::Checkpoint, None);
+        match telling(&self.run.manager, &self.run.checkpoints, about, made).await {
+            Ok(Some(checkpoint)) => {
+                *self.run.tip() = Some(checkpoint.sha.clone());
+                Some(checkpoint.sha)
+            }
+            Ok(None) => self.run.tip().clone(),
+            Err(error) => {
+                tracing::warn!(error = %crate::error::chain(&error), "no checkpoint of the files before the codon");
+                None
+            }
+        }
+    }
+
+    /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files.
+    /// That happens before the end of the codon is published, so that none of its changes comes later.
+    pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
+        let request = self.checkpoint_request(kind);
         let store = self.run.checkpoints.clone();
         let made = self.run.world.blocking.run(move || store.create(&request));
         let about = (ProgressKind::Checkpoint, Some(&self.entry.codon_id));
@@ -175,7 +199,7 @@ impl CodonRun<'_> {
         {
             tracing::info!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
         }
-        *tip() = Some(checkpoint.sha.clone());
+        *self.run.tip() = Some(checkpoint.sha.clone());
         self.tell_left_out(&checkpoint).await;
         self.run.watch.learn(self, checkpoint.seen).await;
         let created = StateEvent::CheckpointCreated {

@@ -6,7 +6,7 @@
 //! surveyed again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::hank::Patterns;
@@ -112,12 +112,7 @@ impl FileWatcher {
     pub(super) async fn begin_work(&self, codon: &CodonRun<'_>) {
         let state = codon.run.manager.snapshot();
         let is_first = !was_attempted(codon, &state);
-        let tip = codon
-            .run
-            .tip
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let tip = codon.run.tip().clone();
         let base = match is_first {
             true => tip,
             false => start_of_work(codon, &state, Attempts::All),

@@ -47,6 +47,10 @@ impl CheckpointStore for SparedCheckpoints {
         self.writing(|store| store.create(request))
     }
 
+    fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError> {
+        self.writing(|store| store.create_start(request))
+    }
+
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
         self.store.survey(patterns)
     }

@@ -14,7 +14,7 @@ use hankweave_core::wire::{Event, ProgressKind};
 
 use super::RunError;
 use super::approval;
-use super::rollback::{self, RollbackError};
+use super::rollback::{self, RollbackError, UndoneWork};
 use crate::checkpoint::{InitialRequest, incomplete};
 use crate::codon::telling;
 use crate::counting::Counting;
@@ -75,9 +75,10 @@ pub(super) async fn begin(
         }
         Resume::RollBack(source) => {
             let pending = state.pending_rollback.as_ref();
-            if pending.is_none_or(|pending| pending.source != source) {
-                rollback::go_back_to(&opened.possession, source.clone()).await?;
-            }
+            let source = match pending.is_some_and(|pending| pending.source == source) {
+                true => source,
+                false => go_back(opened, &state, source).await?,
+            };
             (source, ContinuationReason::Rollback)
         }
     };
@@ -93,6 +94,18 @@ pub(super) async fn begin(
         opened.possession.publish(completed).await;
     }
     Ok(Some(BegunRun { run, base, rig }))
+}
+
+/// Takes the files back to `source`, with what the user has changed between it and the work that is undone; returns where they are then.
+async fn go_back(
+    opened: &OpenedExecution,
+    state: &HankweaveState,
+    source: ContinuationSource,
+) -> Result<ContinuationSource, RunError> {
+    let thread = thread::build(state, None, None);
+    let work = UndoneWork::find(opened, state, &thread, &source).await?;
+    let rollback = rollback::go_back_to(&opened.possession, source, work).await?;
+    Ok(rollback.source)
 }
 
 /// Begins in the codon that was interrupted, with the files as they are: its agent continues in its session.

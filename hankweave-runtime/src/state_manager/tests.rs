@@ -178,6 +178,7 @@ async fn costs_are_told_with_the_time_of_the_last_one() {
         codon_id: codon_id.clone(),
         loop_context: None,
         chosen_agent: None,
+        start_checkpoint: None,
     })
     .await
     .unwrap();

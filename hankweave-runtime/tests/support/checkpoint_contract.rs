@@ -181,6 +181,7 @@ macro_rules! contract {
 
 contract! {
     an_unchanged_workspace_still_gives_each_codon_its_checkpoint,
+    what_stands_before_a_codon_gets_a_checkpoint_where_it_has_changed,
     what_was_created_is_known_with_its_branch_and_message,
     a_run_continues_from_the_checkpoint_it_names,
     a_stale_parent_is_refused,
@@ -214,6 +215,26 @@ fn an_unchanged_workspace_still_gives_each_codon_its_checkpoint(fixture: &Fixtur
     assert_ne!(first.sha, second.sha);
     assert_eq!(second.parent.as_ref(), Some(&first.sha));
     assert_eq!(fixture.store.diff(&first.sha, &second.sha).unwrap(), []);
+}
+
+// covers: G12, STATE-71
+fn what_stands_before_a_codon_gets_a_checkpoint_where_it_has_changed(fixture: &Fixture) {
+    fixture.write("a.txt", "1");
+    let before = fixture.create();
+    let wanted = CheckpointRequest {
+        parent: Some(before.sha.clone()),
+        ..request(&[])
+    };
+    assert_eq!(fixture.store.create_start(&wanted).unwrap(), None);
+    // Written again with the same contents.
+    fixture.write("a.txt", "1");
+    assert_eq!(fixture.store.create_start(&wanted).unwrap(), None);
+    fixture.write("b.txt", "2");
+    let start = fixture.store.create_start(&wanted).unwrap().unwrap();
+    assert_eq!(start.parent.as_ref(), Some(&before.sha));
+    assert_eq!(fixture.files(&before, &start), ["b.txt"]);
+    assert_eq!(fixture.store.list().unwrap()[&start.sha].kind(), "start");
+    assert_eq!(fixture.create().parent, Some(start.sha));
 }
 
 fn what_was_created_is_known_with_its_branch_and_message(fixture: &Fixture) {

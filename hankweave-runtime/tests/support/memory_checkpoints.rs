@@ -72,6 +72,40 @@ impl MemoryCheckpoints {
         )
     }
 
+    /// Makes a checkpoint on the branch of a run, `unless_unchanged`.
+    fn create_on_branch(
+        &self,
+        request: &CheckpointRequest,
+        message: String,
+        unless_unchanged: bool,
+    ) -> Result<Option<Checkpoint>, CheckpointError> {
+        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
+        let (branch, mut commits) = (request.branch(), self.commits());
+        let tip = commits.tips.get(&branch);
+        let parent = request.parent.as_ref().or(tip).or(commits.tips.get("main"));
+        if let (Some(found), Some(expected)) = (tip, parent)
+            && found != expected
+        {
+            let (expected, found) = (expected.clone(), found.clone());
+            return Err(CheckpointError::BranchMoved {
+                branch,
+                expected,
+                found,
+            });
+        }
+        let tracked = match parent {
+            Some(parent) => commits.files(parent).map_err(CheckpointError::Parent)?.clone(),
+            None => Listing::default(),
+        };
+        let (snapshot, parent) = (self.take(&patterns, &tracked)?, parent.cloned());
+        if unless_unchanged && changes(&tracked, &snapshot.files).is_empty() {
+            return Ok(None);
+        }
+        commits
+            .add(branch, parent, message, request.at, snapshot)
+            .map(Some)
+    }
+
     fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
         Workspace::open(&self.workspace).map_err(|source| CheckpointError::Workspace {
             path: self.workspace.clone(),
@@ -179,26 +213,12 @@ impl CheckpointStore for MemoryCheckpoints {
     }
 
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
-        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
-        let (branch, mut commits) = (request.branch(), self.commits());
-        let tip = commits.tips.get(&branch);
-        let parent = request.parent.as_ref().or(tip).or(commits.tips.get("main"));
-        if let (Some(found), Some(expected)) = (tip, parent)
-            && found != expected
-        {
-            let (expected, found) = (expected.clone(), found.clone());
-            return Err(CheckpointError::BranchMoved {
-                branch,
-                expected,
-                found,
-            });
-        }
-        let tracked = match parent {
-            Some(parent) => commits.files(parent).map_err(CheckpointError::Parent)?.clone(),
-            None => Listing::default(),
-        };
-        let (snapshot, parent) = (self.take(&patterns, &tracked)?, parent.cloned());
-        commits.add(branch, parent, message::codon(request), request.at, snapshot)
+        let made = self.create_on_branch(request, message::codon(request), false)?;
+        Ok(made.expect("one without changes is made, too"))
+    }
+
+    fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError> {
+        self.create_on_branch(request, message::start(request), true)
     }
 
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {

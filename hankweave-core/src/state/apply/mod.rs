@@ -105,10 +105,14 @@ pub(super) fn apply_event(
             codon_id,
             loop_context,
             chosen_agent,
+            start_checkpoint,
         } => {
             let mut opened = Codon::new(codon_id.clone(), at, loop_context.clone()).into_execution();
             if let Some(chosen) = chosen_agent {
                 opened.set_chosen_agent(chosen);
+            }
+            if let Some(start) = start_checkpoint {
+                opened.set_start_checkpoint(start);
             }
             reducer.start_codon(run_id, opened)
         }

@@ -53,6 +53,9 @@ pub(crate) struct UndoArgs {
     /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(short, long, conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -223,8 +223,8 @@ pub(crate) enum Command {
     Stop(StopArgs),
     /// Undo the last run, rollback or restore
     ///
-    /// The files as they are now are kept in a checkpoint first, and what was spent stays counted. Repeat it to undo the operation before. An
-    /// undo is an operation too: `hankweave op restore` rolls back to the state before it.
+    /// On a terminal it shows the files that would change, and asks. The files as they are now are kept in a checkpoint first, and what was spent stays
+    /// counted. Repeat it to undo the operation before. An undo is an operation too: `hankweave op restore` rolls back to the state before it.
     #[command(after_long_help = "Examples:\n  hankweave undo my-hank --dry-run\n  hankweave undo my-hank")]
     Undo(UndoArgs),
     /// Follow a live run from another terminal

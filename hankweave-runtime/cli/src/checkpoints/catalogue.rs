@@ -28,7 +28,7 @@ pub(super) struct Catalogue {
 #[serde(rename_all = "camelCase")]
 pub(super) struct CheckpointRow {
     pub(super) sha: CheckpointSha,
-    /// `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
+    /// `initial`, `start`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) codon_id: Option<String>,
@@ -143,7 +143,7 @@ impl Catalogue {
         let mut found = row;
         while let Some(older) = parent(found) {
             found = older;
-            if !is_of_it(older) {
+            if !is_of_it(older) || older.kind == "start" {
                 break;
             }
         }

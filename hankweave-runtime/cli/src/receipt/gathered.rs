@@ -11,12 +11,13 @@ use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, excerpt};
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::{ChangeKind, GitHistory};
+use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::heard::{CheckReport, Heard, Occasion};
+use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of};
 use crate::report::codon_standing;
 use crate::screen::local_time;
@@ -71,6 +72,8 @@ pub(crate) struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) undone: Option<EarlierAttempts>,
     pub(super) files: FilesReport,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) rollbacks: Vec<RollbackReport>,
     pub(super) money: MoneyReport,
     pub(super) occasions: Vec<Occasion>,
     /// Last words and cost of each sentinel.
@@ -217,6 +220,7 @@ impl Receipt {
             // The newest ones say more about where the run stands.
             codons: codons.into_iter().skip(recorded.saturating_sub(LISTED)).collect(),
             files: FilesReport::of(execution, status),
+            rollbacks: rollbacks(execution, status),
             money: money(status, &heard.view),
             remarks: remarks(status),
             outlook: run.map(|run| status.outlook(run)),
@@ -332,6 +336,17 @@ fn asked(config: &CodonConfig) -> Option<String> {
             Some(excerpt(line, PROMPT))
         }
         PromptSource::Files(files) => Some(excerpt(&files.join(", "), PROMPT)),
+    }
+}
+
+impl FileReport {
+    /// Returns a change whose lines are not counted.
+    pub(super) fn of(change: PathChange) -> Self {
+        Self {
+            path: change.path.to_string(),
+            kind: change.kind,
+            lines: None,
+        }
     }
 }
 

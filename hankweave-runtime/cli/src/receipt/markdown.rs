@@ -9,6 +9,7 @@ use hankweave_core::view::{CodonCount, RunState, excerpt};
 use hankweave_runtime::checkpoint::ChangeKind;
 
 use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINELS, UNDONE};
+use super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;
 use crate::report::{counted, tokens, worked};
 use crate::screen::{local_period, local_time, one_line};
@@ -87,6 +88,7 @@ impl Receipt {
         self.write_checks(text)?;
         self.write_sentinels(text)?;
         self.write_files(text)?;
+        self.write_rollbacks(text)?;
         self.write_money(text)?;
         self.write_occasions(text)?;
         if !self.remarks.is_empty() {
@@ -285,6 +287,15 @@ impl Receipt {
         writeln!(text)
     }
 
+    fn write_rollbacks(&self, text: &mut String) -> fmt::Result {
+        if self.rollbacks.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "## Rollbacks\n")?;
+        self.rollbacks.iter().try_for_each(|back| back.write(text))?;
+        writeln!(text)
+    }
+
     fn write_money(&self, text: &mut String) -> fmt::Result {
         let all = self.money.spent.display(self.money.at_least);
         writeln!(text, "## Money\n\n{all} in all.\n")?;
@@ -373,6 +384,43 @@ impl CodonReport {
             writeln!(text, "> {}: {}\n", plain(&self.name), plain(trouble))?;
         }
         Ok(())
+    }
+}
+
+impl RollbackReport {
+    fn write(&self, text: &mut String) -> fmt::Result {
+        let target = match &self.after_codon {
+            Some(codon) => format!(" of {}", code(codon.as_str())),
+            None => " before the first codon".to_owned(),
+        };
+        let (at, command, to) = (local_time(self.at), code(&self.command), self.to.short());
+        let files = changed(self.count);
+        write!(
+            text,
+            "- {at}: {command} went back to checkpoint {to}{target}, {files}"
+        )?;
+        match &self.safety {
+            Some(safety) => write!(text, ". Checkpoint {} holds what it replaced", safety.short())?,
+            None if self.count > 0 => write!(text, ". A cleanup has removed what it replaced")?,
+            None => {}
+        }
+        match &self.brings_back {
+            Some(command) => writeln!(text, "; {} brings it back", code(command))?,
+            None => writeln!(text)?,
+        }
+        let mut named = self.changes.iter();
+        named.try_for_each(|file| {
+            write!(text, "  ")?;
+            file.write(text)
+        })?;
+        let listed = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
+        match self.count.saturating_sub(listed) {
+            more if more > 0 && listed > 0 => {
+                let more = usize::try_from(more).unwrap_or(usize::MAX);
+                writeln!(text, "  - and {} more", counted(more, "file"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

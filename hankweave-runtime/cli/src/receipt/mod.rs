@@ -4,6 +4,7 @@ mod gathered;
 mod heard;
 mod html;
 mod markdown;
+mod rollbacks;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -107,7 +107,7 @@ impl StatusView<'_> {
             let deny = typed.command(&format!("approve {id} --deny"));
             let other = match denied {
                 false => Some(offer(deny, "says that it may not")),
-                true => self.once_more(),
+                true => self.ask_again(id),
             };
             [approve].into_iter().chain(other).collect()
         } else if let Some(next) = self.stuck() {
@@ -138,15 +138,13 @@ impl StatusView<'_> {
         }
     }
 
-    /// The way back before the codon that preceded a denial.
-    fn once_more(&self) -> Option<SuggestedCommand> {
-        let mut codons = self.thread.codons.iter().map(|entry| entry.codon.codon_id());
-        let (done, before) = (codons.next()?, codons.next()?);
+    /// The smallest rollback after which a denied codon is asked about again: to the end of the codon before it, which stays done.
+    fn ask_again(&self, denied: &CodonId) -> Option<SuggestedCommand> {
+        let mut codons = self.thread.codons.iter().map(|entry| entry.codon.as_ref());
+        let before = codons.find(|codon| codon.end_checkpoint().is_some())?.codon_id();
         let back = self.typed.command(&format!("rollback --codon {before}"));
-        let purpose = format!(
-            "takes {done} back; then `{}` does it again and asks anew",
-            self.typed.run()
-        );
+        let run = self.typed.run();
+        let purpose = format!("keeps {before} and its files; then `{run}` asks about {denied} again");
         Some(offer(back, purpose))
     }
 

@@ -115,6 +115,35 @@ fn what_was_denied_stays_so_until_somebody_approves_it_after_all() {
     assert_eq!(done(&project), "one\ntwo\n");
 }
 
+/// What is done before it stays done.
+// covers: STATE-65, CLI-30
+#[test]
+fn after_a_denial_the_smallest_way_back_is_offered_after_which_the_question_is_put_again() {
+    let project = project();
+    let [zero, one, mut deploy] = ["zero", "one", "deploy"].map(|id| codon(&project, id, id));
+    deploy["approval"] = json!("Deploy to production?");
+    project.write_hank(&json!({"hank": [zero, one, deploy]}));
+    project.run(["run", "--headless"]).expect_code(3);
+    project.run(["approve", "--deny"]).expect_code(0);
+    let back = "rollback --codon one";
+    for command in ["status", "report"] {
+        let shown = project.run([command]).expect_code(0).stdout.clone();
+        let offered = format!("hankweave {back}");
+        assert!(
+            shown.contains(&offered) && !shown.contains("rollback --codon zero"),
+            "{shown}"
+        );
+        assert!(shown.contains("asks about deploy again"), "{shown}");
+    }
+    project.run(back.split(' ')).expect_code(0);
+    let asked = project.run(["run", "--headless"]);
+    let words = "Paused before deploy: it waits for an approval: Deploy to production?";
+    assert!(asked.expect_code(3).stderr.contains(words), "{asked}");
+    project.run(["approve"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(done(&project), "zero\none\ndeploy\n");
+}
+
 // covers: RUN-6, CLI-30
 #[test]
 fn a_run_is_approved_after_its_project_was_moved() {

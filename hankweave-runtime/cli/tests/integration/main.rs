@@ -52,6 +52,7 @@ mod hints;
 mod inherited;
 mod inputs;
 mod journal;
+mod kept;
 mod left_out;
 mod limit_words;
 mod logs;

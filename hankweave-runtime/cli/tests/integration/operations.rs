@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{assert_usd, hankweave, project, shell_agent, strace_is_there, traced};
+use crate::terminal::Terminal;
 
 /// A project of codons that append their ids to `done.txt`.
 fn with_codons(project: TestProject, ids: &[&str]) -> TestProject {
@@ -124,6 +125,49 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
             .contains("`hankweave op log` lists"),
         "{unknown}"
     );
+}
+
+// covers: CLI-32
+#[test]
+fn undo_names_the_files_that_it_changes_and_asks_on_a_terminal() {
+    let project = with_codons(project(), &["one", "two"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    let ask = "Do that? [y/N] ";
+    if let Some(mut terminal) = Terminal::open(&project, "undo") {
+        terminal.until("would undo operation ");
+        terminal.until("would write   done.txt");
+        terminal.until(ask);
+        terminal.press("n\n");
+        terminal.until("no file was changed");
+        assert_eq!(terminal.close(), Some(0));
+        assert_eq!(done(&project), "one\n");
+        let mut terminal = Terminal::open(&project, "undo").unwrap();
+        terminal.until(ask);
+        terminal.press("\u{3}");
+        terminal.until("no file was changed");
+        assert_eq!(terminal.close(), Some(130));
+        assert_eq!(done(&project), "one\n");
+        let mut terminal = Terminal::open(&project, "undo").unwrap();
+        terminal.until(ask);
+        terminal.press("y\n");
+        terminal.until("  1 file changed: done.txt");
+        assert_eq!(terminal.close(), Some(0));
+        assert_eq!(done(&project), "one\ntwo\n");
+        let mut terminal = Terminal::open(&project, "undo --yes").unwrap();
+        terminal.until("  1 file changed: done.txt (deleted)");
+        assert_eq!(terminal.close(), Some(0));
+    } else {
+        project.run(["undo"]).expect_code(0);
+        project.run(["undo"]).expect_code(0);
+    }
+    // Nobody is asked elsewhere.
+    let restored = project
+        .run(["op", "restore", &id(&log(&project)[2])])
+        .expect_code(0)
+        .stdout
+        .clone();
+    assert!(restored.contains("  1 file changed: done.txt\n"), "{restored}");
 }
 
 // covers: STATE-67

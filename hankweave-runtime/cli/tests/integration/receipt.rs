@@ -179,3 +179,53 @@ fn a_failure_is_reported_with_its_cause() {
         &["# ✗ ", ": failed", "> a: ", "broken", "## What is next"],
     );
 }
+
+// covers: CLI-44
+#[test]
+fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_back() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(&json!({"hank": [codon(&agent, "a", "go")]}));
+    project.write("mine.txt", "mine\n");
+    project.run(["run", "--headless"]).expect_code(0);
+    project.write("mine.txt", "other\n");
+    project.run(["undo"]).expect_code(0);
+    let json = project.run(["report", "--json"]).expect_code(0).json_document();
+    let back = &json["rollbacks"][0];
+    let safety = back["safety"].as_str().unwrap();
+    let brings_back = format!("hankweave rollback --to {}", &safety[..12]);
+    assert_eq!(
+        (&back["command"], &back["count"], &back["bringsBack"]),
+        (&json!("undo"), &json!(2), &json!(brings_back))
+    );
+    assert_eq!(
+        back["changes"],
+        json!([{"path": "done.txt", "kind": "deleted"}, {"path": "mine.txt", "kind": "modified"}])
+    );
+    assert_has(
+        &report(&project),
+        &[
+            "## Rollbacks",
+            "`undo` went back to checkpoint ",
+            " before the first codon, 2 files changed. Checkpoint ",
+            " holds what it replaced; `hankweave rollback --to ",
+            "` brings it back",
+            "  - `done.txt` deleted\n  - `mine.txt` changed\n",
+        ],
+    );
+    let html = project.run(["report", "--html"]).expect_code(0).stdout.clone();
+    assert_has(
+        &html,
+        &[
+            "<h2>Rollbacks</h2>",
+            "<code>done.txt</code> deleted",
+            &brings_back,
+        ],
+    );
+    let command: Vec<&str> = brings_back.split(' ').skip(1).collect();
+    project.run(command).expect_code(0);
+    assert_eq!(
+        (read(&project, "mine.txt"), read(&project, "done.txt")),
+        ("other\n".to_owned(), "go\n".to_owned())
+    );
+}

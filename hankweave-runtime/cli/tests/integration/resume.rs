@@ -244,8 +244,8 @@ fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {
         (false, Some("session"), ["half", GO_ON].as_slice()),
         (true, Some("session"), &["half", GO_ON]),
         (false, Some("crash-point"), &["half", "TASK"]),
-        // Nothing has completed, so the files of the beginning come back; what no checkpoint has, as after a crash, is never deleted.
-        (true, Some("last-success"), &["half", "TASK"]),
+        // Nothing has completed, so the files of the beginning come back, and what the dead codon made goes.
+        (true, Some("last-success"), &["TASK"]),
         (false, None, &["TASK"]),
     ] {
         let project = project();

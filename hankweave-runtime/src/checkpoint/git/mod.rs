@@ -17,7 +17,7 @@ use git2::{Oid, Reference, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use self::record::{
-    CommitDraft, base_on, beginning, keep_within_reach, moved_elsewhere, reference_name, tip,
+    CommitDraft, Unchanged, base_on, beginning, keep_within_reach, moved_elsewhere, reference_name, tip,
 };
 use self::restore::{check_contents, unreadable};
 use super::git_format::{self, NewObjects, ObjectReader};
@@ -112,6 +112,41 @@ impl GitCheckpoints {
         mem::take(&mut *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Makes a checkpoint on the branch of a run.
+    fn create_on_branch(
+        &self,
+        request: &CheckpointRequest,
+        message: String,
+        unchanged: Unchanged,
+    ) -> Result<Option<Checkpoint>, CheckpointError> {
+        let patterns = self.compiled(&request.patterns)?;
+        let branch = request.branch();
+        if !Reference::is_valid_name(&reference_name(&branch)) {
+            return Err(CheckpointError::InvalidBranch { branch });
+        }
+        let mut cache = self.writing();
+        let repository = self.history.repository().map_err(CheckpointError::Store)?;
+        let own_tip = tip(&repository, &branch)?;
+        let reader = history::open_reader(&repository).map_err(CheckpointError::Parent)?;
+        let base = match (&request.parent, own_tip) {
+            (Some(sha), _) => Some(name_of_commit(&reader, sha)?),
+            (None, Some(tip)) => Some(tip),
+            (None, None) => tip(&repository, MAIN)?,
+        };
+        let draft = CommitDraft {
+            branch: &branch,
+            tip: own_tip,
+            base,
+            parent: follows(&repository, &reader, base)?,
+            message,
+            at: request.at,
+        };
+        match own_tip {
+            Some(found) if base != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
+            _ => self.record(&repository, &mut cache, &patterns, &draft, unchanged),
+        }
+    }
+
     fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
         Workspace::open(&self.workspace).map_err(|source| CheckpointError::Workspace {
             path: self.workspace.clone(),
@@ -140,36 +175,17 @@ impl CheckpointStore for GitCheckpoints {
             message,
             at: request.at,
         };
-        self.record(&repository, &mut cache, &patterns, &draft)
+        let made = self.record(&repository, &mut cache, &patterns, &draft, Unchanged::Recorded)?;
+        Ok(made.expect("a checkpoint without changes is made, too"))
     }
 
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
-        let patterns = self.compiled(&request.patterns)?;
-        let branch = request.branch();
-        if !Reference::is_valid_name(&reference_name(&branch)) {
-            return Err(CheckpointError::InvalidBranch { branch });
-        }
-        let mut cache = self.writing();
-        let repository = self.history.repository().map_err(CheckpointError::Store)?;
-        let own_tip = tip(&repository, &branch)?;
-        let reader = history::open_reader(&repository).map_err(CheckpointError::Parent)?;
-        let base = match (&request.parent, own_tip) {
-            (Some(sha), _) => Some(name_of_commit(&reader, sha)?),
-            (None, Some(tip)) => Some(tip),
-            (None, None) => tip(&repository, MAIN)?,
-        };
-        let draft = CommitDraft {
-            branch: &branch,
-            tip: own_tip,
-            base,
-            parent: follows(&repository, &reader, base)?,
-            message: message::codon(request),
-            at: request.at,
-        };
-        match own_tip {
-            Some(found) if base != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
-            _ => self.record(&repository, &mut cache, &patterns, &draft),
-        }
+        let made = self.create_on_branch(request, message::codon(request), Unchanged::Recorded)?;
+        Ok(made.expect("a checkpoint without changes is made, too"))
+    }
+
+    fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError> {
+        self.create_on_branch(request, message::start(request), Unchanged::LeftOut)
     }
 
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {

@@ -32,6 +32,15 @@ pub(super) struct CommitDraft<'a> {
     pub(super) at: Timestamp,
 }
 
+/// Treatment of files that are those of the base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unchanged {
+    /// They get a commit of their own (G12).
+    Recorded,
+    /// No commit is made.
+    LeftOut,
+}
+
 impl CommitDraft<'_> {
     /// The message, which names the base where the commit does not, and what is not in it.
     fn whole_message(&self, skipped: &[Skipped]) -> String {
@@ -45,14 +54,15 @@ impl CommitDraft<'_> {
 }
 
 impl GitCheckpoints {
-    /// Takes the files of the workspace on top of the parent and commits them.
+    /// Takes the files of the workspace on top of the parent and commits them; `None` where they are unchanged and need no commit.
     pub(super) fn record(
         &self,
         repository: &Repository,
         cache: &mut StatCache,
         patterns: &Patterns,
         draft: &CommitDraft<'_>,
-    ) -> Result<Checkpoint, CheckpointError> {
+        unchanged: Unchanged,
+    ) -> Result<Option<Checkpoint>, CheckpointError> {
         let workspace = self.open_workspace()?;
         let base = draft.base.map(name_of);
         base_on(repository, cache, base.as_ref()).map_err(CheckpointError::Parent)?;
@@ -72,13 +82,16 @@ impl GitCheckpoints {
             NewObjects::begin(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
         let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects, &self.counted)?;
         let changes = changes(&cache.files, &snapshot.files);
+        if changes.is_empty() && unchanged == Unchanged::LeftOut {
+            return Ok(None);
+        }
         let (checkpoint, folders) =
             self.commit(repository, cache, objects, &mut snapshot, &changes, draft)?;
         cache.update(next.as_ref(), snapshot.files, snapshot.read, folders, &changes);
         if let Some(Err(error)) = next.map(|next| next.finish(cache)) {
             tracing::warn!(%error, "failed to write the stat cache; the next start reads all files again");
         }
-        Ok(checkpoint)
+        Ok(Some(checkpoint))
     }
 
     /// Commits the files of `snapshot` and moves the branch; returns the ids of all folders too. All objects are durable before the branch

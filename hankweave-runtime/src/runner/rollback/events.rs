@@ -7,7 +7,7 @@ use hankweave_core::wire::Event;
 use super::super::rig_cleanup::clean_up;
 use super::route::RollbackPlan;
 use super::{Rollback, RollbackError};
-use crate::checkpoint::TreePath;
+use crate::checkpoint::named;
 use crate::recovery::LockedExecution;
 use crate::rig::RigCopy;
 
@@ -91,13 +91,11 @@ pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
     let message = match changed {
         0 => format!("the files are those of checkpoint {target}"),
-        changed => {
-            let names = names(&[&files.write[..], &files.delete[..]].concat());
-            format!(
-                "rolled back to checkpoint {target} ({}: {names})",
-                changed_files(changed)
-            )
-        }
+        changed => format!(
+            "rolled back to checkpoint {target} ({}: {})",
+            changed_files(changed),
+            named(files.write.iter().chain(&files.delete).map(ToString::to_string))
+        ),
     };
     Event::Info { message }
 }
@@ -105,19 +103,11 @@ pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
 /// Names the files that stay, because somebody has changed them since the codon ended.
 pub(super) fn spared(rollback: &Rollback) -> Option<Event> {
     let spared = &rollback.files.spared;
-    let message = || format!("changed since the run ended, so kept: {}", names(spared));
+    let message = || {
+        let names = named(spared.iter().map(ToString::to_string));
+        format!("changed since the run ended, so kept: {names}")
+    };
     (!spared.is_empty()).then(|| Event::Info { message: message() })
-}
-
-/// Files that are named; more are counted.
-const NAMED: usize = 4;
-
-fn names(paths: &[TreePath]) -> String {
-    let named: Vec<String> = paths.iter().take(NAMED).map(|path| path.to_string()).collect();
-    match paths.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
 }
 
 pub(super) fn failed(error: &RollbackError) -> Event {

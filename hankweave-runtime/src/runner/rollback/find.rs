@@ -94,11 +94,10 @@ fn cleaned_up(state: &HankweaveState, is_it: impl Fn(&CheckpointSha) -> bool) ->
     })
 }
 
-/// The kind of checkpoint that keeps the files as they were before a restore.
-const SAFETY: &str = "safety";
+/// The kinds of checkpoints that keep the files as they were before a restore and before a codon.
+const KEPT: [&str; 2] = ["safety", "start"];
 
-/// The target for a checkpoint that only the repository knows: a safety checkpoint. It is at the point of
-/// history where it was made.
+/// The target for a checkpoint that is none of a codon's end or rig. It is at the point of history where it was made.
 async fn kept_target(
     possession: &LockedExecution,
     state: &HankweaveState,
@@ -109,7 +108,7 @@ async fn kept_target(
     let search = move |store: &dyn CheckpointStore| -> Result<_, HistoryError> {
         let known = store.list()?;
         let is_wanted = |(sha, found): &(&CheckpointSha, &KnownCheckpoint)| {
-            found.kind() == SAFETY && sha.as_str().starts_with(&wanted)
+            KEPT.contains(&found.kind()) && sha.as_str().starts_with(&wanted)
         };
         let fitting: Vec<CheckpointSha> = known
             .iter()

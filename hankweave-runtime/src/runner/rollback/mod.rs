@@ -10,6 +10,7 @@ mod events;
 mod find;
 mod restore;
 mod route;
+mod undone;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use self::events::{arrived, failed, publish_arrival, spared, started, undo_codon
 use self::find::{find, left};
 use self::restore::{check_survivors, finish_restore, protect, record, request};
 use self::route::RollbackPlan;
+use self::undone::Ends;
 use super::approval;
 use super::rig_cleanup::{place, put_back, untouched};
 use super::target::{OperationCause, RollbackTarget};
@@ -35,6 +37,7 @@ use crate::recovery::LockedExecution;
 pub use self::error::RollbackError;
 pub(crate) use self::find::{known_checkpoints, restorable};
 pub(super) use self::restore::{finish, leave_cut_off};
+pub(super) use self::undone::UndoneWork;
 
 /// A rollback, carried out or previewed.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,14 +104,21 @@ pub(crate) async fn go_back(
     roll_back(possession, route).await
 }
 
-/// Rolls back to a target that is known to exist.
+/// Rolls back to a target that is known to exist, for a run; `work` is what that undoes, where its beginning is known.
 pub(crate) async fn go_back_to(
     possession: &LockedExecution,
     source: ContinuationSource,
+    work: Option<UndoneWork>,
 ) -> Result<Rollback, RollbackError> {
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
     let left = left(&state, &thread, &known_checkpoints(possession).await?);
+    let mut ends = Ends { source, left };
+    let told = match work {
+        Some(work) => work.narrow(possession, &mut ends).await?,
+        None => Vec::new(),
+    };
+    let Ends { source, left } = ends;
     let route = RollbackPlan {
         state,
         thread,
@@ -116,7 +126,11 @@ pub(crate) async fn go_back_to(
         left,
         cause: OperationCause::of_a_run(),
     };
-    roll_back(possession, route).await
+    let rollback = roll_back(possession, route).await?;
+    for event in told {
+        possession.publish(event).await;
+    }
+    Ok(rollback)
 }
 
 async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<Rollback, RollbackError> {

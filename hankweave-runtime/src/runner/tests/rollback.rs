@@ -62,6 +62,9 @@ impl CheckpointStore for Troubled {
             _ => self.store.create(request),
         }
     }
+    fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError> {
+        self.store.create_start(request)
+    }
     fn list(&self) -> Result<CheckpointsBySha, HistoryError> {
         self.store.list()
     }

@@ -1,0 +1,115 @@
+//! Rollbacks of a report: the files that each changed, and the checkpoint that holds what they replaced.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use hankweave_core::document::{HankweaveState, Operation};
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::{GitHistory, PathChange};
+use serde::Serialize;
+
+use super::gathered::FileReport;
+use crate::status::StatusView;
+
+/// Rollbacks that a report lists, the newest ones.
+const LISTED: usize = 20;
+
+/// Files of a rollback that a report names.
+const NAMED: usize = 40;
+
+/// A rollback, an undo or a restore.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RollbackReport {
+    /// Id of its operation.
+    pub(super) operation: String,
+    /// Command that asked for it; `run` for a run that began with it.
+    pub(super) command: String,
+    pub(super) at: Timestamp,
+    /// Checkpoint of the files afterwards.
+    pub(super) to: CheckpointSha,
+    /// Codon after whose end that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) after_codon: Option<CodonId>,
+    /// Number of files that it changed.
+    pub(super) count: u64,
+    /// The first of them, ordered by path.
+    pub(super) changes: Vec<FileReport>,
+    /// Checkpoint that holds what it replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) safety: Option<CheckpointSha>,
+    /// Command that brings that back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) brings_back: Option<String>,
+}
+
+/// Returns the newest rollbacks, in their order.
+pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<RollbackReport> {
+    let state = status.state;
+    let all = state.operations.iter().filter(|known| known.removed.is_none());
+    let mut all: Vec<&Operation> = all.collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    all.sort_by_key(|operation| operation.at);
+    let shown = all.split_off(all.len().saturating_sub(LISTED));
+    let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+    let history = GitHistory::open(&repository).ok().flatten();
+    let gone = state.removed_checkpoints();
+    let shown = shown.into_iter();
+    shown
+        .map(|operation| {
+            let changes = history
+                .as_ref()
+                .and_then(|history| changes(history, state, operation));
+            let before = &operation.before.checkpoint_sha;
+            let safety = (operation.files > 0 && !gone.contains(before)).then(|| before.clone());
+            let command = |sha: &CheckpointSha| format!("rollback --to {}", sha.short());
+            // In a task the worker goes back, not a user.
+            let brings_back = safety.as_ref().filter(|_| status.task.is_none());
+            RollbackReport {
+                operation: operation.id.clone(),
+                command: operation.command.clone(),
+                at: operation.at,
+                to: operation.after.checkpoint_sha.clone(),
+                after_codon: operation.after.after_codon.clone(),
+                count: operation.files,
+                changes: changes
+                    .into_iter()
+                    .flatten()
+                    .take(NAMED)
+                    .map(FileReport::of)
+                    .collect(),
+                brings_back: brings_back.map(|sha| status.typed.command(&command(sha))),
+                safety,
+            }
+        })
+        .collect()
+}
+
+/// Returns the files that an operation changed, as its checkpoints have them. Files that it has spared differ between them as well: those that were changed after
+/// the codon ended.
+fn changes(history: &GitHistory, state: &HankweaveState, operation: &Operation) -> Option<Vec<PathChange>> {
+    if operation.files == 0 {
+        return None;
+    }
+    let (before, after) = (&operation.before, &operation.after);
+    let all = history.diff(&before.checkpoint_sha, &after.checkpoint_sha).ok()?;
+    let is_exact = |changes: &[PathChange]| u64::try_from(changes.len()) == Ok(operation.files);
+    if is_exact(&all) {
+        return Some(all);
+    }
+    let codons = state
+        .run(&before.run_id)
+        .into_iter()
+        .flat_map(|run| run.codons.iter().rev());
+    let mut newest = codons.filter(|codon| Some(codon.codon_id()) == before.after_codon.as_ref());
+    let left = newest.find_map(|codon| codon.end_checkpoint().map(|(_, sha)| sha));
+    let since = left.and_then(|left| history.diff(left, &before.checkpoint_sha).ok());
+    let spared: BTreeSet<_> = since.into_iter().flatten().map(|change| change.path).collect();
+    let others = all.iter().filter(|change| !spared.contains(&change.path));
+    let others: Vec<PathChange> = others.cloned().collect();
+    Some(if is_exact(&others) { others } else { all })
+}
