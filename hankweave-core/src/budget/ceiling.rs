@@ -86,6 +86,12 @@ impl CeilingUse {
         }
     }
 
+    /// Returns by how much more money than the ceiling was spent, after both amounts; `None` within the ceiling.
+    #[must_use]
+    pub fn over_budget(&self) -> Option<String> {
+        over_budget(self.spent, self.ceiling.max_dollars?, self.is_lower_bound)
+    }
+
     /// The money of the ceiling, when it is used up.
     fn dollars(&self) -> Option<Usd> {
         self.ceiling.max_dollars.filter(|most| self.spent >= *most)
@@ -109,6 +115,18 @@ impl fmt::Display for CeilingUse {
             (None, None) => f.write_str("nothing of it is used up"),
         }
     }
+}
+
+/// Returns in the words of every screen what was spent beyond a budget: `$0.9000 of $0.5000, over its budget by $0.4000`; `None` within it. An agent that
+/// reports its tokens only at its end is stopped too late (HANK-37).
+#[must_use]
+pub fn over_budget(spent: Usd, budget: Usd, is_lower_bound: bool) -> Option<String> {
+    let excess = spent.saturating_sub(budget);
+    let is_shown = excess.to_string() != Usd::ZERO.to_string();
+    is_shown.then(|| {
+        let [spent, excess] = [spent, excess].map(|amount| amount.display(is_lower_bound));
+        format!("{spent} of {budget}, over its budget by {excess}")
+    })
 }
 
 /// Returns `most` on top of the amount that people see as spent, in whole cents, and more than was spent in any case.

@@ -18,7 +18,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
-use crate::owning_task::existing_state_dir;
+use crate::owning_task::{check_by_hand, existing_state_dir};
 use crate::receipt;
 use crate::report::{counted, restoring};
 use crate::screen::{is_drawable, one_line, print_stderr};
@@ -30,6 +30,7 @@ use crate::typed::{CommandEdit, HintCommands};
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     existing_state_dir(&args.execution.execution)?;
     if !args.dry_run && takes_clients(&args.execution.execution) {
+        check_by_hand(&args.execution.execution, "rollback")?;
         return crate::remote::rollback(global, args);
     }
     let back = RollbackRequest {
@@ -38,6 +39,15 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         dry_run: args.dry_run,
     };
     roll_back(global, &back)
+}
+
+/// Returns the command that was typed.
+fn command(target: &RollbackTarget) -> &'static str {
+    match target {
+        RollbackTarget::Undo => "undo",
+        RollbackTarget::Operation(_) => "op restore",
+        _ => "rollback",
+    }
 }
 
 /// A way back that somebody asked for.
@@ -52,6 +62,9 @@ pub(crate) struct RollbackRequest<'a> {
 pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<ExitCode, CliError> {
     let log = logging::install(global);
     existing_state_dir(back.execution)?;
+    if !back.dry_run {
+        check_by_hand(back.execution, command(&back.target))?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

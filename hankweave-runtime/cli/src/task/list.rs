@@ -94,7 +94,7 @@ fn counted_tasks(number: u64) -> String {
 /// Returns the details of a task for `--verbose`.
 fn more(row: &TaskRow) -> String {
     let record = serde_json::to_value(row).unwrap_or_default();
-    let told = ["description", "agentId", "attempt", "error", "metadata"];
+    let told = ["description", "agentId", "error", "metadata"];
     let told =
         told.iter()
             .filter(|name| !record[**name].is_null())

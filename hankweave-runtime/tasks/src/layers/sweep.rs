@@ -48,6 +48,7 @@ impl TaskFiles {
         let Ok(Some(folder)) = enter(root, self.id.as_str()) else {
             return Ok(());
         };
+        self.check_folder(&*folder)?;
         if !folder.try_lock().map_err(self.save(""))? {
             swept.held.push(self.id.to_string());
             return Ok(());
