@@ -150,3 +150,24 @@ fn whole_cents(amount: Usd) -> Usd {
 pub(super) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: HANK-37
+    #[test]
+    fn an_excess_is_said_where_people_can_see_it() {
+        let words = |spent: u64, is_lower_bound| {
+            let [spent, budget] = [spent, 500_000].map(Usd::from_micros);
+            over_budget(spent, budget, is_lower_bound)
+        };
+        let over = "$0.9000 of $0.5000, over its budget by $0.4000";
+        assert_eq!(words(900_000, false).unwrap(), over);
+        let at_least = "at least $0.9000 of $0.5000, over its budget by at least $0.4000";
+        assert_eq!(words(900_000, true).unwrap(), at_least);
+        for within in [400_000, 500_000, 500_010] {
+            assert_eq!(words(within, true), None);
+        }
+    }
+}

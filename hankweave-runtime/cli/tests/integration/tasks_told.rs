@@ -615,7 +615,8 @@ fn what_was_spent_beyond_a_budget_is_said_everywhere_in_the_same_words() {
     let project = project();
     let script = project.write("late.sh", LATE);
     let agent = json!({"command": ["sh", script], "stream": "claude"});
-    let codon = json!({"id": "draft", "name": "draft", "model": "shell", "agent": agent, "continuationMode": "fresh", "promptText": "x"});
+    let model = "claude-sonnet-4-5";
+    let codon = json!({"id": "draft", "name": "draft", "model": model, "agent": agent, "continuationMode": "fresh", "promptText": "x"});
     let hank = json!({"overrides": {"budget": {"maxDollars": 0.5}}, "hank": [codon]});
     project.write("late/hank.json", hank.to_string());
     create(&project, "late", "Late", "late", &[]);
@@ -637,9 +638,8 @@ fn what_was_spent_beyond_a_budget_is_said_everywhere_in_the_same_words() {
 }
 
 const LATE: &str = r#"cat > /dev/null
-printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
-printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"shell","content":[{"type":"text","text":"working"}],"usage":{"input_tokens":10,"output_tokens":1}}}'
-printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1,"total_cost_usd":0.9,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":{"shell":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.9}}}'
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5","cwd":"/","tools":[]}'
+printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1,"total_cost_usd":0.9,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":{"claude-sonnet-4-5":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.9}}}'
 "#;
 
 /// An attempt is one start of a worker: attempts are counted, timed and priced one by one, and a task that was requeued has not failed.

@@ -48,7 +48,6 @@ impl TaskFiles {
         let Ok(Some(folder)) = enter(root, self.id.as_str()) else {
             return Ok(());
         };
-        self.check_folder(&*folder)?;
         if !folder.try_lock().map_err(self.save(""))? {
             swept.held.push(self.id.to_string());
             return Ok(());
@@ -95,6 +94,7 @@ impl TaskFiles {
         let Some(folder) = enter(&*root, self.id.as_str()).map_err(self.load(""))? else {
             return Ok(());
         };
+        self.check_folder(&*folder)?;
         if !folder.try_lock().map_err(self.save(""))? {
             return Err(self.is_held());
         }
