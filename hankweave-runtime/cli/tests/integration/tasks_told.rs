@@ -518,7 +518,7 @@ fn one_folder_serves_one_registry(project: &TestProject, other: &str) {
     let apart = project.home().join("apart").display().to_string();
     there(&[&made[..], &["--tasks", &apart]].concat()).expect_code(0);
     let before = std::fs::read(folder.join("logs.jsonl")).unwrap();
-    there(&["worker", "--once"]).expect_code(0);
+    there(&["worker", "--once", "--lease", "10m"]).expect_code(0);
     let shown = there(&["task", "show", "report"]).expect_code(0).stdout.clone();
     says(
         &shown,
