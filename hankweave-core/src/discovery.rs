@@ -210,6 +210,12 @@ pub fn is_stopped(stat: &str) -> bool {
     fields(stat).and_then(|mut fields| fields.next()) == Some("T")
 }
 
+/// Returns the parent of the process of a `/proc/<pid>/stat` line.
+#[must_use]
+pub fn parent_pid(stat: &str) -> Option<u32> {
+    fields(stat)?.nth(1)?.parse().ok()
+}
+
 /// The fields from the third on. The second one is the program's name in parentheses and may itself hold spaces and parentheses, so counting begins after
 /// the last one.
 fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
@@ -254,6 +260,7 @@ mod tests {
             ["S", "T", "t", "Z"].map(|state| is_stopped(&stat(state, 1))),
             [false, true, false, false]
         );
+        assert_eq!([parent_pid(&stat("S", 1)), parent_pid("42")], [Some(1), None]);
     }
 
     // covers: L2

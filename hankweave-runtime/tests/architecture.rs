@@ -253,7 +253,7 @@ const TASK_MODEL: &[(&str, &str)] = &[
     ("schedule", ""),
     ("task", ""),
     ("registry", "error logs task"),
-    ("executions", "logs"),
+    ("executions", "logs registry"),
     ("plan", "executions logs registry task"),
     ("state", "checksum error task"),
     ("checkpoint", "checksum error logs state task"),

@@ -19,7 +19,7 @@ mod summary;
 
 pub(crate) use account::runs_of_history;
 pub use account::time_at_work;
-pub use ceiling::{Ceiling, CeilingUse};
+pub use ceiling::{Ceiling, CeilingUse, over_budget};
 pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;
 pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

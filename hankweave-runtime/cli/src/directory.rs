@@ -70,6 +70,14 @@ pub(crate) fn suspended(execution: &Path) -> Option<u32> {
     SystemIdentity.is_suspended(holder.pid).then_some(holder.pid)
 }
 
+/// Returns the process that keeps the run in this execution directory suspended: the worker that has started it, or itself.
+pub(crate) fn suspended_worker(execution: &Path) -> Option<u32> {
+    let run = holder(execution)?.pid;
+    let worker = SystemIdentity.parent(run);
+    let mut both = worker.into_iter().chain([run]);
+    both.find(|pid| SystemIdentity.is_suspended(*pid))
+}
+
 /// Whether a run is live in the directory and takes clients.
 pub(crate) fn takes_clients(execution: &Path) -> bool {
     RunAddress::Execution(execution.to_owned()).is_there()

@@ -82,12 +82,6 @@ impl CliError {
         self
     }
 
-    /// Names in front of the message what the error is about.
-    pub(crate) fn about(mut self, subject: &str) -> Self {
-        self.message = format!("{subject}: {}", self.message);
-        self
-    }
-
     /// Prints the message to standard error, without secrets, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         print_stderr(self.text());

@@ -33,6 +33,15 @@ pub(crate) enum AbsentWorker {
     },
     /// No worker holds the task.
     Gone { requeued_in: Duration },
+    /// It is suspended with the run, as by Ctrl+Z.
+    Suspended {
+        name: Option<String>,
+        /// Process that continues both.
+        pid: u32,
+        /// Time to the end of the lease; `None` where it has ended.
+        left: Option<Duration>,
+        requeued_in: Duration,
+    },
 }
 
 impl TaskHolders {
@@ -58,6 +67,29 @@ impl TaskHolders {
         let name = TaskRow::lock_name(row.id());
         let mut locks = self.held.iter();
         locks.find(|lock| lock.resource == name && lock.lives(self.now))
+    }
+
+    /// Returns who holds a running task, until when, and what lets go of it, for a command that needs the lock; `None` where the lease does not end.
+    pub(crate) fn until_free(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> Option<String> {
+        let (name, end) = (self.worker(row)?, self.lock(row)?.held.expires_at?);
+        let left = short_duration(whole(end.since(self.now)));
+        Some(format!(
+            "its lease ends in {left} unless {name} renews it: then `{}` requeues the task; `{}` asks {name} to stop it",
+            typed("detach"),
+            typed("cancel")
+        ))
+    }
+
+    /// Returns the worker of a running task that is suspended; `pid` is its process.
+    pub(crate) fn suspended(&self, row: &TaskRow, pid: u32) -> AbsentWorker {
+        let end = self.lock(row).and_then(|lock| lock.held.expires_at);
+        let orphaned = row.updated_at.after(ORPHAN_AFTER);
+        AbsentWorker::Suspended {
+            name: self.worker(row),
+            pid,
+            left: end.map(|end| end.since(self.now)),
+            requeued_in: end.map_or(orphaned, |end| orphaned.max(end)).since(self.now),
+        }
     }
 
     /// Returns the worker of a running task if it does not renew its lease; `None` for every other task. `has_crashed` says that its run has.
@@ -108,6 +140,16 @@ impl AbsentWorker {
                 }
             }
             Self::Gone { requeued_in } => format!("no worker holds it; {}", one_requeues(*requeued_in)),
+            Self::Suspended { name, pid, left, .. } => {
+                let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+                let lease = match left {
+                    Some(left) => format!("its lease ends in {}", short_duration(whole(*left))),
+                    None => "its lease has ended".to_owned(),
+                };
+                format!(
+                    "suspended with its worker{name}: `fg` in its terminal or `kill -CONT {pid}` continues both; {lease}"
+                )
+            }
         }
     }
 
@@ -125,12 +167,22 @@ impl AbsentWorker {
                     one_requeues(*requeued_in)
                 )
             }
+            Self::Suspended {
+                left, requeued_in, ..
+            } => {
+                let then = if left.is_some() { "then" } else { "now" };
+                let requeues = one_requeues(*requeued_in);
+                format!(
+                    "{}: {then} `{detach}` requeues the task, or {requeues}",
+                    self.in_short()
+                )
+            }
         }
     }
 
     /// Whether `task detach` is accepted.
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(self, Self::Gone { .. })
+        matches!(self, Self::Gone { .. } | Self::Suspended { left: None, .. })
     }
 }
 
@@ -217,5 +269,16 @@ mod tests {
         assert_eq!(words(61, 60, true).unwrap(), gone);
         let orphan = "none holds it; the next worker requeues it, `hankweave task detach slow` does so now";
         assert_eq!(words(400, 60, false).unwrap(), orphan);
+        let suspended = |now, end| {
+            holders(now, end)
+                .suspended(&row, 7)
+                .with_advice("hankweave task detach slow")
+        };
+        let held = "suspended with its worker w1: `fg` in its terminal or `kill -CONT 7` continues both; its lease ends in 20s: \
+            then `hankweave task detach slow` requeues the task, or a worker requeues it in 4m20s (--orphan-after)";
+        assert_eq!(suspended(40, 60), held);
+        let free = "suspended with its worker: `fg` in its terminal or `kill -CONT 7` continues both; its lease has ended: \
+            now `hankweave task detach slow` requeues the task, or the next worker requeues it";
+        assert_eq!(suspended(400, 60), free);
     }
 }

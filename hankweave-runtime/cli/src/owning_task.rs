@@ -38,6 +38,8 @@ pub(crate) struct OwningTask {
     /// Budget with which it continues.
     needed: Option<NeededBudget>,
     place: RegistryArgs,
+    /// When it was created, by its files.
+    created: Option<Timestamp>,
     /// Restate keeps it, and no command about tasks knows it.
     is_of_restate: bool,
     /// Its row, where the registry was asked.
@@ -81,6 +83,15 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
     })
 }
 
+/// Refuses a command that changes the files of a task by hand while the task waits or is at work: its next attempt would continue with other files than its
+/// registry, its log and its worker know (TASK-126).
+pub(crate) fn check_by_hand(execution: &Path, command: &str) -> Result<(), CliError> {
+    match OwningTask::of(execution).map(OwningTask::looked_up) {
+        Some(task) => task.check_ended(command),
+        None => Ok(()),
+    }
+}
+
 impl OwningTask {
     /// Returns the task whose workspace `execution` is; `None` for a directory of another kind.
     pub(crate) fn of(execution: &Path) -> Option<Self> {
@@ -96,6 +107,7 @@ impl OwningTask {
         let text = |name: &str| state.data.get(name).and_then(Value::as_str);
         let result = state.data.get("result").unwrap_or(&Value::Null);
         Some(Self {
+            created: files.created().ok().flatten(),
             place: place_of(text("registry"), root),
             is_of_restate: text("registry") == Some(RESTATE),
             name: text("name").map(str::to_owned),
@@ -116,7 +128,14 @@ impl OwningTask {
         }
         let asked = with_registry(&self.place, async |registry: &Registry| {
             let row = within(PATIENCE, registry.task(&self.id)).await.transpose()?;
-            let Some(row) = row else { return Ok(None) };
+            // Another registry may have a task of this id.
+            let is_own = |row: &TaskRow| {
+                self.created
+                    .is_none_or(|created| created == *row.record.created_at())
+            };
+            let Some(row) = row.filter(is_own) else {
+                return Ok(None);
+            };
             let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
             Ok(Some((row, holders)))
         });
@@ -304,6 +323,30 @@ impl OwningTask {
             _ => format!("`{answer}{reason}` does"),
         };
         CliError::new(CliErrorKind::Failed, message).hint(hint)
+    }
+
+    fn check_ended(&self, command: &str) -> Result<(), CliError> {
+        let (kind, is) = match self.status {
+            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Deleted => {
+                return Ok(());
+            }
+            TaskStatus::Running => (CliErrorKind::Held, "is running"),
+            TaskStatus::Waiting => (CliErrorKind::Failed, "waits for an approval"),
+            TaskStatus::Pending => (CliErrorKind::Failed, "waits for a worker"),
+        };
+        let message = format!(
+            "`{command}` does not change the files of a task that is not over, and this is the workspace of {}, which {is}",
+            self.named()
+        );
+        let hint = match self.is_of_restate {
+            true => format!("call `cancel` of `HankweaveTask/{}` in Restate first", self.id),
+            false => format!(
+                "`{}` ends it; then `{command}` works, and `{}` lets a worker continue from there",
+                self.command("cancel"),
+                self.command("resume")
+            ),
+        };
+        Err(CliError::new(kind, message).hint(hint))
     }
 
     /// Names the task in an error about its workspace.

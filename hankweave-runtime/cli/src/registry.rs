@@ -198,17 +198,19 @@ impl Registry {
         row.ok_or_else(|| self.failure(&TaskError::TaskNotFound(id.to_string())))
     }
 
-    pub(crate) fn files(&self, id: &TaskId) -> TaskFiles {
-        self.layers.task(id.clone())
+    /// Returns the files of a task; another registry's are refused when they are used (TASK-125).
+    pub(crate) fn files(&self, row: &TaskRow) -> TaskFiles {
+        self.layers.task_of(row)
     }
 
     /// Returns the workspace of a task's agents.
     pub(crate) fn workspace(&self, id: &TaskId) -> PathBuf {
-        self.files(id).path().join(WORKSPACE)
+        self.layers.task(id.clone()).path().join(WORKSPACE)
     }
 
-    /// Makes it, if it is not there.
+    /// Makes it, if it is not there. That of another registry's task is refused.
     pub(crate) async fn make_workspace(&self, id: &TaskId) -> io::Result<PathBuf> {
+        self.lifecycle.check_folder(id).await.map_err(io::Error::other)?;
         let (disk, workspace) = (self.world.disk.clone(), self.workspace(id));
         let make = move || disk.make_private_dirs(&workspace).map(|()| workspace);
         self.world.blocking.run(make).await
@@ -269,6 +271,7 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     };
     let told = CliError::new(kind, format!("{error} ({})", error.code()));
     let hint = match error {
+        TaskError::FolderTaken { .. } => FOLDER_TAKEN.to_owned(),
         TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", typed(place, "task list")),
         TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", typed(place, "lock list")),
         TaskError::StateLoadFailed(_) | TaskError::StateValidationFailed(_) => {
@@ -303,6 +306,9 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     };
     told.hint(hint)
 }
+
+/// Remedy where two registries use the same folder of tasks.
+pub(crate) const FOLDER_TAKEN: &str = "use another id, or give this registry a folder of its own with --tasks DIR or HANKWEAVE_TASKS, for its workers, too";
 
 /// Whether there may be a registry: one in a file is made by the first command that opens it.
 pub(crate) fn is_there(place: &RegistryArgs) -> bool {

@@ -19,7 +19,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::logging;
 use crate::output;
-use crate::owning_task::existing_state_dir;
+use crate::owning_task::{check_by_hand, existing_state_dir};
 use crate::receipt;
 use crate::report::{counted, restoring};
 use crate::screen::{self, is_drawable, one_line, print_stderr};
@@ -31,6 +31,7 @@ use crate::typed::{CommandEdit, HintCommands};
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     existing_state_dir(&args.execution.execution)?;
     if !args.dry_run && takes_clients(&args.execution.execution) {
+        check_by_hand(&args.execution.execution, "rollback")?;
         return crate::remote::rollback(global, args);
     }
     let back = RollbackRequest {
@@ -40,6 +41,15 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         asks: false,
     };
     roll_back(global, &back)
+}
+
+/// Returns the command that was typed.
+fn command(target: &RollbackTarget) -> &'static str {
+    match target {
+        RollbackTarget::Undo => "undo",
+        RollbackTarget::Operation(_) => "op restore",
+        _ => "rollback",
+    }
 }
 
 /// A way back that somebody asked for.
@@ -56,6 +66,9 @@ pub(crate) struct RollbackRequest<'a> {
 pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<ExitCode, CliError> {
     let log = logging::install(global);
     existing_state_dir(back.execution)?;
+    if !back.dry_run {
+        check_by_hand(back.execution, command(&back.target))?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

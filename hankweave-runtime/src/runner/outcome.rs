@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hankweave_core::agent::{FailureReason, InterruptedBy};
-use hankweave_core::budget::Ceiling;
+use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, LoopCheck};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, RunRecord};
@@ -68,6 +68,8 @@ pub struct RunOutcome {
     pub total_cost: Usd,
     /// More was spent in all runs than is known.
     pub total_cost_is_lower_bound: bool,
+    /// Total budget and what is used of it; `None` when nothing was to be done.
+    pub budget: Option<CeilingUse>,
     /// Number of codons of the plan that are completed, in this run or before; each counts once, however often a loop repeats it.
     pub completed: usize,
     /// Number of codons of the plan.
@@ -139,6 +141,7 @@ impl RunOutcome {
             run_cost_is_lower_bound: run.is_some_and(RunRecord::cost_is_lower_bound),
             total_cost: state.total_spend(),
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
+            budget: None,
             completed,
             planned,
             done,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget;
+use hankweave_core::budget::{self, CeilingUse};
 use hankweave_core::document::RunStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::{Decision, decide};
@@ -122,6 +122,7 @@ async fn serve(
                 let stop_reason = shutdown.reason().map(str::to_owned);
                 let rehearsed = context.options.rehearsal.then(|| context.rehearsed.take());
                 return Ok(RunOutcome {
+                    budget: Some(CeilingUse::of(context.ceiling(), &state)),
                     stop_reason,
                     rehearsed,
                     ..outcome

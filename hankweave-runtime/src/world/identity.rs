@@ -1,6 +1,6 @@
 //! Who a process is, beyond its reusable number.
 
-use hankweave_core::discovery::{has_ended, is_stopped, start_ticks};
+use hankweave_core::discovery::{has_ended, is_stopped, parent_pid, start_ticks};
 
 /// Answers what the operating system knows about processes and about this boot.
 ///
@@ -57,6 +57,12 @@ impl Identity for SystemIdentity {
 }
 
 impl SystemIdentity {
+    /// Returns the process that has started process `pid`; `None` where the system does not tell.
+    #[must_use]
+    pub fn parent(self, pid: u32) -> Option<u32> {
+        parent_pid(&stat(pid)?)
+    }
+
     /// Whether process `pid` is suspended, as by Ctrl+Z or `kill -STOP`.
     #[must_use]
     pub fn is_suspended(self, pid: u32) -> bool {

@@ -36,7 +36,7 @@ pub(crate) enum TaskCommand {
     /// Create a task, or many with --from
     ///
     /// Each line of the file for --from is a JSON object with `name` and `hank`, and `data`, `id`, `description`, `owner`, `metadata`, `priority`, `after` and
-    /// `arguments` as needed. All tasks are created, or none.
+    /// `arguments` as needed. `after` names tasks of the file, in any order, or of the registry. All tasks are created, or none; all mistakes are reported.
     #[command(
         after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report --data ./figures\n  hankweave task create Tests --hank ./tests -- --max-cost 2\n  hankweave task create Publish --hank ./publish --after task_1770110100250 --priority 5\n  hankweave task create --from tasks.jsonl"
     )]
@@ -98,7 +98,7 @@ pub(crate) enum TaskCommand {
     Complete(TaskCompleteArgs),
     /// Requeue a running task that has lost its worker
     Detach(TaskDetachArgs),
-    /// List the attempts of a task: worker, start, end and outcome
+    /// List the attempts of a task: worker, time, cost and outcome
     #[command(hide = true)]
     Executions(TaskName),
     /// Delete an ended task and its files
@@ -253,7 +253,7 @@ impl TaskListArgs {
 pub(crate) struct TaskShowArgs {
     #[command(flatten)]
     pub(crate) task: TaskName,
-    /// List the attempts: worker, start, end and outcome
+    /// List the attempts: worker, time, cost and outcome
     #[arg(long, conflicts_with = "decisions")]
     pub(crate) attempts: bool,
     /// Print the decisions of agents

@@ -22,7 +22,7 @@ use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
-use crate::owning_task::existing_state_dir;
+use crate::owning_task::{check_by_hand, existing_state_dir};
 use crate::screen::{one_line, print_stderr};
 use crate::settings::TrustedSettings;
 use crate::typed::{HintCommands, word};
@@ -55,6 +55,7 @@ pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, CliErro
     logging::install(global);
     make_new_files_private();
     let dir = existing(&args.execution.execution)?;
+    check_by_hand(&args.execution.execution, "pull")?;
     let typed = HintCommands::about(&args.execution.execution);
     let world = world(&args.limits);
     let order = PullRequest {

@@ -39,7 +39,8 @@ impl ToolError {
     pub(super) fn status(&self) -> u16 {
         match self.code {
             TOOL_NOT_FOUND | "TASK_NOT_FOUND" => 404,
-            INVALID_REQUEST | "INVALID_TASK_ID" | "INVALID_ARGUMENT" | "TASK_CREATE_FAILED" => 400,
+            INVALID_REQUEST | "INVALID_TASK_ID" | "INVALID_ARGUMENT" | "TASK_CREATE_FAILED"
+            | "FOLDER_TAKEN" => 400,
             "RESOURCE_LOCKED" | "INVALID_TRANSITION" | "VERSION_CONFLICT" | "STALE_TOKEN" | "HOOK_VETO" => {
                 409
             }

@@ -144,7 +144,9 @@ impl Tools {
         let mut refused = ToolError::new(EXECUTION_FAILED, "no id is free");
         for id in free_ids(self.registry.coordinator.now().await?) {
             match self.make(task(id), agent.as_ref()).await {
-                Err(error) if error.code == "TASK_CREATE_FAILED" => refused = error,
+                Err(error) if matches!(&*error.code, "TASK_CREATE_FAILED" | "FOLDER_TAKEN") => {
+                    refused = error
+                }
                 row => return Ok(self.describe(&row?)),
             }
         }
@@ -254,7 +256,7 @@ impl Tools {
         let note = move |files: &hankweave_tasks::layers::TaskFiles| {
             files.append_log(&[files.entry(LogLevel::Info, message.clone(), Some(told.clone()))])
         };
-        Ok(self.registry.files(id).run(note).await?)
+        Ok(self.registry.files(&self.row(id).await?).run(note).await?)
     }
 
     async fn list(&self, listed: ListParams) -> ToolCallResult {
@@ -273,7 +275,7 @@ impl Tools {
 
     async fn status(&self, named: TaskIdParams) -> ToolCallResult {
         let row = self.row(&task_id(&named.task_id)?).await?;
-        let files = self.registry.files(row.id());
+        let files = self.registry.files(&row);
         let (state, checkpoints) = files
             .run(|files| Ok((files.load_state()?, files.checkpoints()?)))
             .await?;
@@ -319,7 +321,7 @@ impl Tools {
 
     fn describe(&self, row: &TaskRow) -> Value {
         let mut told = json!({
-            "task": row, "folder": self.registry.files(row.id()).path(), "workspace": self.registry.workspace(row.id()),
+            "task": row, "folder": self.registry.files(row).path(), "workspace": self.registry.workspace(row.id()),
         });
         if row.record.status() == TaskStatus::Waiting {
             told["answerWith"] = json!(self.answers(row.id()));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use hankweave_core::budget::over_budget;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::view::{CodonCount, RunState, excerpt};
 use hankweave_runtime::checkpoint::ChangeKind;
@@ -131,7 +132,10 @@ impl Receipt {
     fn spent(&self) -> String {
         let money = &self.money;
         match money.limit {
-            Some(limit) => format!("{} of {limit}", money.counted.display(money.at_least)),
+            Some(limit) => match over_budget(money.counted, limit, money.at_least) {
+                Some(over) => format!("cost {over}"),
+                None => format!("{} of {limit}", money.counted.display(money.at_least)),
+            },
             None => money.spent.display(money.at_least),
         }
     }
@@ -300,8 +304,14 @@ impl Receipt {
         let all = self.money.spent.display(self.money.at_least);
         writeln!(text, "## Money\n\n{all} in all.\n")?;
         if let Some(limit) = self.money.limit {
-            let counted = self.money.counted.display(self.money.at_least);
-            writeln!(text, "Of the budget of {limit}, {counted} is used.\n")?;
+            let money = &self.money;
+            match over_budget(money.counted, limit, money.at_least) {
+                Some(over) => writeln!(text, "The cost is {over}.\n")?,
+                None => {
+                    let counted = money.counted.display(money.at_least);
+                    writeln!(text, "Of the budget of {limit}, {counted} is used.\n")?;
+                }
+            }
         }
         if self.money.by_model.is_empty() {
             return Ok(());

@@ -85,6 +85,9 @@ impl SummaryContext<'_> {
                 outcome.total_cost.display(outcome.total_cost_is_lower_bound)
             );
             write_sentence(text, &line)?;
+            if let Some(over) = outcome.budget.and_then(|budget| budget.over_budget()) {
+                write_sentence(text, &format!("  cost {over}"))?;
+            }
         }
         write_class(outcome, text)?;
         let execution = self.execution.display();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
+use hankweave_core::budget::over_budget;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{RunRecord, StateWarning};
@@ -205,7 +206,13 @@ impl StatusView<'_> {
         }
         let is_open = run.open_codon().is_some() && self.is_lower_bound(run);
         let [time, spent] = report::used(&self.drawn, is_open, self.now);
-        writeln!(text, "  budget: {spent}, {time} at work")
+        let over = money
+            .limit
+            .and_then(|limit| over_budget(money.counted(), limit, money.at_least || is_open));
+        match over {
+            Some(over) => writeln!(text, "  budget: cost {over}, {time} at work"),
+            None => writeln!(text, "  budget: {spent}, {time} at work"),
+        }
     }
 
     /// Writes the approval with which the next codon starts.

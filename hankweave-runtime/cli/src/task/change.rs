@@ -15,7 +15,7 @@ use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 use hankweave_tasks::worker::TaskSpec;
 
 use super::create::print_hint;
-use super::show::{line, needed_budget, resume_command};
+use super::show::{held_until, line, needed_budget, resume_command};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
@@ -105,7 +105,7 @@ pub(super) async fn resume(
     args: &TaskResumeArgs,
 ) -> Result<ExitCode, CliError> {
     let (id, given) = (&args.task.id, args.checkpoint.clone());
-    let files = registry.files(id);
+    let files = registry.files(&registry.task(id).await?);
     let named = files.run(move |files| {
         let named = given.as_deref().map(|given| files.checkpoint_id(Some(given)));
         named.transpose()
@@ -117,7 +117,7 @@ pub(super) async fn resume(
     refuse_spent(registry, args).await?;
     raise_limits(registry, args).await?;
     let row = registry.lifecycle.resume(id, checkpoint).await;
-    print_row(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &unless_held(registry, id, row).await?)
 }
 
 /// Refuses to resume a task whose total budget is spent and would not be raised: its next attempt would fail at once (TASK-115).
@@ -230,8 +230,9 @@ pub(super) async fn complete(
         message: args.message.clone(),
         extra: Extra::default(),
     };
-    let row = registry.lifecycle.complete(&args.task.id, result).await;
-    print_row(global, &row.map_err(|error| registry.failure(&error))?)
+    let id = &args.task.id;
+    let row = registry.lifecycle.complete(id, result).await;
+    print_row(global, &unless_held(registry, id, row).await?)
 }
 
 /// Error code of a task that was detached by hand.
@@ -256,7 +257,25 @@ pub(super) async fn detach(
     }
     let step = TaskStep::Requeue(DETACHED.to_owned());
     let row = registry.lifecycle.take(id, &step).await;
-    print_row(global, &row.map_err(|error| registry.failure(&error))?)
+    print_row(global, &unless_held(registry, id, row).await?)
+}
+
+/// Names in the error of a task that is held how long that lasts, and what to type.
+async fn unless_held(
+    registry: &Registry,
+    id: &TaskId,
+    taken: Result<TaskRow, TaskError>,
+) -> Result<TaskRow, CliError> {
+    match taken {
+        Err(error @ TaskError::ResourceLocked { .. }) => {
+            let failure = registry.failure(&error);
+            Err(match held_until(registry, id).await? {
+                Some(until) => failure.hint(until),
+                None => failure,
+            })
+        }
+        taken => taken.map_err(|error| registry.failure(&error)),
+    }
 }
 
 /// Who works on a task, or did.

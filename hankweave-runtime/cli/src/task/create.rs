@@ -95,7 +95,9 @@ async fn create_somewhere(
     let mut refused = TaskError::InvalidArgument("a task has an id");
     for id in free_ids(registry.coordinator.now().await?) {
         match registry.lifecycle.create(task(id)).await {
-            Err(error @ TaskError::TaskCreateFailed { .. }) => refused = error,
+            Err(error @ (TaskError::TaskCreateFailed { .. } | TaskError::FolderTaken { .. })) => {
+                refused = error
+            }
             created => return created,
         }
     }

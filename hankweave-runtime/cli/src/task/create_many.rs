@@ -1,43 +1,125 @@
 //! `hankweave task create --from` (TASK-124).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use hankweave_core::hank::did_you_mean;
 use hankweave_core::id::TaskId;
-use hankweave_core::shape::plain;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_task_model::registry::NewTask;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use hankweave_task_model::TaskError;
+use hankweave_task_model::registry::{NewTask, TaskRow};
+use serde_json::{Value, json};
 
-use super::create::{order, print_hint};
+use super::create::print_hint;
+use super::file_lines::{LineMistakes, read_task};
+use super::file_order::creation_order;
 use crate::args::{Global, TaskCreateArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::registry::Registry;
+use crate::registry::{FOLDER_TAKEN, Registry};
 
 /// Longest input that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Task of one line.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TaskLine {
-    name: String,
-    hank: PathBuf,
-    data: Option<PathBuf>,
-    id: Option<TaskId>,
-    description: Option<String>,
-    owner: Option<String>,
-    #[serde(default)]
-    metadata: Map<String, Value>,
-    priority: Option<i32>,
-    #[serde(default)]
-    after: Vec<TaskId>,
-    #[serde(default)]
-    arguments: Vec<String>,
+/// Tasks of a file, with the numbers of their lines.
+#[derive(Default)]
+struct ListedTasks {
+    tasks: Vec<NewTask>,
+    numbers: Vec<usize>,
+    mistakes: LineMistakes,
+    /// Ids of lines with a mistake, which tasks may come after.
+    refused: BTreeSet<TaskId>,
+    /// Lines that are not blank.
+    lines: usize,
+}
+
+impl ListedTasks {
+    /// Reads all lines; those with a mistake give none.
+    fn read(text: &str, now: i64, args: &TaskCreateArgs) -> Self {
+        let mut listed = Self::default();
+        // Tasks of one moment are listed by id, so that of line 2 comes before that of line 10.
+        let digits = text.lines().count().to_string().len();
+        for (line, number) in text.lines().zip(1_usize..) {
+            if line.trim().is_empty() {
+                continue;
+            }
+            listed.lines += 1;
+            match read_task(line, &format!("task_{now}-{number:0digits$}"), args) {
+                Ok(task) => {
+                    listed.tasks.push(task);
+                    listed.numbers.push(number);
+                }
+                Err(reason) => {
+                    listed.refused.extend(named_id(line));
+                    listed.mistakes.add(number, reason);
+                }
+            }
+        }
+        listed
+    }
+
+    /// Finds ids that come twice.
+    fn check_ids(&mut self) {
+        let mut first = BTreeMap::new();
+        for (task, number) in self.tasks.iter().zip(&self.numbers) {
+            if let Some(before) = first.insert(&task.id, *number) {
+                let reason = format!("`{}` is the id of line {before}", task.id);
+                self.mistakes.add(*number, reason);
+            }
+        }
+    }
+
+    /// Finds earlier tasks that are neither in the file nor in the registry, and folders of other registries.
+    async fn check_registry(&mut self, registry: &Registry) -> Result<(), CliError> {
+        let failed = |error: TaskError| registry.failure(&error);
+        let here = self.tasks.iter().map(|task| &task.id).chain(&self.refused);
+        let mut known: BTreeMap<TaskId, bool> = here.map(|id| (id.clone(), true)).collect();
+        for (task, number) in self.tasks.iter().zip(&self.numbers) {
+            for id in &task.after {
+                let is_known = match known.get(id) {
+                    Some(is_known) => *is_known,
+                    None => exists(registry, id).await.map_err(failed)?,
+                };
+                known.insert(id.clone(), is_known);
+                if !is_known {
+                    let reason =
+                        format!("`after` names `{id}`, which is neither in this file nor in the registry");
+                    self.mistakes.add(*number, reason);
+                }
+            }
+            match registry.lifecycle.check_folder(&task.id).await {
+                Err(error @ TaskError::FolderTaken { .. }) => {
+                    let reason = format!("{error} ({}); {FOLDER_TAKEN}", error.code());
+                    self.mistakes.add(*number, reason);
+                }
+                checked => checked.map_err(failed)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the positions of the tasks in the order in which they are created. With a mistake there is none.
+    fn order(&mut self) -> Vec<usize> {
+        creation_order(&self.tasks).unwrap_or_else(|(at, ids)| {
+            let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
+            let reason = format!("`after` leads back to the task: {}", ids.join(" after "));
+            self.mistakes.add(self.numbers[at], reason);
+            Vec::new()
+        })
+    }
+}
+
+/// Returns the id in a line that is no task.
+fn named_id(line: &str) -> Option<TaskId> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    TaskId::new(line["id"].as_str()?).ok()
+}
+
+/// Whether a task exists, or did before it was deleted.
+async fn exists(registry: &Registry, id: &TaskId) -> Result<bool, TaskError> {
+    let coordinator = &registry.coordinator;
+    Ok(coordinator.task(id.clone()).await?.is_some() || coordinator.deleted_at(id.clone()).await?.is_some())
 }
 
 /// Creates all tasks of a file or of standard input, or none.
@@ -53,23 +135,17 @@ pub(super) async fn create_many(
     })?;
     let now = registry.coordinator.now().await;
     let now = now.map_err(|error| registry.failure(&error))?.as_millis();
-    // Tasks of one moment are listed by id, so that of line 2 comes before that of line 10.
-    let digits = text.lines().count().to_string().len();
-    let lines = text.lines().zip(1_usize..);
-    let tasks: Vec<NewTask> = lines
-        .filter(|(line, _)| !line.trim().is_empty())
-        .map(|(line, number)| {
-            let id = format!("task_{now}-{number:0digits$}");
-            new_task(line, &id, args).map_err(|error| error.in_line(from, number))
-        })
-        .collect::<Result<_, _>>()?;
-    if tasks.is_empty() {
+    let mut listed = ListedTasks::read(&text, now, args);
+    if listed.lines == 0 {
         let message = format!("`{}` has no line with a task", from.display());
         return Err(CliError::new(CliErrorKind::Input, message)
             .hint("each line is an object such as {\"name\": \"Report\", \"hank\": \"./report\"}"));
     }
-    let rows = registry.coordinator.create_all(tasks).await;
-    let rows = rows.map_err(|error| registry.failure(&error))?;
+    listed.check_ids();
+    listed.check_registry(registry).await?;
+    let order = listed.order();
+    listed.mistakes.check(from, listed.lines)?;
+    let rows = create_in(registry, &listed.tasks, &order).await?;
     registry.lifecycle.follow_created(&rows).await;
     if global.json() {
         return output::print_json(&json!({"tasks": rows}));
@@ -90,6 +166,20 @@ pub(super) async fn create_many(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Creates the tasks in this order; returns their rows in the order of the file.
+async fn create_in(
+    registry: &Registry,
+    tasks: &[NewTask],
+    order: &[usize],
+) -> Result<Vec<TaskRow>, CliError> {
+    let ordered = order.iter().map(|at| tasks[*at].clone()).collect();
+    let rows = registry.coordinator.create_all(ordered).await;
+    let rows = rows.map_err(|error| registry.failure(&error))?;
+    let mut placed: Vec<_> = order.iter().zip(rows).collect();
+    placed.sort_by_key(|(at, _)| **at);
+    Ok(placed.into_iter().map(|(_, row)| row).collect())
+}
+
 fn read(from: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     match from == Path::new("-") {
@@ -103,73 +193,4 @@ fn read(from: &Path) -> io::Result<String> {
         )));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
-}
-
-fn new_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result<NewTask, LineError> {
-    let task: TaskLine =
-        serde_json::from_str(line).map_err(|error| LineError::Text(mistake(line, &error)))?;
-    let mut metadata = task.metadata;
-    if metadata.contains_key("run") {
-        let reason = "`metadata.run` is written from `hank`, `data` and `arguments`";
-        return Err(LineError::Text(reason.to_owned()));
-    }
-    let order = order(&task.hank, task.data.as_deref(), task.arguments).map_err(LineError::Hank)?;
-    let put = order.put_into(&mut metadata);
-    put.map_err(|error| LineError::Text(error.to_string()))?;
-    let id = task.id.map_or_else(|| TaskId::new(free), Ok);
-    let id = id.map_err(|error| LineError::Text(error.to_string()))?;
-    let after = args.after.iter().cloned().chain(task.after).collect();
-    Ok(NewTask {
-        id,
-        name: task.name,
-        description: task.description,
-        owner: task.owner.unwrap_or_else(|| args.owner.clone()),
-        metadata,
-        priority: task.priority.unwrap_or(args.priority),
-        after,
-    })
-}
-
-/// Keys of a line.
-const KEYS: [&str; 10] = [
-    "name",
-    "hank",
-    "data",
-    "id",
-    "description",
-    "owner",
-    "metadata",
-    "priority",
-    "after",
-    "arguments",
-];
-
-/// Returns a mistake in words. An unknown key is named alone, with the one that it was meant to be if there is such a key.
-fn mistake(line: &str, error: &serde_json::Error) -> String {
-    let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
-    let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) else {
-        return plain(error);
-    };
-    match did_you_mean(unknown, &KEYS) {
-        Some(advice) => format!("`{unknown}` is no key of a task; {advice}"),
-        None => format!("`{unknown}` is no key of a task; `task create --help` lists the keys"),
-    }
-}
-
-/// Mistake in a line.
-enum LineError {
-    Text(String),
-    Hank(CliError),
-}
-
-impl LineError {
-    fn in_line(self, from: &Path, number: usize) -> CliError {
-        match self {
-            Self::Text(reason) => {
-                let message = format!("{}:{number}: {reason}; no task was created", from.display());
-                CliError::new(CliErrorKind::Input, message)
-            }
-            Self::Hank(error) => error.about(&format!("{}:{number}", from.display())),
-        }
-    }
 }

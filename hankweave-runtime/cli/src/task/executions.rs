@@ -1,16 +1,27 @@
-//! `hankweave task executions` (TASK-106)
+//! `hankweave task executions` and `task show --attempts` (TASK-106)
 
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
+use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::TaskExecution;
 use serde_json::json;
 
+use super::show::in_words;
 use crate::args::Global;
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
+use crate::report::money;
 use crate::screen::{local_time, one_line};
+
+/// Returns the attempts of a task, oldest first.
+pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<TaskExecution>, CliError> {
+    let lines = registry.coordinator.log_lines(id.clone(), 0).await;
+    Ok(hankweave_task_model::executions(
+        &lines.map_err(|error| registry.failure(&error))?,
+    ))
+}
 
 pub(super) async fn executions(
     global: &Global,
@@ -18,27 +29,44 @@ pub(super) async fn executions(
     id: &TaskId,
 ) -> Result<ExitCode, CliError> {
     registry.task(id).await?;
-    let lines = registry.coordinator.log_lines(id.clone(), 0).await;
-    let tries = hankweave_task_model::executions(&lines.map_err(|error| registry.failure(&error))?);
+    let attempts = attempts(registry, id).await?;
     if global.json() {
-        return output::print_json(&json!({"executions": tries}));
+        return output::print_json(&json!({"executions": attempts}));
     }
-    output::print(tries.iter().map(line).collect::<String>())?;
+    if attempts.is_empty() {
+        output::print(format!("no attempt of {id} has started\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = registry.coordinator.now().await;
+    let now = now.map_err(|error| registry.failure(&error))?;
+    let lines = (1..).zip(&attempts);
+    output::print(
+        lines
+            .map(|(number, attempt)| line(number, attempt, now))
+            .collect::<String>(),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(execution: &TaskExecution) -> String {
+/// Number, outcome, worker, start, end, duration, cost and error.
+fn line(number: usize, execution: &TaskExecution, now: Timestamp) -> String {
     let end = execution.ended_at.map_or_else(|| "-".to_owned(), local_time);
+    let took = execution.ended_at.unwrap_or(now).since(execution.started_at);
+    let cost = match execution.cost {
+        Some(cost) => money(cost, execution.cost_is_lower_bound),
+        None => "unknown".to_owned(),
+    };
+    // The error of an attempt that ended without a result is a code.
     let error = execution
         .error
         .as_deref()
-        .map(|error| format!("  {}", one_line(error)));
+        .map(|error| format!("  {}", one_line(in_words(error).unwrap_or(error))));
     format!(
-        "{:>3}  {:<10} {:<16}  {:<12}  {end:<12}{}\n",
-        execution.attempt,
-        execution.status,
+        "{number:>3}  {:<10} {:<16}  {:<12}  {end:<12}  {:>7}  {cost:>10}{}\n",
+        execution.outcome(),
         one_line(&execution.agent_id),
         local_time(execution.started_at),
+        short_duration(took),
         error.unwrap_or_default(),
     )
 }

@@ -18,7 +18,7 @@ pub(super) async fn checkpoint(
     args: &TaskCheckpointArgs,
 ) -> Result<ExitCode, CliError> {
     let (id, description) = (&args.task.id, args.description.clone());
-    let files = registry.files(id);
+    let files = registry.files(&registry.task(id).await?);
     let made = registry.under_lock(id, async |_, token| {
         if args.pack {
             files
@@ -46,7 +46,7 @@ pub(super) async fn restore(
     if args.list {
         return list(global, registry, id).await;
     }
-    let files = registry.files(id);
+    let files = registry.files(&registry.task(id).await?);
     let given = args.checkpoint.clone();
     let restored = registry.under_lock(id, async |row, token| {
         let options = RestoreOptions {
@@ -71,8 +71,8 @@ pub(super) async fn restore(
 }
 
 async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
-    registry.task(id).await?;
-    let all = registry.files(id).run(|files| files.checkpoints()).await;
+    let files = registry.files(&registry.task(id).await?);
+    let all = files.run(|files| files.checkpoints()).await;
     let all = all.map_err(|error| registry.layer_failure(&error))?;
     if global.json() {
         return output::print_json(&json!({"checkpoints": all.valid, "invalid": all.invalid}));
@@ -94,7 +94,7 @@ async fn list(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitC
 }
 
 pub(super) async fn recover(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
-    let files = registry.files(id);
+    let files = registry.files(&registry.task(id).await?);
     let recovered = registry.under_lock(id, async |row, token| {
         let status = row.record.status();
         let recover =

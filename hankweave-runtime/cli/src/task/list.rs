@@ -9,6 +9,7 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
+use super::executions::attempts;
 use super::show::{LineWidths, in_table, known_cost, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
@@ -52,19 +53,15 @@ async fn print(
     if rows.is_empty() {
         output::print(none_found(registry, filter).await?)?;
     }
-    let about = |row: &TaskRow| {
-        if global.verbose > 0 {
-            more(row)
-        } else {
-            String::new()
-        }
-    };
     let reasons = reasons(registry, rows).await?;
     let (mut text, widths) = (SafeText::default(), LineWidths::of(rows));
     for (row, reason) in rows.iter().zip(reasons) {
         // Writing to a text cannot fail.
         let _ = write_with(row, reason, widths, &mut text);
-        let _ = text.write_str(&about(row));
+        if global.verbose > 0 {
+            let attempts = attempts(registry, row.id()).await?.len();
+            let _ = text.write_str(&more(row, attempts));
+        }
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
@@ -92,9 +89,9 @@ fn counted_tasks(number: u64) -> String {
 }
 
 /// Returns the details of a task for `--verbose`.
-fn more(row: &TaskRow) -> String {
+fn more(row: &TaskRow, attempts: usize) -> String {
     let record = serde_json::to_value(row).unwrap_or_default();
-    let told = ["description", "agentId", "attempt", "error", "metadata"];
+    let told = ["description", "agentId", "error", "metadata"];
     let told =
         told.iter()
             .filter(|name| !record[**name].is_null())
@@ -102,7 +99,7 @@ fn more(row: &TaskRow) -> String {
                 Some(text) => format!("  {name}: {}\n", one_line(text)),
                 None => format!("  {name}: {}\n", one_line(record[*name].to_string())),
             });
-    told.collect()
+    told.chain([format!("  attempts: {attempts}\n")]).collect()
 }
 
 pub(super) async fn find(

@@ -6,9 +6,12 @@ mod create_many;
 mod details;
 mod earlier;
 mod executions;
+mod file_lines;
+mod file_order;
 mod files;
 mod health;
 mod list;
+mod log;
 mod metrics;
 mod show;
 
@@ -52,7 +55,7 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliErro
         }
         TaskCommand::Show(args) if args.report => show::report(global, registry, &args.task.id).await,
         TaskCommand::Show(args) => show::show(global, registry, &args.task.id).await,
-        TaskCommand::History(args) => show::history(global, registry, args).await,
+        TaskCommand::History(args) => log::history(global, registry, args).await,
         TaskCommand::Decisions(args) => show::decisions(global, registry, args).await,
         TaskCommand::Checkpoint(args) => files::checkpoint(global, registry, args).await,
         TaskCommand::Restore(args) => files::restore(global, registry, args).await,

@@ -1,4 +1,4 @@
-//! `hankweave task show`, `history` and `decisions`
+//! `hankweave task show` and `decisions`
 
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
@@ -11,20 +11,22 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
-use hankweave_task_model::{AgentDecision, LogQuery};
+use hankweave_task_model::{AgentDecision, TaskError};
+use hankweave_tasks::layers::{LayerError, TaskFiles};
 use hankweave_tasks::lifecycle::ORPHANED;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::details::{Details, broken};
 use super::earlier::EarlierTasks;
-use crate::args::{Global, TaskDecisionsArgs, TaskHistoryArgs};
-use crate::directory::is_served;
+use super::executions::attempts;
+use crate::args::{Global, TaskDecisionsArgs};
+use crate::directory::{is_served, suspended_worker};
 use crate::exit::{CliError, CliErrorKind};
-use crate::holding::{TaskHolders, has_crashed};
+use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
 use crate::output;
 use crate::owning_task::OwningTask;
 use crate::receipt;
-use crate::registry::Registry;
+use crate::registry::{FOLDER_TAKEN, Registry};
 use crate::report::money;
 use crate::screen::{SafeText, columns_of_output, local_time, one_line};
 
@@ -106,7 +108,17 @@ pub(super) fn write_with(
 /// Why the task has failed, asks or waits, as far as its row knows.
 pub(super) fn reason(row: &TaskRow) -> Option<String> {
     match &row.record {
-        TaskRecord::Failed(failed) => Some(in_words(&failed.error).unwrap_or(&failed.error).to_owned()),
+        TaskRecord::Failed(failed) => {
+            let error = in_words(&failed.error).unwrap_or(&failed.error);
+            // A pause at the budget names both amounts.
+            let is_said = failed
+                .failure
+                .as_ref()
+                .is_some_and(|failure| failure.needed.is_some());
+            let over = over_budget(row).filter(|_| !is_said);
+            Some(over.map_or_else(|| error.to_owned(), |over| format!("{error}; {over}")))
+        }
+        TaskRecord::Completed(_) | TaskRecord::Cancelled(_) => over_budget(row),
         TaskRecord::Pending(_) if !row.after.is_empty() => Some(format!("after {}", ids(&row.after))),
         TaskRecord::Pending(_) => {
             let noted = row.record.metadata().get("error").and_then(Value::as_str);
@@ -117,13 +129,19 @@ pub(super) fn reason(row: &TaskRow) -> Option<String> {
 }
 
 /// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
-fn in_words(error: &str) -> Option<&'static str> {
+pub(super) fn in_words(error: &str) -> Option<&'static str> {
     Some(match error {
         ORPHANED => "ORPHANED: its worker ended without a result",
         "DETACHED" => "DETACHED: it was requeued by hand",
         "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
         _ => return None,
     })
+}
+
+/// Returns that the task has cost more than its budget, if it has.
+fn over_budget(row: &TaskRow) -> Option<String> {
+    let over = TaskCost::of(&row.record)?.over_budget()?;
+    Some(format!("cost {over}"))
 }
 
 fn ids(ids: &[TaskId]) -> String {
@@ -188,31 +206,61 @@ fn style_of(status: TaskStatus) -> Style {
     }
 }
 
+/// Files of a task as far as `task show` needs them.
+struct TaskContents {
+    files: TaskFiles,
+    data: Option<Map<String, Value>>,
+    /// Number of its checkpoints.
+    checkpoints: usize,
+    /// That the files are those of another registry's task, which are not read.
+    taken: Option<String>,
+}
+
+impl TaskContents {
+    async fn read(registry: &Registry, row: &TaskRow) -> Result<Self, CliError> {
+        let files = registry.files(row);
+        let read = files
+            .run(|files| Ok((files.load_state()?, files.checkpoints()?)))
+            .await;
+        let (state, checkpoints, taken) = match read {
+            Ok((state, checkpoints)) => (state, checkpoints.valid.len(), None),
+            Err(LayerError::Task(taken @ TaskError::FolderTaken { .. })) => {
+                (None, 0, Some(format!("{taken}; {FOLDER_TAKEN}")))
+            }
+            Err(error) => return Err(registry.layer_failure(&error)),
+        };
+        Ok(Self {
+            files,
+            data: state.map(|state| state.data),
+            checkpoints,
+            taken,
+        })
+    }
+}
+
 pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
     let row = registry.task(id).await?;
-    let files = registry.files(id);
-    let state = files.run(|files| files.load_state()).await;
-    let state = state.map_err(|error| registry.layer_failure(&error))?;
-    let checkpoints = files.run(|files| files.checkpoints()).await;
-    let checkpoints = checkpoints.map_err(|error| registry.layer_failure(&error))?;
-    let data = state.map(|state| state.data);
+    let TaskContents {
+        files,
+        data,
+        checkpoints,
+        taken,
+    } = TaskContents::read(registry, &row).await?;
     if global.json() {
         return output::print_json(&json!({
-            "task": row, "data": data, "checkpoints": checkpoints.valid.len(), "folder": files.path(),
+            "task": row, "data": data, "checkpoints": checkpoints, "folder": files.path(),
         }));
     }
     let record = serde_json::to_value(&row).unwrap_or_default();
     let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
-    let absent = holders.and_then(|holders| holders.absent(&row, run_has_crashed(registry, &row)));
+    let absent = holders.and_then(|holders| absent_worker(registry, &holders, &row));
     let is_lost = absent.is_some();
     let mut details = Details::new(line(&row));
-    for (label, name) in [
-        ("about", "description"),
-        ("attempt", "attempt"),
-        ("agent", "agentId"),
-    ] {
+    for (label, name) in [("about", "description"), ("agent", "agentId")] {
         details.add(label, &record[name]);
     }
+    let attempts = attempts(registry, id).await?.len();
+    details.add("attempt", &json!((attempts > 0).then_some(attempts)));
     details.add("changed", &json!(local_time(row.updated_at)));
     if let Some(absent) = absent {
         let detach = registry.typed(&format!("task detach {id}"));
@@ -257,23 +305,25 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let of_last = || data["cost"].as_f64().map(dollars);
     let cost = noted.map(TaskCost::in_words).or_else(of_last);
     details.add("cost", &json!(cost));
-    add_codons(&mut details, registry, id, &data);
+    add_codons(&mut details, registry, id, &data, attempts);
     let workspace = registry.workspace(id);
-    if let Some(in_short) = receipt::in_short(&workspace) {
+    if let Some(in_short) = receipt::in_short(&workspace).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         details.add("in all", &json!(in_short));
         details.add_whole("report", &json!(whole));
     }
-    details.add("checkpoints", &json!(checkpoints.valid.len()));
-    details.add_whole("files", &json!(files.path()));
+    details.add("checkpoints", &json!(checkpoints));
+    match taken {
+        Some(taken) => details.add("files", &json!(taken)),
+        None => details.add_whole("files", &json!(files.path())),
+    }
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Adds the codons of the newest attempt, which is named where there were others.
-fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, data: &Value) {
+fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, data: &Value, attempt: usize) {
     let codons = data["codons"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let attempt = data["attempt"].as_u64().unwrap_or_default();
     if attempt > 1 && !codons.is_empty() {
         let all = registry.typed(&format!("task show {id} --report"));
         details.add(
@@ -283,6 +333,29 @@ fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, data: &Va
     }
     for codon in codons {
         details.add("codon", &json!(codon_words(codon)));
+    }
+}
+
+/// Returns for a running task that is held how long that lasts, and what to type (TASK-105).
+pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Option<String>, CliError> {
+    let row = registry.task(id).await?;
+    let Some(holders) = TaskHolders::of(registry, std::slice::from_ref(&row)).await? else {
+        return Ok(None);
+    };
+    let typed = |what: &str| registry.typed(&format!("task {what} {id}"));
+    Ok(match absent_worker(registry, &holders, &row) {
+        Some(absent) => Some(absent.with_advice(&typed("detach"))),
+        None => holders.until_free(&row, typed),
+    })
+}
+
+/// Returns the worker of a running task that does not work: suspended on this machine, late or gone.
+fn absent_worker(registry: &Registry, holders: &TaskHolders, row: &TaskRow) -> Option<AbsentWorker> {
+    let is_running = row.record.status() == TaskStatus::Running;
+    let suspended = is_running.then(|| suspended_worker(&registry.workspace(row.id())));
+    match suspended.flatten() {
+        Some(pid) => Some(holders.suspended(row, pid)),
+        None => holders.absent(row, run_has_crashed(registry, row)),
     }
 }
 
@@ -350,6 +423,8 @@ pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
 /// Prints the report of the task's runs.
 pub(super) async fn report(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
     let row = registry.task(id).await?;
+    let own = registry.files(&row).run(|files| files.check_origin()).await;
+    own.map_err(|error| registry.layer_failure(&error))?;
     let workspace = registry.workspace(id);
     if !receipt::has_record(&workspace) {
         let name = one_line(row.record.name());
@@ -404,7 +479,7 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
     for row in rows {
         let absent = holders
             .as_ref()
-            .and_then(|holders| holders.absent(row, run_has_crashed(registry, row)));
+            .and_then(|holders| absent_worker(registry, holders, row));
         let is_later = row.record.status() == TaskStatus::Pending && !row.after.is_empty();
         reasons.push(match (is_later, absent) {
             (true, _) => match earlier.blocked(row).await? {
@@ -433,58 +508,13 @@ fn dollars(amount: f64) -> String {
     format!("${amount:.4}")
 }
 
-pub(super) async fn history(
-    global: &Global,
-    registry: &Registry,
-    args: &TaskHistoryArgs,
-) -> Result<ExitCode, CliError> {
-    registry.task(&args.task.id).await?;
-    let query = LogQuery {
-        level: args.level,
-        start: args.start,
-        end: args.end,
-        ..LogQuery::default()
-    };
-    let logs = registry
-        .files(&args.task.id)
-        .run(move |files| files.load_log(&query))
-        .await;
-    let logs = logs.map_err(|error| registry.layer_failure(&error))?;
-    let newest = &logs.entries[logs.entries.len().saturating_sub(args.limit)..];
-    if global.json() {
-        return output::print_json(&json!({"entries": newest, "broken": logs.broken}));
-    }
-    let mut text = String::new();
-    for entry in newest {
-        let level = json!(entry.level);
-        let mut lines = broken(&one_line(&entry.message), columns_of_output(), 23).into_iter();
-        text.push_str(&format!(
-            "{:<12}  {:<7}  {}\n",
-            local_time(entry.timestamp),
-            level.as_str().unwrap_or_default(),
-            lines.next().unwrap_or_default()
-        ));
-        text.extend(lines.map(|line| format!("{:23}{line}\n", "")));
-        let error = entry.data.as_ref().and_then(|data| data["error"].as_str());
-        if let Some(error) = error.filter(|_| entry.message == "Task failed") {
-            let lines = broken(&one_line(error), columns_of_output(), 4);
-            text.extend(lines.iter().map(|line| format!("    {line}\n")));
-        }
-    }
-    output::print(text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
 pub(super) async fn decisions(
     global: &Global,
     registry: &Registry,
     args: &TaskDecisionsArgs,
 ) -> Result<ExitCode, CliError> {
-    registry.task(&args.task.id).await?;
-    let page = registry
-        .files(&args.task.id)
-        .run(|files| files.load_decisions())
-        .await;
+    let row = registry.task(&args.task.id).await?;
+    let page = registry.files(&row).run(|files| files.load_decisions()).await;
     let page = page.map_err(|error| registry.layer_failure(&error))?;
     let of_agent =
         |decision: &&AgentDecision| args.agent.as_ref().is_none_or(|agent| decision.agent == *agent);

@@ -119,6 +119,7 @@ mod stuck;
 mod supervision;
 mod support;
 mod suspending;
+mod task_project;
 mod tasks;
 mod tasks_answers;
 mod tasks_by_hand;

@@ -403,6 +403,16 @@ fn a_worker_is_suspended_with_its_runs_and_continues_with_them() {
         status.contains(": suspended (process ") && status.contains("one is suspended with its worker"),
         "{status}"
     );
+    // List and show name the process that continues both.
+    let number = own.as_raw_nonzero();
+    let words = format!("`fg` in its terminal or `kill -CONT {number}` continues both; its lease ends in ");
+    for shown in [&["task", "list"][..], &["task", "show", "slow"]] {
+        let shown = project.run(shown).expect_code(0).stdout.clone();
+        assert!(
+            shown.contains("suspended with its worker ") && shown.contains(&words),
+            "{shown}"
+        );
+    }
     fs::write(project.home().join("go"), "").unwrap();
     kill_process(own, Signal::CONT).unwrap();
     worker.finish_within(SOON).expect_code(0);

@@ -1,84 +1,17 @@
 //! What status, report, list and show say of one task: the same, with the reason and the command that helps.
 
-use std::path::PathBuf;
-
 use hankweave_testing::TestProject;
 use hankweave_testing::postgres::Database;
 use serde_json::{Value, json};
 
 use crate::support::project;
+use crate::task_project::{
+    create, says, shown, text, turn, work, workspace, write_gate, write_hank, write_slow,
+};
 use crate::terminal::Terminal;
 
-fn turn(text: &str) -> Value {
-    json!({"turns": [{"text": text, "usage": {"input": 100_000, "output": 10_000}}]})
-}
-
-/// A folder with a hank of these codons, each of which plays its `script`.
-fn write_hank(project: &TestProject, folder: &str, codons: &[Value]) {
-    let mut hank = Vec::new();
-    for codon in codons {
-        let id = codon["id"].as_str().unwrap();
-        project.write(&format!("{folder}/{id}.json"), codon["script"].to_string());
-        let mut written = json!({
-            "id": id, "name": id, "model": "claude-sonnet-4-5", "agent": {"script": format!("{id}.json")},
-            "continuationMode": "fresh", "promptText": "work",
-        });
-        if let Some(question) = codon.get("approval") {
-            written["approval"] = question.clone();
-        }
-        hank.push(written);
-    }
-    project.write(&format!("{folder}/hank.json"), json!({"hank": hank}).to_string());
-}
-
-fn write_gate(project: &TestProject) {
-    let gate = json!({"id": "publish", "script": turn("Out"), "approval": "Publish it?"});
-    write_hank(
-        project,
-        "page",
-        &[json!({"id": "draft", "script": turn("Drafted")}), gate],
-    );
-}
-
-/// Writes a hank that works until the returned file is gone.
-fn write_slow(project: &TestProject) -> PathBuf {
-    let hold = project.home().join("hold");
-    std::fs::write(&hold, "").unwrap();
-    let wait = format!("while [ -e '{}' ]; do sleep 0.05; done", hold.display());
-    let script = json!({"turns": [{"text": "Working", "tools": [{"bash": {"command": wait}}]}]});
-    write_hank(project, "slow", &[json!({"id": "draft", "script": script})]);
-    hold
-}
-
-fn create(project: &TestProject, id: &str, name: &str, hank: &str, more: &[&str]) {
-    let mut create = vec!["task", "create", name, "--hank", hank, "--id", id];
-    create.extend(more);
-    project.run(create).expect_code(0);
-}
-
-fn work(project: &TestProject) {
-    project.run(["worker", "--once"]).expect_code(0);
-}
-
-fn shown(project: &TestProject, id: &str) -> Value {
-    let shown = project.run(["task", "show", id, "--json"]);
-    shown.expect_code(0).json_document()
-}
-
-fn text(project: &TestProject, arguments: &[&str]) -> String {
-    project.run(arguments).expect_code(0).stdout.clone()
-}
-
 fn place(project: &TestProject, id: &str) -> String {
-    let tasks = project.home().join(".local/share/hankweave/tasks");
-    tasks.join(id).join("workspace").display().to_string()
-}
-
-#[track_caller]
-fn says(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    workspace(project, id).display().to_string()
 }
 
 /// Denies a task, and looks at its workspace; then approves it, and looks again.
@@ -289,6 +222,17 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
         ],
     );
     says(&text(&project, &["task", "list"]), &["unknown  Slow"]);
+    // A refusal says when the lease ends, and what to type.
+    for early in ["detach", "complete"] {
+        let refused = project.run(["task", early, "slow"]);
+        says(
+            &refused.expect_code(75).stderr,
+            &[
+                "(RESOURCE_LOCKED)\n  hint: its lease ends in ",
+                " unless w1 renews it: then `hankweave task detach slow` requeues the task; `hankweave task cancel slow` asks w1 to stop it",
+            ],
+        );
+    }
     worker.kill();
     let crashed = "its run has crashed; the lease of its worker w1 ends in ";
     while !text(&project, &["status", "-e", &place]).contains("crashed") {
@@ -309,7 +253,11 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
             "(--orphan-after)",
         ],
     );
-    project.run(["task", "detach", "slow"]).expect_code(75);
+    let refused = project.run(["task", "detach", "slow"]);
+    says(
+        &refused.expect_code(75).stderr,
+        &[crashed, "then `hankweave task detach slow` requeues the task"],
+    );
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
     let status = text(&project, &["status", "-e", &place]);
     says(
@@ -422,7 +370,11 @@ fn mistakes_in_a_list_of_tasks_are_short_and_whole() {
     let said = &typo.expect_code(65).stderr;
     says(
         said,
-        &["typo.jsonl:1: `nmae` is no key of a task; did you mean `name`?; no task was created"],
+        &[
+            "error: no task was created: 2 of 2 lines of `typo.jsonl` cannot be used (TASK_BULK_INSERT_FAILED)\n",
+            "  typo.jsonl:1: `nmae` is no key of a task; did you mean `name`?\n",
+            "  typo.jsonl:2: `hank` is missing",
+        ],
     );
     project.write("odd.jsonl", "{\"zzz\": 1}\n");
     let odd = project.run(["task", "create", "--from", "odd.jsonl"]);
@@ -447,6 +399,43 @@ fn mistakes_in_a_list_of_tasks_are_short_and_whole() {
         &create().expect_code(65).stderr,
         &["`a`: there is a task of this id"],
     );
+}
+
+/// All lines that cannot be used are named at once, and none of those that can is created.
+// covers: TASK-124
+#[test]
+fn every_bad_line_of_a_list_is_named_with_its_place() {
+    let project = project();
+    write_hank(&project, "quick", &[json!({"id": "do", "script": turn("Done")})]);
+    project.write("broken/hank.json", "{\"hank\": [{\"id\": \"one\"}]}");
+    let lines = [
+        json!({"id": "good", "name": "good", "hank": "quick"}),
+        json!({"id": "bad", "name": "bad", "hank": "broken"}),
+        json!({"id": "next", "name": "next", "hank": "quick", "after": ["bad", "good"]}),
+        json!({"id": "lost", "name": "lost", "hank": "quick", "after": ["gone"]}),
+        json!({"id": "worse", "name": "worse", "hank": "broken"}),
+        json!({"id": "good", "name": "again", "hank": "quick"}),
+        json!({"id": "up", "name": "up", "hank": "quick", "after": ["down"]}),
+        json!({"id": "down", "name": "down", "hank": "quick", "after": ["up"]}),
+    ];
+    let file: String = lines.iter().map(|line| format!("{line}\n\n")).collect();
+    project.write("tasks.jsonl", file);
+    let refused = project.run(["task", "create", "--from", "tasks.jsonl"]);
+    let said = &refused.expect_code(65).stderr;
+    says(
+        said,
+        &[
+            "no task was created: 5 of 8 lines of `tasks.jsonl` cannot be used",
+            "\n  tasks.jsonl:3: the hank cannot be used\n    ",
+            "\n  tasks.jsonl:7: `after` names `gone`, which is neither in this file nor in the registry\n",
+            "\n  tasks.jsonl:9: like line 3\n",
+            "\n  tasks.jsonl:11: `good` is the id of line 1\n",
+            "\n  tasks.jsonl:13: `after` leads back to the task: `up` after `down` after `up`\n",
+        ],
+    );
+    assert!(!said.contains("jsonl:5:"), "{said}");
+    let none = project.run(["task", "list", "--json"]).json_document();
+    assert_eq!(none["tasks"], json!([]));
 }
 
 // covers: CLI-14, CLI-40
@@ -497,4 +486,216 @@ fn the_hints_of_a_worker_break_between_words() {
             && screen.contains("done")
     });
     terminal.close();
+}
+
+/// Two registries share the default folder of tasks, and each has a task of this id.
+fn one_folder_serves_one_registry(project: &TestProject, other: &str) {
+    let there = |arguments: &[&str]| project.run([arguments, &["--registry", other]].concat());
+    write_hank(project, "quick", &[json!({"id": "do", "script": turn("Done")})]);
+    create(project, "report", "Ours", "quick", &[]);
+    let folder = workspace(project, "report").parent().unwrap().to_owned();
+    // Where a task of this id has files, no other registry creates one.
+    let taken = format!(
+        "`{}` has the files of another registry's task `report`",
+        folder.display()
+    );
+    let made = ["task", "create", "Theirs", "--hank", "quick", "--id", "report"];
+    let refused = there(&made);
+    says(
+        &refused.expect_code(65).stderr,
+        &[&taken, "(FOLDER_TAKEN)", "--tasks DIR"],
+    );
+    project.write(
+        "tasks.jsonl",
+        json!({"id": "report", "name": "Theirs", "hank": "quick"}).to_string(),
+    );
+    let refused = there(&["task", "create", "--from", "tasks.jsonl"]);
+    says(
+        &refused.expect_code(65).stderr,
+        &["  tasks.jsonl:1: ", &taken, "(FOLDER_TAKEN)"],
+    );
+    // One that was created with another folder, as on another machine, is refused by a worker that uses this one, and the files stay.
+    let apart = project.home().join("apart").display().to_string();
+    there(&[&made[..], &["--tasks", &apart]].concat()).expect_code(0);
+    let before = std::fs::read(folder.join("logs.jsonl")).unwrap();
+    there(&["worker", "--once", "--lease", "10m"]).expect_code(0);
+    let shown = there(&["task", "show", "report"]).expect_code(0).stdout.clone();
+    says(
+        &shown,
+        &[
+            "report              failed ",
+            &taken,
+            "  files        ",
+            "--tasks DIR",
+        ],
+    );
+    says(
+        &there(&["task", "log", "report"]).expect_code(65).stderr,
+        &[&taken, "hint: "],
+    );
+    there(&["task", "delete", "report", "--force"]).expect_code(0);
+    assert_eq!(std::fs::read(folder.join("logs.jsonl")).unwrap(), before);
+    work(project);
+    assert_eq!(self::shown(project, "report")["task"]["status"], "completed");
+    let with_folder = there(&["task", "list", "--tasks", &apart]);
+    says(&with_folder.expect_code(0).stdout, &["no task yet"]);
+}
+
+// covers: TASK-125
+#[test]
+fn two_registries_do_not_mix_the_files_of_their_tasks() {
+    let project = project();
+    let other = format!(
+        "sqlite:{}",
+        project.home().join(".local/share/hankweave/other.db").display()
+    );
+    one_folder_serves_one_registry(&project, &other);
+}
+
+// covers: TASK-125
+#[test]
+fn a_registry_in_postgresql_does_not_mix_its_files_with_those_of_another() {
+    match Database::create() {
+        Ok(database) => one_folder_serves_one_registry(&project(), database.url()),
+        Err(skip) => println!("skipped: {skip}"),
+    }
+}
+
+/// Files of a task that is not over are changed by its commands alone.
+// covers: TASK-126
+#[test]
+fn a_command_by_hand_does_not_change_the_files_of_a_task_that_is_not_over() {
+    let project = project();
+    write_gate(&project);
+    create(&project, "page-3", "Publish the page", "page", &[]);
+    work(&project);
+    let place = place(&project, "page-3");
+    let refused = |is: &str, code: i32| {
+        for command in [
+            &["undo"][..],
+            &["rollback", "--last-success"],
+            &["rollback", "--codon", "draft"],
+        ] {
+            let refused = project.run([command, &["-e", &place]].concat());
+            let name = command[0];
+            says(
+                &refused.expect_code(code).stderr,
+                &[
+                    &format!("`{name}` does not change the files of a task that is not over"),
+                    &format!("Publish the page [page-3], which {is}"),
+                    &format!(
+                        "`hankweave task cancel page-3` ends it; then `{name}` works, and `hankweave task resume page-3` lets a worker continue from there"
+                    ),
+                ],
+            );
+        }
+    };
+    refused("waits for an approval", 1);
+    // To look changes nothing.
+    project.run(["undo", "--dry-run", "-e", &place]).expect_code(0);
+    project.run(["task", "approve", "page-3"]).expect_code(0);
+    refused("waits for a worker", 1);
+    project
+        .run(["task", "resume", "page-3", "-a", "ann"])
+        .expect_code(0);
+    refused("is running", 75);
+    project.run(["task", "cancel", "page-3"]).expect_code(0);
+    project.run(["undo", "-e", &place]).expect_code(0);
+    project.run(["task", "resume", "page-3"]).expect_code(0);
+    work(&project);
+    // The codon that was undone ran again.
+    let log = text(&project, &["task", "log", "page-3"]);
+    assert_eq!(log.matches("Codon draft completed").count(), 2, "{log}");
+}
+
+/// An agent that reports its tokens at its end alone is stopped too late, and everybody says so in the same words.
+// covers: TASK-121, HANK-37
+#[test]
+fn what_was_spent_beyond_a_budget_is_said_everywhere_in_the_same_words() {
+    let project = project();
+    let script = project.write("late.sh", LATE);
+    let agent = json!({"command": ["sh", script], "stream": "claude"});
+    let model = "claude-sonnet-4-5";
+    let codon = json!({"id": "draft", "name": "draft", "model": model, "agent": agent, "continuationMode": "fresh", "promptText": "x"});
+    let hank = json!({"overrides": {"budget": {"maxDollars": 0.5}}, "hank": [codon]});
+    project.write("late/hank.json", hank.to_string());
+    create(&project, "late", "Late", "late", &[]);
+    work(&project);
+    let over = "cost $0.9000 of $0.5000, over its budget by $0.4000";
+    let place = place(&project, "late");
+    let run = project.run(["run", "late", "-e", "alone", "--headless"]);
+    for said in [
+        text(&project, &["task", "show", "late"]).replace("cost         ", "cost "),
+        text(&project, &["task", "list"]),
+        text(&project, &["task", "log", "late"]).replace("Cost ", "cost "),
+        text(&project, &["report", &place]),
+        text(&project, &["status", "-e", &place]),
+        run.stderr,
+    ] {
+        says(&said, &[over]);
+    }
+    assert_eq!(shown(&project, "late")["task"]["budget"], 0.5);
+}
+
+const LATE: &str = r#"cat > /dev/null
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5","cwd":"/","tools":[]}'
+printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1,"total_cost_usd":0.9,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":{"claude-sonnet-4-5":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.9}}}'
+"#;
+
+/// An attempt is one start of a worker: attempts are counted, timed and priced one by one, and a task that was requeued has not failed.
+// covers: TASK-106, TASK-121
+#[test]
+fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
+    let project = project();
+    write_gate(&project);
+    create(&project, "page", "Page", "page", &[]);
+    says(
+        &text(&project, &["task", "show", "page", "--attempts"]),
+        &["no attempt of page has started\n"],
+    );
+    work(&project);
+    project.run(["task", "approve", "page"]).expect_code(0);
+    project
+        .run(["task", "resume", "page", "-a", "ann"])
+        .expect_code(0);
+    project.run(["task", "detach", "page"]).expect_code(0);
+    let log = text(&project, &["task", "log", "page"]);
+    says(
+        &log,
+        &["warning  Task requeued: DETACHED: it was requeued by hand\n"],
+    );
+    assert!(
+        !log.contains("Task failed") && !log.contains("Task resumed"),
+        "{log}"
+    );
+    let of_level = |level: &str| text(&project, &["task", "log", "page", "--level", level]);
+    assert_eq!(of_level("error"), "");
+    says(&of_level("warning"), &["Task requeued: "]);
+    work(&project);
+    let listed = text(&project, &["task", "executions", "page"]);
+    let rows: Vec<Vec<&str>> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let begin: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
+    assert_eq!(
+        begin,
+        [("1", "waiting"), ("2", "requeued"), ("3", "completed")],
+        "{listed}"
+    );
+    assert_eq!(listed.matches(" $0.4500").count(), 2, "{listed}");
+    says(
+        &text(&project, &["task", "show", "page"]),
+        &["\n  attempt      3\n", "of attempt 3 alone; "],
+    );
+    let json = project
+        .run(["task", "executions", "page", "--json"])
+        .json_document();
+    let numbers = json["executions"].as_array().unwrap().iter();
+    let numbers: Vec<_> = numbers
+        .map(|execution| (&execution["attempt"], &execution["cost"]))
+        .collect();
+    assert_eq!(numbers[0], (&json!(1), &json!(0.45)));
+    assert_eq!(numbers[2], (&json!(2), &json!(0.45)));
+    assert_eq!(shown(&project, "page")["task"]["attempt"], 2);
 }

@@ -1,77 +1,18 @@
 //! What a person is told of a task: in its workspace, when its budget is spent, when its hank is refused, when its worker was killed, and on a narrow terminal.
 
-use std::path::PathBuf;
-
-use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
 use crate::support::project;
+use crate::task_project::{
+    create, paste, shown, text, turn, work, workspace, write_gate, write_hank, write_slow,
+};
 use crate::terminal::Terminal;
-
-fn turn(text: &str) -> Value {
-    json!({"turns": [{"text": text, "usage": {"input": 100_000, "output": 10_000}}]})
-}
-
-/// A folder with a hank of these codons, each of which plays its `script`.
-fn write_hank(project: &TestProject, folder: &str, codons: &[Value]) {
-    let mut hank = Vec::new();
-    for codon in codons {
-        let id = codon["id"].as_str().unwrap();
-        project.write(&format!("{folder}/{id}.json"), codon["script"].to_string());
-        let mut written = json!({
-            "id": id, "name": id, "model": "claude-sonnet-4-5", "agent": {"script": format!("{id}.json")},
-            "continuationMode": "fresh", "promptText": "work",
-        });
-        for name in ["approval", "check", "budget", "onFailure"] {
-            if let Some(value) = codon.get(name) {
-                written[name] = value.clone();
-            }
-        }
-        hank.push(written);
-    }
-    project.write(&format!("{folder}/hank.json"), json!({"hank": hank}).to_string());
-}
-
-fn create(project: &TestProject, id: &str, name: &str, hank: &str, more: &[&str]) {
-    let mut create = vec!["task", "create", name, "--hank", hank, "--id", id];
-    create.extend(more);
-    project.run(create).expect_code(0);
-}
-
-fn work(project: &TestProject) {
-    project.run(["worker", "--once"]).expect_code(0);
-}
-
-fn shown(project: &TestProject, id: &str) -> Value {
-    let shown = project.run(["task", "show", id, "--json"]);
-    shown.expect_code(0).json_document()
-}
-
-fn text(project: &TestProject, arguments: &[&str]) -> String {
-    project.run(arguments).expect_code(0).stdout.clone()
-}
-
-fn workspace(project: &TestProject, id: &str) -> PathBuf {
-    let tasks = project.home().join(".local/share/hankweave/tasks");
-    tasks.join(id).join("workspace")
-}
-
-/// Runs a command as it is printed.
-fn paste(project: &TestProject, command: &str) {
-    let words: Vec<&str> = command.split(' ').skip(1).collect();
-    project.run(words).expect_code(0);
-}
 
 // covers: CLI-14, CLI-44, TASK-123
 #[test]
 fn a_workspace_says_whose_task_it_is() {
     let project = project();
-    let gate = json!({"id": "publish", "script": turn("Out"), "approval": "Publish it?"});
-    write_hank(
-        &project,
-        "page",
-        &[json!({"id": "draft", "script": turn("Drafted")}), gate],
-    );
+    write_gate(&project);
     create(&project, "page-3", "Publish the page", "page", &[]);
     work(&project);
     let place = workspace(&project, "page-3").display().to_string();
@@ -294,11 +235,7 @@ fn a_failed_check_and_an_agent_that_exited_show_what_they_printed() {
 #[test]
 fn a_killed_attempt_costs_what_nobody_knows_and_its_codon_runs_no_more() {
     let project = project();
-    let hold = project.home().join("hold");
-    std::fs::write(&hold, "").unwrap();
-    let wait = format!("while [ -e '{}' ]; do sleep 0.05; done", hold.display());
-    let script = json!({"turns": [{"text": "Working", "tools": [{"bash": {"command": wait}}]}]});
-    write_hank(&project, "slow", &[json!({"id": "draft", "script": script})]);
+    let hold = write_slow(&project);
     create(&project, "slow", "Slow", "slow", &[]);
     let worker = project.start(["worker", "--lease", "1s", "--owner", "w1"]);
     while shown(&project, "slow")["data"]["running"] != "draft" {
@@ -335,11 +272,7 @@ fn a_killed_attempt_costs_what_nobody_knows_and_its_codon_runs_no_more() {
 #[test]
 fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
     let project = project();
-    let hold = project.home().join("hold");
-    std::fs::write(&hold, "").unwrap();
-    let wait = format!("while [ -e '{}' ]; do sleep 0.05; done", hold.display());
-    let script = json!({"turns": [{"text": "Working", "tools": [{"bash": {"command": wait}}]}]});
-    write_hank(&project, "slow", &[json!({"id": "draft", "script": script})]);
+    let hold = write_slow(&project);
     create(&project, "slow", "Slow", "slow", &[]);
     let mut worker = project.start(["worker", "--lease", "1s", "--owner", "w1"]);
     worker.wait_for_line(|line| line.contains("running"));

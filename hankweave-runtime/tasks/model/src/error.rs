@@ -95,6 +95,14 @@ pub enum TaskError {
         /// Why.
         reason: String,
     },
+    /// The folder of the task has the files of another task of this id, which another registry created.
+    #[error("`{folder}` has the files of another registry's task `{id}`")]
+    FolderTaken {
+        /// The task.
+        id: String,
+        /// Its folder.
+        folder: String,
+    },
     /// The task was not changed.
     #[error("task `{id}` was not changed: {reason}")]
     TaskUpdateFailed {
@@ -228,6 +236,7 @@ impl TaskError {
             Self::InvalidTaskId { .. } => "INVALID_TASK_ID",
             Self::TaskNotFound(_) => "TASK_NOT_FOUND",
             Self::TaskCreateFailed { .. } => "TASK_CREATE_FAILED",
+            Self::FolderTaken { .. } => "FOLDER_TAKEN",
             Self::TaskUpdateFailed { .. } => "TASK_UPDATE_FAILED",
             Self::TaskDeleteFailed { .. } => "TASK_DELETE_FAILED",
             Self::TaskBulkInsertFailed(_) => "TASK_BULK_INSERT_FAILED",

@@ -10,7 +10,7 @@ use crate::logs::LogEntry;
 use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus};
 
-/// A try with the codons that ended in it.
+/// An attempt with the codons that ended in it.
 struct PlanAttempt<'l> {
     execution: TaskExecution,
     codons: Vec<&'l Map<String, Value>>,
@@ -35,8 +35,8 @@ pub fn plan(row: &TaskRow, log: &[LogEntry]) -> String {
 fn write_page(page: &mut String, row: &TaskRow, log: &[LogEntry]) -> fmt::Result {
     let attempts = attempts(log);
     write_head(page, row)?;
-    for attempt in &attempts {
-        write_attempt(page, attempt)?;
+    for (number, attempt) in (1..).zip(&attempts) {
+        write_attempt(page, number, attempt)?;
     }
     write_outcome(page, row, &attempts)
 }
@@ -61,9 +61,9 @@ fn write_head(page: &mut String, row: &TaskRow) -> fmt::Result {
     write_json(page, record.metadata())
 }
 
-fn write_attempt(page: &mut String, attempt: &PlanAttempt<'_>) -> fmt::Result {
+fn write_attempt(page: &mut String, number: usize, attempt: &PlanAttempt<'_>) -> fmt::Result {
     let execution = &attempt.execution;
-    let (number, status) = (execution.attempt, &execution.status);
+    let status = execution.outcome();
     writeln!(page, "\n## Attempt {number}: {status}\n")?;
     item(page, "Agent", &execution.agent_id)?;
     item(page, "Started", execution.started_at)?;

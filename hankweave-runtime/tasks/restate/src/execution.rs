@@ -53,7 +53,7 @@ struct ActiveWorker {
 
 impl RestateExecution {
     pub(crate) fn new(engine: Arc<RestateEngine>, kept: &RestateTask) -> Self {
-        let files = engine.layers.task(kept.task.id().clone());
+        let files = engine.layers.task_of(&kept.task);
         Self {
             engine,
             files,

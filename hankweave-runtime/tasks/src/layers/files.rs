@@ -65,6 +65,7 @@ impl TaskLayers {
         TaskFiles {
             layers: self.clone(),
             id: Arc::new(id),
+            created_at: None,
         }
     }
 
@@ -106,6 +107,8 @@ impl TaskLayers {
 pub struct TaskFiles {
     pub(super) layers: TaskLayers,
     pub(super) id: Arc<TaskId>,
+    /// When its registry created the task; files of another one are refused.
+    pub(super) created_at: Option<Timestamp>,
 }
 
 impl TaskFiles {
@@ -162,18 +165,29 @@ impl TaskFiles {
         }
     }
 
-    /// The folder, when it is there.
+    /// The folder, when it is there and this task's.
     pub(super) fn open(&self) -> Result<Option<Box<dyn Folder>>, LayerError> {
+        let folder = self.open_any()?;
+        if let Some(folder) = &folder {
+            self.check_folder(&**folder)?;
+        }
+        Ok(folder)
+    }
+
+    /// The folder, when it is there, whoever has made it.
+    pub(super) fn open_any(&self) -> Result<Option<Box<dyn Folder>>, LayerError> {
         let Some(root) = self.layers.open_root()? else {
             return Ok(None);
         };
         enter(&*root, self.id.as_str()).map_err(self.load(""))
     }
 
-    /// The folder, made when it is not there.
+    /// The folder, made when it is not there; never that of another task.
     pub(super) fn make(&self) -> Result<Box<dyn Folder>, LayerError> {
         let root = self.layers.make_root()?;
-        enter_or_make(&*root, self.id.as_str()).map_err(self.save(""))
+        let folder = enter_or_make(&*root, self.id.as_str()).map_err(self.save(""))?;
+        self.check_folder(&*folder)?;
+        Ok(folder)
     }
 
     /// The folder, for nobody else until it is dropped.

@@ -12,6 +12,7 @@ mod files;
 mod folder;
 mod lines;
 mod log;
+mod origin;
 mod plan;
 mod recover;
 mod restore;

@@ -17,6 +17,9 @@ use crate::model::{TaskError, TaskState};
 impl TaskFiles {
     /// Whether the newest run in the task's workspace on this machine has completed.
     pub(crate) fn has_completed_run(&self) -> bool {
+        if self.check_origin().is_err() {
+            return false;
+        }
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         let state = history(self.layers.world(), &dir);
         state.is_ok_and(|state| {

@@ -94,6 +94,7 @@ impl TaskFiles {
         let Some(folder) = enter(&*root, self.id.as_str()).map_err(self.load(""))? else {
             return Ok(());
         };
+        self.check_folder(&*folder)?;
         if !folder.try_lock().map_err(self.save(""))? {
             return Err(self.is_held());
         }

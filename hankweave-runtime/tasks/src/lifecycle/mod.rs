@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hankweave_core::cost::Usd;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskCost, TaskRow};
@@ -18,7 +19,7 @@ use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
 use tokio::time::{Instant, timeout};
 
 use crate::coordinator::{Coordinator, Create, ExclusiveHold, UpdateTask};
-use crate::layers::{LayerError, RestoreOptions, TaskLayers};
+use crate::layers::{LayerError, RestoreOptions, TaskFiles, TaskLayers};
 use crate::locks::{DEFAULT_LEASE, LockGuard, LockRequest, Locks};
 use crate::publish::publish;
 use crate::recorder::Recorder;
@@ -140,8 +141,10 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::TaskCreateFailed`] for an id that is or was in use. Files that could not be written follow at the next step or start.
+    /// Returns [`TaskError::TaskCreateFailed`] for an id that is or was in use, and [`TaskError::FolderTaken`] where another registry has a task of this id.
+    /// Files that could not be written follow at the next step or start.
     pub async fn create(&self, task: NewTask) -> Result<TaskRow, TaskError> {
+        self.check_folder(&task.id).await?;
         let (hold, asked) = (self.hold(&task.owner), Instant::now());
         let (resource, lease) = (TaskRow::lock_name(&task.id), hold.lease);
         let created = self
@@ -162,6 +165,28 @@ impl Lifecycle {
                 .await;
         }
         Ok(row)
+    }
+
+    /// Checks that the folder of a task, which need not exist yet, has no files of another registry's task (TASK-125).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::FolderTaken`], or what the registry says.
+    pub async fn check_folder(&self, id: &TaskId) -> Result<(), TaskError> {
+        let files = self.shared.layers.task(id.clone());
+        // What cannot be read now is reported by whoever writes there.
+        let Ok(Some(created)) = files.run(TaskFiles::created).await else {
+            return Ok(());
+        };
+        let coordinator = &self.shared.coordinator;
+        let is_own = match coordinator.task(id.clone()).await? {
+            Some(row) => *row.record.created_at() == created,
+            None => coordinator.deleted_at(id.clone()).await?.is_some(),
+        };
+        match is_own {
+            true => Ok(()),
+            false => Err(files.is_taken()),
+        }
     }
 
     /// Takes a step: hooks before, the step under the lock, hooks after.
@@ -327,7 +352,7 @@ impl Lifecycle {
             token,
             ..RestoreOptions::default()
         };
-        let files = self.shared.layers.task(row.id().clone());
+        let files = self.shared.layers.task_of(row);
         let restored = files
             .run(move |files| files.restore_checkpoint(checkpoint, options))
             .await;
@@ -438,7 +463,7 @@ impl Lifecycle {
         if self.hold.is_some() && !is_orphan {
             return None;
         }
-        let files = self.shared.layers.task(row.id().clone());
+        let files = self.shared.layers.task_of(row);
         let state = files.run(|files| files.load_state()).await.ok().flatten();
         let attempt = state
             .as_ref()
@@ -449,16 +474,26 @@ impl Lifecycle {
             None => is_orphan && state.is_none(),
         };
         let in_files = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
-        let known = [TaskCost::of(&row.record), in_files].into_iter().flatten();
+        let noted = TaskCost::of(&row.record);
+        let known = [noted, in_files].into_iter().flatten();
+        let known = known.max_by_key(|cost| cost.cost).unwrap_or_default();
+        // What is noted already is the cost of earlier attempts.
+        let is_new = noted.is_none_or(|noted| noted.cost < known.cost);
         is_of_worker.then(|| TaskCost {
             cost_is_lower_bound: true,
-            ..known.max_by_key(|cost| cost.cost).unwrap_or_default()
+            last_attempt_cost_is_lower_bound: true,
+            last_attempt_cost: if is_new {
+                known.last_attempt_cost
+            } else {
+                Usd::ZERO
+            },
+            ..known
         })
     }
 
     /// Lets the files follow the registry; the number of the last line that is written, if they did.
     async fn sync_files(&self, row: &TaskRow, token: u64) -> Option<u64> {
-        let files = self.shared.layers.task(row.id().clone());
+        let files = self.shared.layers.task_of(row);
         let followed = match row.record.status() {
             TaskStatus::Deleted => files.run(|files| files.remove()).await.map(|()| None),
             _ => publish(&*self.shared.coordinator, &files, row, Some(token))

@@ -8,6 +8,7 @@ use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::TaskRow;
 
 use super::{Lifecycle, SYSTEM, TaskStep, layer_error};
+use crate::layers::TaskFiles;
 use crate::publish::publish;
 
 /// Number of tasks checked in one start; the others follow at the next one.
@@ -71,7 +72,7 @@ impl Lifecycle {
         for row in self.shared.coordinator.orphans(orphan_after).await? {
             tracing::warn!(taskId = %row.id(), since = %row.updated_at, "a running task has no worker");
             if orphans == OrphanAction::Fail {
-                self.fail_orphan(row.id()).await;
+                self.fail_orphan(&row).await;
             }
             recovered.orphans.push(row.id().clone());
         }
@@ -110,9 +111,14 @@ impl Lifecycle {
     }
 
     async fn compare(&self, id: &TaskId, recovered: &mut RecoveryReport) -> Result<(), TaskError> {
-        let files = self.shared.layers.task(id.clone());
         let Some(row) = self.shared.coordinator.task(id.clone()).await? else {
-            if self.shared.coordinator.deleted_at(id.clone()).await?.is_some() {
+            let files = self.shared.layers.task(id.clone());
+            if let Some(deleted) = self.shared.coordinator.deleted_at(id.clone()).await? {
+                // A task that is younger is another registry's.
+                let created = files.run(TaskFiles::created).await.ok().flatten();
+                if created.is_some_and(|created| created > deleted) {
+                    return Ok(());
+                }
                 match files.run(|files| files.remove()).await {
                     Ok(()) => recovered.removed.push(id.clone()),
                     Err(error) => tracing::warn!(taskId = %id, %error, "the files of a deleted task stay"),
@@ -120,6 +126,7 @@ impl Lifecycle {
             }
             return Ok(());
         };
+        let files = self.shared.layers.task_of(&row);
         match files.run(|files| files.load_state()).await {
             Ok(state) => {
                 let (registry, found) = (row.record.status(), state.map(|state| state.status));
@@ -144,7 +151,7 @@ impl Lifecycle {
 
     async fn try_repair(&self, id: &TaskId) -> Result<(), TaskError> {
         let (mut guard, row) = self.lock(id, SYSTEM).await?;
-        let (files, token) = (self.shared.layers.task(id.clone()), guard.token());
+        let (files, token) = (self.shared.layers.task_of(&row), guard.token());
         let published = guard
             .keep(publish(&*self.shared.coordinator, &files, &row, Some(token)))
             .await;
@@ -156,9 +163,9 @@ impl Lifecycle {
 
     /// Returns a requeue in place of the failure of an orphan whose run has completed on this machine: the next worker finds nothing to run and completes
     /// the task.
-    pub(crate) async fn spared_if_completed(&self, id: &TaskId, step: TaskStep) -> TaskStep {
+    pub(crate) async fn spared_if_completed(&self, row: &TaskRow, step: TaskStep) -> TaskStep {
         let is_failure = matches!(step, TaskStep::Fail(_));
-        let files = self.shared.layers.task(id.clone());
+        let files = self.shared.layers.task_of(row);
         match is_failure
             && files
                 .run(|files| Ok(files.has_completed_run()))
@@ -170,9 +177,10 @@ impl Lifecycle {
         }
     }
 
-    async fn fail_orphan(&self, id: &TaskId) {
+    async fn fail_orphan(&self, row: &TaskRow) {
+        let id = row.id();
         let step = self
-            .spared_if_completed(id, TaskStep::Fail(ORPHANED.into()))
+            .spared_if_completed(row, TaskStep::Fail(ORPHANED.into()))
             .await;
         if let Err(error) = self.take(id, &step).await {
             // A worker was quicker, or the next start tries again.

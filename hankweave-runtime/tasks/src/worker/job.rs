@@ -136,7 +136,7 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) fn new(worker: Worker, row: TaskRow, guard: &LockGuard, shutdown: Shutdown) -> Self {
-        let files = worker.layers.task(row.id().clone());
+        let files = worker.layers.task_of(&row);
         let hold = ExclusiveHold {
             holder: guard.holder().clone(),
             lease: Some(worker.options.lease),
@@ -203,11 +203,13 @@ impl Job {
             }
             started => started?,
         }
+        self.files.run(TaskFiles::check_origin).await?;
         let outcome = match TaskSpec::read(self.row.record.metadata()) {
             Ok(order) => self.run_order(&order).await?,
             Err(why) => JobOutcome::NotStarted(why),
         };
         self.settle_ledger().await;
+        self.note_over_budget().await?;
         let Some((step, result, end)) = self.conclusion(outcome).await else {
             return Ok(JobEnd::Lost);
         };
@@ -221,7 +223,10 @@ impl Job {
         if error.registry().is_some_and(is_lost) {
             return JobEnd::Lost;
         }
-        let told = hankweave_runtime::error::chain(&error);
+        let mut told = hankweave_runtime::error::chain(&error);
+        if let Some(TaskError::FolderTaken { .. }) = error.registry() {
+            told.push_str("; give the workers of this registry a folder of their own with --tasks DIR");
+        }
         tracing::error!(taskId = %self.row.id(), error = told, "the task cannot continue here");
         match self.step(TaskStep::Fail(told.into())).await {
             Ok(()) => JobEnd::Failed,
@@ -233,7 +238,7 @@ impl Job {
     async fn step(&mut self, step: TaskStep) -> Result<(), TaskError> {
         let mut is_unsure = false;
         loop {
-            let lifecycle = self.lifecycle.noting(self.ledger.map(|ledger| ledger.cost()));
+            let lifecycle = self.lifecycle.noting(self.attempt_cost());
             self.row = match lifecycle.take(self.row.id(), &step).await {
                 Ok(row) => row,
                 Err(TaskError::LockBackendUnavailable(why)) => {

@@ -24,7 +24,7 @@ pub(super) async fn look_after(
     }
     for row in coordinator.orphans(orphan_after).await? {
         let Some(step) = step(&row, orphans) else { continue };
-        let step = lifecycle.spared_if_completed(row.id(), step).await;
+        let step = lifecycle.spared_if_completed(&row, step).await;
         match lifecycle.take(row.id(), &step).await {
             Ok(row) => {
                 tracing::info!(taskId = %row.id(), status = %row.record.status(), "the worker of the task has ended");

@@ -136,6 +136,11 @@ impl TaskProgress {
         is_spent.then_some(self.ceiling)
     }
 
+    /// Returns the total budget in US dollars, once the run has reported it at its end.
+    pub(super) fn budget(&self) -> Option<Usd> {
+        self.ceiling.max_dollars
+    }
+
     /// Returns the last lines of the newest codon's agent, the newest last.
     pub(super) fn last_lines(&self) -> Vec<String> {
         self.last_lines.iter().cloned().collect()
@@ -193,9 +198,21 @@ impl TaskProgress {
         data.insert("codons".into(), Value::Array(self.codons.clone()));
         data.insert("cost".into(), json!(cost.cost));
         data.insert("lastAttemptCost".into(), json!(cost.last_attempt_cost));
-        match cost.cost_is_lower_bound {
-            true => drop(data.insert("costIsLowerBound".into(), true.into())),
-            false => drop(data.shift_remove("costIsLowerBound")),
+        for (name, is_lower_bound) in [
+            ("costIsLowerBound", cost.cost_is_lower_bound),
+            (
+                "lastAttemptCostIsLowerBound",
+                cost.last_attempt_cost_is_lower_bound,
+            ),
+        ] {
+            match is_lower_bound {
+                true => drop(data.insert(name.into(), true.into())),
+                false => drop(data.shift_remove(name)),
+            }
+        }
+        match cost.budget {
+            Some(budget) => drop(data.insert("budget".into(), json!(budget))),
+            None => drop(data.shift_remove("budget")),
         }
     }
 }
@@ -298,7 +315,9 @@ mod tests {
         let cost = TaskCost {
             cost: progress.cost() + progress.cost(),
             last_attempt_cost: progress.cost(),
+            last_attempt_cost_is_lower_bound: false,
             cost_is_lower_bound: progress.cost_is_lower_bound(),
+            budget: None,
         };
         progress.put_into(2, cost, &mut data);
         let codon = json!({"id": "draft", "success": true, "cost": 0.75, "duration": 7});

@@ -89,10 +89,12 @@ impl TaskRow {
         let lines = steps
             .map(|step| row.step(step, change.approval.as_ref(), now))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(ChangedTask {
-            row,
-            lines: lines.into_iter().flatten().collect(),
-        })
+        let mut lines: Vec<LogEntry> = lines.into_iter().flatten().collect();
+        let is_end = self.record.status() == TaskStatus::Running;
+        if let (Some(cost), Some(line)) = (change.cost.filter(|_| is_end), lines.first_mut()) {
+            cost.put_attempt_into(line);
+        }
+        Ok(ChangedTask { row, lines })
     }
 
     fn step(

@@ -1,10 +1,16 @@
 //! Cost of a task, as its registry keeps it (TASK-121).
 
+use hankweave_core::budget::over_budget;
 use hankweave_core::cost::Usd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::logs::LogEntry;
 use crate::task::TaskRecord;
+
+/// Names of an attempt's cost in the log line that ends it, and of the last one's in a record.
+pub(crate) const ATTEMPT_COST: &str = "lastAttemptCost";
+pub(crate) const ATTEMPT_COST_IS_LOWER_BOUND: &str = "lastAttemptCostIsLowerBound";
 
 /// The costs of a task. They are kept among the names of its record that others wrote, so that every registry has them, and older programs keep them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,9 +20,15 @@ pub struct TaskCost {
     pub cost: Usd,
     /// The last attempt alone, in US dollars.
     pub last_attempt_cost: Usd,
+    /// Whether the last attempt cost more, and nobody knows how much.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last_attempt_cost_is_lower_bound: bool,
     /// Whether it cost more, and nobody knows how much.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_is_lower_bound: bool,
+    /// Total budget of the last attempt, in US dollars; `None` where it had none or is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Usd>,
 }
 
 impl TaskCost {
@@ -34,31 +46,61 @@ impl TaskCost {
     }
 
     fn of_fields(noted: impl Fn(&str) -> Value) -> Option<Self> {
-        let stored = json!({"cost": noted("cost"), "lastAttemptCost": noted("lastAttemptCost"),
-            "costIsLowerBound": noted("costIsLowerBound") == true});
+        let stored = json!({"cost": noted("cost"), "lastAttemptCost": noted(ATTEMPT_COST),
+            "lastAttemptCostIsLowerBound": noted(ATTEMPT_COST_IS_LOWER_BOUND) == true,
+            "costIsLowerBound": noted("costIsLowerBound") == true, "budget": noted("budget")});
         serde_json::from_value(stored).ok()
     }
 
     /// The fields of the stored record.
-    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 3] {
+    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 5] {
         [
             ("cost", Some(json!(self.cost))),
-            ("lastAttemptCost", Some(json!(self.last_attempt_cost))),
+            (ATTEMPT_COST, Some(json!(self.last_attempt_cost))),
+            (
+                ATTEMPT_COST_IS_LOWER_BOUND,
+                self.last_attempt_cost_is_lower_bound.then_some(Value::Bool(true)),
+            ),
             (
                 "costIsLowerBound",
                 self.cost_is_lower_bound.then_some(Value::Bool(true)),
             ),
+            ("budget", self.budget.map(|budget| json!(budget))),
         ]
+    }
+
+    /// Writes the cost of the attempt into the log line that ends it (TASK-106).
+    pub(super) fn put_attempt_into(self, line: &mut LogEntry) {
+        if let Some(Value::Object(data)) = &mut line.data {
+            data.insert(ATTEMPT_COST.to_owned(), json!(self.last_attempt_cost));
+            if self.last_attempt_cost_is_lower_bound {
+                data.insert(ATTEMPT_COST_IS_LOWER_BOUND.to_owned(), true.into());
+            }
+        }
     }
 
     /// The amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
     #[must_use]
     pub fn in_words(self) -> String {
-        let sum = self.cost.display(self.cost_is_lower_bound);
-        match self.cost == self.last_attempt_cost {
-            true => sum,
-            false => format!("{sum}, of which the last attempt {}", self.last_attempt_cost),
+        let last = self
+            .last_attempt_cost
+            .display(self.last_attempt_cost_is_lower_bound);
+        let is_single = self.cost == self.last_attempt_cost;
+        match self.over_budget() {
+            Some(over) if is_single => over,
+            Some(over) => format!("{over}; the last attempt {last}"),
+            None if is_single => self.cost.display(self.cost_is_lower_bound),
+            None => format!(
+                "{}, of which the last attempt {last}",
+                self.cost.display(self.cost_is_lower_bound)
+            ),
         }
+    }
+
+    /// Returns what all attempts have spent beyond the budget, in words.
+    #[must_use]
+    pub fn over_budget(self) -> Option<String> {
+        over_budget(self.cost, self.budget?, self.cost_is_lower_bound)
     }
 }
 
@@ -68,7 +110,10 @@ impl std::iter::Sum for TaskCost {
         costs.fold(Self::default(), |sum, next| Self {
             cost: sum.cost + next.cost,
             last_attempt_cost: sum.last_attempt_cost + next.last_attempt_cost,
+            last_attempt_cost_is_lower_bound: sum.last_attempt_cost_is_lower_bound
+                || next.last_attempt_cost_is_lower_bound,
             cost_is_lower_bound: sum.cost_is_lower_bound || next.cost_is_lower_bound,
+            budget: None,
         })
     }
 }
@@ -91,7 +136,9 @@ mod tests {
         let cost = TaskCost {
             cost: Usd::from_micros(1_350_000),
             last_attempt_cost: Usd::from_micros(450_000),
+            last_attempt_cost_is_lower_bound: false,
             cost_is_lower_bound: false,
+            budget: None,
         };
         let noted = |row: &TaskRow, cost| {
             let change = RegistryChange {
@@ -140,6 +187,20 @@ mod tests {
         assert_eq!(
             more.in_words(),
             "at least $1.3500, of which the last attempt $0.4500"
+        );
+        let limited = |dollars: u64| TaskCost {
+            budget: Some(Usd::from_micros(dollars * 10_000)),
+            ..more
+        };
+        assert_eq!(limited(135).over_budget(), None);
+        let over = "at least $1.3500 of $1.0000, over its budget by at least $0.3500";
+        assert_eq!(
+            limited(100).in_words(),
+            format!("{over}; the last attempt $0.4500")
+        );
+        assert_eq!(
+            TaskCost::of(&noted(&resumed, limited(100)).record),
+            Some(limited(100))
         );
     }
 }

@@ -7,5 +7,6 @@ mod row;
 
 pub use change::{ChangedTask, RegistryChange};
 pub use cost::TaskCost;
+pub(crate) use cost::{ATTEMPT_COST, ATTEMPT_COST_IS_LOWER_BOUND};
 pub use patch::{Patch, TaskPatch};
 pub use row::{NewTask, TaskRow};

@@ -289,7 +289,9 @@ pub(super) async fn what_a_task_has_cost_stays_with_it_whatever_its_steps(place:
     let cost = TaskCost {
         cost: Usd::from_micros(900_000),
         last_attempt_cost: Usd::from_micros(450_000),
+        last_attempt_cost_is_lower_bound: true,
         cost_is_lower_bound: true,
+        budget: Some(Usd::from_micros(500_000)),
     };
     let noting = |token| RegistryChange {
         id: id("fix-3"),

@@ -3,6 +3,7 @@
 mod checkpoints;
 mod faults;
 mod log;
+mod origin;
 mod paths;
 mod recovery;
 mod state;

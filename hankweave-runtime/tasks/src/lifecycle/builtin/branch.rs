@@ -72,7 +72,7 @@ fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
 
 /// Logs the reason, where users look for the task's output.
 fn note(layers: &TaskLayers, row: &TaskRow, why: &str) {
-    let files = layers.task(row.id().clone());
+    let files = layers.task_of(row);
     let line = files.entry(
         LogLevel::Warning,
         format!("Its branch lacks something: {why}"),

@@ -19,7 +19,7 @@ impl Lifecycle {
     pub fn register_plan(&self) {
         for point in POINTS {
             let write = self.on_task(|layers, row| async move {
-                let files = layers.task(row.id().clone());
+                let files = layers.task_of(&row);
                 let written = files.run(move |files| files.save_plan(&row)).await;
                 written.map_err(|error| chain(&error))
             });

@@ -7,10 +7,12 @@ use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_remote::history;
 use hankweave_runtime::ExecutionDir;
+use hankweave_task_model::LogLevel;
 use hankweave_task_model::registry::TaskCost;
+use serde_json::json;
 
 use super::Job;
-use crate::layers::WORKSPACE;
+use crate::layers::{LayerError, WORKSPACE};
 
 /// Cost of runs, by their own record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,7 +39,10 @@ pub(super) struct CostLedger {
     earlier: Usd,
     /// Cost in the record at the start of this attempt.
     recorded: Usd,
+    /// The record was a lower bound at the start of this attempt.
+    recorded_is_lower_bound: bool,
     attempt: Usd,
+    attempt_is_lower_bound: bool,
     is_lower_bound: bool,
 }
 
@@ -48,7 +53,9 @@ impl CostLedger {
         Self {
             earlier: noted.cost.max(recorded.spend),
             recorded: recorded.spend,
+            recorded_is_lower_bound: recorded.is_lower_bound,
             attempt: Usd::ZERO,
+            attempt_is_lower_bound: false,
             is_lower_bound: noted.cost_is_lower_bound || recorded.is_lower_bound,
         }
     }
@@ -56,15 +63,16 @@ impl CostLedger {
     /// Takes what the codons of this attempt report together.
     pub(super) fn report(&mut self, codons: Usd, is_lower_bound: bool) {
         self.attempt = self.attempt.max(codons);
+        self.attempt_is_lower_bound |= is_lower_bound;
         self.is_lower_bound |= is_lower_bound;
     }
 
     /// Takes what the record has at the end of the attempt.
     pub(super) fn settle(&mut self, recorded: Recorded) {
-        self.report(
-            recorded.spend.saturating_sub(self.recorded),
-            recorded.is_lower_bound,
-        );
+        // What an earlier attempt has left unknown stays so in the record.
+        let is_new = recorded.is_lower_bound && !self.recorded_is_lower_bound;
+        self.report(recorded.spend.saturating_sub(self.recorded), is_new);
+        self.is_lower_bound |= recorded.is_lower_bound;
     }
 
     /// Returns the sum.
@@ -72,7 +80,9 @@ impl CostLedger {
         TaskCost {
             cost: self.earlier + self.attempt,
             last_attempt_cost: self.attempt,
+            last_attempt_cost_is_lower_bound: self.attempt_is_lower_bound,
             cost_is_lower_bound: self.is_lower_bound,
+            budget: None,
         }
     }
 }
@@ -107,7 +117,30 @@ impl Job {
     /// Returns the cost of the task so far: that of the registry, where no attempt was started.
     pub(super) fn cost(&self) -> TaskCost {
         let noted = || TaskCost::of(&self.row.record).unwrap_or_default();
-        self.ledger.as_ref().map_or_else(noted, CostLedger::cost)
+        self.attempt_cost().unwrap_or_else(noted)
+    }
+
+    /// Returns the cost of the task so far with the budget of this attempt; `None` where no attempt was started.
+    pub(super) fn attempt_cost(&self) -> Option<TaskCost> {
+        let cost = self.ledger.as_ref()?.cost();
+        let budget = self.progress.budget();
+        Some(TaskCost { budget, ..cost })
+    }
+
+    /// Writes into the log that the task has cost more than its budget, which an agent that reports its tokens at its end can do (TASK-121).
+    pub(super) async fn note_over_budget(&mut self) -> Result<(), LayerError> {
+        let Some((cost, words)) = self
+            .attempt_cost()
+            .and_then(|cost| Some((cost, cost.over_budget()?)))
+        else {
+            return Ok(());
+        };
+        let line = self
+            .files
+            .entry(LogLevel::Warning, format!("Cost {words}"), Some(json!(cost)));
+        self.files
+            .run(move |files| files.append_log(std::slice::from_ref(&line)))
+            .await
     }
 
     /// Returns the contents of the runs' record; `None` where there is none that can be read.

@@ -1,0 +1,124 @@
+//! Lines of a file for `task create --from`: a task each, or a mistake with its place (TASK-124).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::hank::did_you_mean;
+use hankweave_core::id::TaskId;
+use hankweave_core::shape::plain;
+use hankweave_task_model::registry::NewTask;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::create::order;
+use crate::args::TaskCreateArgs;
+use crate::exit::{CliError, CliErrorKind};
+
+/// Task of one line.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TaskLine {
+    name: String,
+    hank: PathBuf,
+    data: Option<PathBuf>,
+    id: Option<TaskId>,
+    description: Option<String>,
+    owner: Option<String>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    priority: Option<i32>,
+    #[serde(default)]
+    after: Vec<TaskId>,
+    #[serde(default)]
+    arguments: Vec<String>,
+}
+
+/// Keys of a line.
+const KEYS: [&str; 10] = [
+    "name",
+    "hank",
+    "data",
+    "id",
+    "description",
+    "owner",
+    "metadata",
+    "priority",
+    "after",
+    "arguments",
+];
+
+/// Reads the task of a line; `free` is its id where it names none.
+///
+/// # Errors
+///
+/// Returns the mistake in words.
+pub(super) fn read_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result<NewTask, String> {
+    let task: TaskLine = serde_json::from_str(line).map_err(|error| mistake(line, &error))?;
+    let mut metadata = task.metadata;
+    if metadata.contains_key("run") {
+        return Err("`metadata.run` is written from `hank`, `data` and `arguments`".to_owned());
+    }
+    let order = order(&task.hank, task.data.as_deref(), task.arguments);
+    let order = order.map_err(|error| error.message().to_owned())?;
+    order.put_into(&mut metadata).map_err(|error| error.to_string())?;
+    let id = task.id.map_or_else(|| TaskId::new(free), Ok);
+    let id = id.map_err(|error| error.to_string())?;
+    let after = args.after.iter().cloned().chain(task.after).collect();
+    Ok(NewTask {
+        id,
+        name: task.name,
+        description: task.description,
+        owner: task.owner.unwrap_or_else(|| args.owner.clone()),
+        metadata,
+        priority: task.priority.unwrap_or(args.priority),
+        after,
+    })
+}
+
+/// Returns a mistake in words. An unknown key is named alone, with the one that it was meant to be if there is such a key.
+fn mistake(line: &str, error: &serde_json::Error) -> String {
+    let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
+    let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) else {
+        return plain(error);
+    };
+    match did_you_mean(unknown, &KEYS) {
+        Some(advice) => format!("`{unknown}` is no key of a task; {advice}"),
+        None => format!("`{unknown}` is no key of a task; `task create --help` lists the keys"),
+    }
+}
+
+/// Mistakes of a file, by the number of their line.
+#[derive(Debug, Default)]
+pub(super) struct LineMistakes(BTreeMap<usize, String>);
+
+impl LineMistakes {
+    /// Adds a mistake; of a line with several the first is reported.
+    pub(super) fn add(&mut self, number: usize, reason: String) {
+        self.0.entry(number).or_insert(reason);
+    }
+
+    /// Returns an error with all of them, if there are any; `tasks` is the number of lines with a task.
+    pub(super) fn check(self, from: &Path, tasks: usize) -> Result<(), CliError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let from = from.display();
+        let lines = if tasks == 1 { "line" } else { "lines" };
+        let mut message = format!(
+            "no task was created: {} of {tasks} {lines} of `{from}` cannot be used (TASK_BULK_INSERT_FAILED)",
+            self.0.len()
+        );
+        let mut first = BTreeMap::new();
+        for (number, reason) in &self.0 {
+            let said = *first.entry(reason).or_insert(*number);
+            let reason = match said == *number {
+                true => reason.trim_end().replace('\n', "\n    "),
+                false => format!("like line {said}"),
+            };
+            // Writing to a text cannot fail.
+            let _ = write!(message, "\n  {from}:{number}: {reason}");
+        }
+        Err(CliError::new(CliErrorKind::Input, message))
+    }
+}
