@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::account::ThreadLedger;
+use super::overrun::overrun_words;
 use crate::cost::Usd;
 use crate::document::HankweaveState;
 use crate::hank::Hank;
@@ -65,6 +66,12 @@ impl CeilingUse {
     #[must_use]
     pub fn is_lower_bound(&self) -> bool {
         self.is_lower_bound
+    }
+
+    /// Returns by how much the money is exceeded, in words: `over its budget by $0.0010`.
+    #[must_use]
+    pub fn overrun(&self) -> Option<String> {
+        overrun_words(self.spent, self.is_lower_bound, self.ceiling.max_dollars)
     }
 
     /// Returns the time at work that counts against the total budget.

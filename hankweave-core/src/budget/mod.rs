@@ -14,6 +14,7 @@ mod account;
 mod ceiling;
 mod limits;
 mod meter;
+mod overrun;
 mod pool;
 mod summary;
 
@@ -22,4 +23,5 @@ pub use account::time_at_work;
 pub use ceiling::{Ceiling, CeilingUse};
 pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;
+pub use overrun::overrun_words;
 pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

@@ -39,6 +39,8 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) left_out: LeftOut,
     /// Warnings about the record (STATE-34).
     pub(crate) warnings: Vec<StateWarning>,
+    /// Amount by which the total budget is exceeded, in words.
+    pub(crate) overrun: Option<String>,
     /// The command that rehearses.
     pub(crate) rehearse: String,
 }
@@ -85,6 +87,9 @@ impl SummaryContext<'_> {
                 outcome.total_cost.display(outcome.total_cost_is_lower_bound)
             );
             write_sentence(text, &line)?;
+        }
+        if let Some(overrun) = &self.overrun {
+            write_sentence(text, &format!("  {overrun}"))?;
         }
         write_class(outcome, text)?;
         let execution = self.execution.display();
@@ -330,7 +335,10 @@ pub(crate) fn headline(outcome: &RunOutcome) -> String {
         RunResult::Stopped(cause) => {
             let reason = outcome.stop_reason.as_ref();
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            format!("Stopped ({}{reason}); {progress}.", cause.as_str())
+            match cause.as_str().strip_prefix("stopped ") {
+                Some(how) => format!("Stopped {how}{reason}; {progress}."),
+                None => format!("Stopped ({}{reason}); {progress}.", cause.as_str()),
+            }
         }
     }
 }
