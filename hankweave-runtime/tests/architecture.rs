@@ -77,13 +77,13 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("wrap", ""),
     ("screen", "wrap"),
     ("approval_prompt", "keys screen"),
-    ("prompt_line", "approval_prompt keys screen wrap"),
+    ("prompt_line", "approval_prompt keyboard keys screen wrap"),
     ("server_log", ""),
     ("settings", ""),
     ("signals", ""),
     ("args", "screen signals"),
     ("exit", "screen wrap"),
-    ("question", "screen wrap"),
+    ("question", "keyboard screen wrap"),
     ("left_out", "screen"),
     ("report", "approval_prompt left_out prompt_line screen wrap"),
     ("show", "report"),
@@ -94,7 +94,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("otel", ""),
     ("output", "exit screen"),
     ("typed", "args screen"),
-    ("directory", "exit screen typed"),
+    ("directory", "exit report screen typed"),
     ("failures", "directory exit typed"),
     ("config", "args exit failures output screen settings typed"),
     ("registry", "args config exit settings typed"),
@@ -104,7 +104,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("schema", "args exit output"),
     ("version", "args exit output"),
     ("init", "args exit failures output typed"),
-    ("recorded", "exit owning_task screen"),
+    ("recorded", "directory exit owning_task screen"),
     ("journal", "args exit recorded report screen"),
     (
         "sentinel",
@@ -116,14 +116,14 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "logs",
-        "approval_prompt args exit owning_task recorded report screen state",
+        "approval_prompt args directory exit owning_task recorded report screen state",
     ),
     ("plan_changes", "screen"),
     (
         "status",
         "approval_prompt args directory exit holding left_out output owning_task plan_changes recorded report screen state typed wrap",
     ),
-    ("thread", "args directory exit output report screen state"),
+    ("thread", "args directory exit output report screen state status"),
     (
         "checkpoints",
         "args exit left_out output owning_task report screen state typed",
@@ -149,7 +149,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args directory exit failures holding output owning_task receipt registry report screen state typed validate wrap",
+        "args directory exit failures holding keyboard output owning_task receipt registry report screen state typed validate wrap",
     ),
     (
         "worker",
@@ -166,7 +166,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "remote",
-        "approval_prompt args checkpoints directory exit keyboard logging output prompt_line recorded report screen signals state suspend tui typed",
+        "approval_prompt args checkpoints directory exit keyboard logging output prompt_line recorded report screen signals state status suspend tui typed",
     ),
     (
         "approve",
@@ -175,7 +175,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("toggle", "approve keyboard remote screen"),
     (
         "cleanup",
-        "args exit failures logging output owning_task remote report screen server_log typed",
+        "args exit failures keyboard logging output owning_task remote report screen server_log typed",
     ),
     (
         "rollback",
@@ -183,7 +183,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "operations",
-        "args exit output report rollback screen state typed",
+        "args directory exit output report rollback screen state typed",
     ),
     (
         "replay",

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::account::ThreadLedger;
+use super::overrun::over_budget;
 use crate::cost::Usd;
 use crate::document::HankweaveState;
 use crate::hank::Hank;
@@ -117,18 +118,6 @@ impl fmt::Display for CeilingUse {
     }
 }
 
-/// Returns in the words of every screen what was spent beyond a budget: `$0.9000 of $0.5000, over its budget by $0.4000`; `None` within it. An agent that
-/// reports its tokens only at its end is stopped too late (HANK-37).
-#[must_use]
-pub fn over_budget(spent: Usd, budget: Usd, is_lower_bound: bool) -> Option<String> {
-    let excess = spent.saturating_sub(budget);
-    let is_shown = excess.to_string() != Usd::ZERO.to_string();
-    is_shown.then(|| {
-        let [spent, excess] = [spent, excess].map(|amount| amount.display(is_lower_bound));
-        format!("{spent} of {budget}, over its budget by {excess}")
-    })
-}
-
 /// Returns `most` on top of the amount that people see as spent, in whole cents, and more than was spent in any case.
 fn enough(spent: Usd, most: Usd) -> Usd {
     const SHOWN: u64 = 100_000;
@@ -149,25 +138,4 @@ fn whole_cents(amount: Usd) -> Usd {
 /// Seconds of hank.json; more than a duration can hold is as good as no limit.
 pub(super) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // covers: HANK-37
-    #[test]
-    fn an_excess_is_said_where_people_can_see_it() {
-        let words = |spent: u64, is_lower_bound| {
-            let [spent, budget] = [spent, 500_000].map(Usd::from_micros);
-            over_budget(spent, budget, is_lower_bound)
-        };
-        let over = "$0.9000 of $0.5000, over its budget by $0.4000";
-        assert_eq!(words(900_000, false).unwrap(), over);
-        let at_least = "at least $0.9000 of $0.5000, over its budget by at least $0.4000";
-        assert_eq!(words(900_000, true).unwrap(), at_least);
-        for within in [400_000, 500_000, 500_010] {
-            assert_eq!(words(within, true), None);
-        }
-    }
 }

@@ -14,12 +14,14 @@ mod account;
 mod ceiling;
 mod limits;
 mod meter;
+mod overrun;
 mod pool;
 mod summary;
 
 pub(crate) use account::runs_of_history;
 pub use account::time_at_work;
-pub use ceiling::{Ceiling, CeilingUse, over_budget};
+pub use ceiling::{Ceiling, CeilingUse};
 pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;
+pub use overrun::{over_budget, overrun_words};
 pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

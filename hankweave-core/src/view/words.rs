@@ -11,6 +11,7 @@ use super::run_view::{CodonCount, OmittedItems, RunState, RunView};
 use super::text::{LINE, TITLE, excerpt};
 use super::undone::RolledBack;
 use crate::agent::InterruptedBy;
+use crate::budget::overrun_words;
 use crate::codon::ChosenAgent;
 use crate::time::{Timestamp, short_duration};
 use crate::wire::{AgentAction, Event, FileAction, ProgressKind};
@@ -174,6 +175,13 @@ impl RunView {
             (None, Some(limit)) => format!("total time of {} used up", short_duration(limit)),
             (None, None) => "budget spent".to_owned(),
         }
+    }
+
+    /// Returns by how much the total budget is exceeded, in words: `over its budget by $0.0010`.
+    #[must_use]
+    pub fn overrun(&self) -> Option<String> {
+        let money = &self.money;
+        overrun_words(money.counted(), money.at_least, money.limit)
     }
 
     /// Returns the end of the usage limit that the run met last.

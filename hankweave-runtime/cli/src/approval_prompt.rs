@@ -15,12 +15,25 @@ const REASON: usize = 1_000;
 /// Keys that answer.
 pub(crate) const KEYS: &str = "y approves, n denies and ends the run";
 
-/// Open question, and the reason that is being typed for a denial.
+/// Open question, and what was typed since it was put.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ApprovalPrompt {
     asked: Option<AskedApproval>,
     words: String,
-    reason: Option<String>,
+    typed: TypedKeys,
+}
+
+/// Keys since the last answer or pause. A letter is an answer only by itself: pasted or mistyped text has letters of answers in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum TypedKeys {
+    #[default]
+    Nothing,
+    /// A letter that approves, unless another one follows at once.
+    Approval,
+    /// Text that is no answer, until Enter or a pause.
+    Text,
+    /// Reason of a denial.
+    Reason(String),
 }
 
 /// Effect of a key on the prompt.
@@ -49,7 +62,7 @@ impl ApprovalPrompt {
             *self = Self {
                 asked: asked.cloned(),
                 words: asked.map_or_else(String::new, |asked| question(view, asked)),
-                reason: None,
+                typed: TypedKeys::Nothing,
             };
         }
         has_changed
@@ -67,10 +80,15 @@ impl ApprovalPrompt {
 
     /// Returns the keys that answer, or the reason that is being typed.
     pub(crate) fn keys(&self) -> String {
-        match &self.reason {
-            None => KEYS.to_owned(),
-            Some(reason) => format!("Denied because: {reason}█ (Enter denies, Esc goes back)"),
+        match &self.typed {
+            TypedKeys::Reason(reason) => format!("Denied because: {reason}█ (Enter denies, Esc goes back)"),
+            TypedKeys::Nothing | TypedKeys::Approval | TypedKeys::Text => KEYS.to_owned(),
         }
+    }
+
+    /// Whether the reason of a denial is being typed.
+    pub(crate) fn is_denying(&self) -> bool {
+        matches!(self.typed, TypedKeys::Reason(_))
     }
 
     /// Takes a key.
@@ -78,33 +96,74 @@ impl ApprovalPrompt {
         let Some(asked) = &self.asked else {
             return PromptKey::Ignored;
         };
-        let answer = |granted, reason| {
-            PromptKey::Answer(ApprovalAnswer {
-                codon_id: asked.codon.clone(),
-                granted,
-                reason,
-            })
+        let answers = matches!(key, Key::Char('y' | 'Y' | 'n' | 'N'));
+        let (typed, pressed) = match (std::mem::take(&mut self.typed), key) {
+            (TypedKeys::Reason(reason), key) => match reason_after(reason, key) {
+                ReasonKey::Typed(reason) => (TypedKeys::Reason(reason), PromptKey::Taken),
+                ReasonKey::Back => (TypedKeys::Nothing, PromptKey::Taken),
+                ReasonKey::Denies(reason) => (TypedKeys::Nothing, answer(asked, false, reason)),
+            },
+            (TypedKeys::Nothing, Key::Char('y' | 'Y')) => (TypedKeys::Approval, PromptKey::Taken),
+            (TypedKeys::Nothing, Key::Char('n' | 'N')) => {
+                (TypedKeys::Reason(String::new()), PromptKey::Taken)
+            }
+            (TypedKeys::Approval, Key::Enter) => (TypedKeys::Nothing, answer(asked, true, None)),
+            (TypedKeys::Approval, Key::Char(_)) => (TypedKeys::Text, PromptKey::Taken),
+            (TypedKeys::Approval, _) => (TypedKeys::Nothing, PromptKey::Taken),
+            (TypedKeys::Text, Key::Enter) => (TypedKeys::Nothing, PromptKey::Taken),
+            // A letter of an answer in the middle of other text is for no other reader of keys either.
+            (TypedKeys::Text, _) if answers => (TypedKeys::Text, PromptKey::Taken),
+            (TypedKeys::Nothing | TypedKeys::Text, Key::Char(_)) => (TypedKeys::Text, PromptKey::Ignored),
+            (typed, _) => (typed, PromptKey::Ignored),
         };
-        match (self.reason.take(), key) {
-            (None, Key::Char('y' | 'Y')) => return answer(true, None),
-            (None, Key::Char('n' | 'N')) => self.reason = Some(String::new()),
-            (None, _) => return PromptKey::Ignored,
-            (Some(reason), Key::Enter) => {
-                let reason = reason.trim().to_owned();
-                return answer(false, Some(reason).filter(|reason| !reason.is_empty()));
-            }
-            (Some(_), Key::Escape) => {}
-            (Some(mut reason), key) => {
-                match key {
-                    Key::Back => drop(reason.pop()),
-                    Key::Char(c) if reason.len() < REASON => reason.push(c),
-                    _ => {}
-                }
-                self.reason = Some(reason);
-            }
-        }
-        PromptKey::Taken
+        self.typed = typed;
+        pressed
     }
+
+    /// Takes that no key came for a moment: a letter by itself is an answer, and text ends.
+    pub(crate) fn pause(&mut self) -> PromptKey {
+        match (&self.asked, &self.typed) {
+            (Some(asked), TypedKeys::Approval) => {
+                let answer = answer(asked, true, None);
+                self.typed = TypedKeys::Nothing;
+                answer
+            }
+            (_, TypedKeys::Text) => {
+                self.typed = TypedKeys::Nothing;
+                PromptKey::Ignored
+            }
+            _ => PromptKey::Ignored,
+        }
+    }
+}
+
+fn answer(asked: &AskedApproval, granted: bool, reason: Option<String>) -> PromptKey {
+    PromptKey::Answer(ApprovalAnswer {
+        codon_id: asked.codon.clone(),
+        granted,
+        reason,
+    })
+}
+
+/// Effect of a key on the reason that is being typed.
+enum ReasonKey {
+    Typed(String),
+    Back,
+    Denies(Option<String>),
+}
+
+fn reason_after(mut reason: String, key: Key) -> ReasonKey {
+    match key {
+        Key::Enter => {
+            let reason = reason.trim().to_owned();
+            return ReasonKey::Denies(Some(reason).filter(|reason| !reason.is_empty()));
+        }
+        Key::Escape => return ReasonKey::Back,
+        Key::Back => drop(reason.pop()),
+        Key::Char(c) if reason.len() < REASON => reason.push(c),
+        _ => {}
+    }
+    ReasonKey::Typed(reason)
 }
 
 /// `Deploy it waits for an approval: Deploy to production? (since 14:02)`
@@ -209,6 +268,7 @@ pub(crate) mod tests {
             '\n' => prompt.press(Key::Enter),
             '<' => prompt.press(Key::Back),
             '\u{1b}' => prompt.press(Key::Escape),
+            '…' => prompt.pause(),
             key => prompt.press(Key::Char(key)),
         });
         pressed.last().unwrap()
@@ -236,20 +296,44 @@ pub(crate) mod tests {
                 .starts_with("deploy waits for an approval: Now? (since ")
         );
         assert_eq!(press(&mut prompt, "t"), PromptKey::Ignored);
-        assert_eq!(press(&mut prompt, "y"), answer(true, None));
+        assert_eq!(press(&mut prompt, "…y…"), answer(true, None));
         assert_eq!(
             press(&mut prompt, "nyt"),
             PromptKey::Taken,
             "letters of the reason"
         );
         assert!(prompt.keys().starts_with("Denied because: yt█"));
-        assert_eq!(press(&mut prompt, "\u{1b}y"), answer(true, None));
+        assert_eq!(press(&mut prompt, "\u{1b}y\n"), answer(true, None));
         assert_eq!(press(&mut prompt, "n\n"), answer(false, None));
         assert_eq!(press(&mut prompt, "nno!<\n"), answer(false, Some("no")));
         press(&mut prompt, "nhalf");
         assert!(prompt.follow(&RunView::default()), "another client has answered");
         assert_eq!(press(&mut prompt, "\n"), PromptKey::Ignored);
         assert_eq!(prompt.question(), None);
+    }
+
+    // covers: CLI-30
+    #[test]
+    fn a_letter_within_other_text_is_no_answer() {
+        let mut prompt = ApprovalPrompt::default();
+        prompt.follow(&asking());
+        for text in ["yes\n", "maybe y\n", "maybe n\n", "yy…", "why…"] {
+            assert!(
+                !matches!(press(&mut prompt, text), PromptKey::Answer(_)),
+                "{text}"
+            );
+            assert_eq!(prompt.keys(), KEYS, "{text}");
+        }
+        assert_eq!(
+            press(&mut prompt, "y"),
+            PromptKey::Taken,
+            "another letter may follow"
+        );
+        assert_eq!(press(&mut prompt, "…"), answer(true, None));
+        assert_eq!(press(&mut prompt, "…"), PromptKey::Ignored, "it is given once");
+        assert_eq!(press(&mut prompt, "no…n…y\n"), answer(false, Some("ony")));
+        prompt.withdraw();
+        assert_eq!(press(&mut prompt, "y…"), PromptKey::Ignored);
     }
 
     #[test]

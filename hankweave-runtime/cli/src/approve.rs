@@ -1,6 +1,5 @@
 //! `hankweave approve`, and the question on the terminal of a run (CLI-30).
 
-use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +10,12 @@ use hankweave_core::plan::{BlockedBy, Decision};
 use hankweave_core::thread;
 use hankweave_core::view::RunView;
 use hankweave_runtime::error::chain;
-use hankweave_runtime::state_manager::{Delivery, Subscription, TransitionError};
+use hankweave_runtime::state_manager::TransitionError;
 use hankweave_runtime::world::World;
 use hankweave_runtime::{Commander, OpenDirectory, RunOptions};
 use serde_json::json;
 
-use crate::approval_prompt::PromptKey;
+use crate::approval_prompt::{PromptKey, answer_words};
 use crate::args::{ApproveArgs, Global};
 use crate::directory::takes_clients;
 use crate::exit::{CliError, CliErrorKind};
@@ -92,15 +91,26 @@ fn failure(error: &TransitionError) -> CliError {
 
 /// The codon that waits, which must be the one that was named.
 fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &HintCommands) -> Result<CodonId, CliError> {
-    let waits = match decision(args.execution(), &opened.state()) {
-        Some(Decision::Ask(entry)) => Some(entry.codon_id),
-        Some(Decision::Blocked(BlockedBy::Denied(id))) => Some(id),
-        _ => None,
+    let (waits, starts) = match decision(args.execution(), &opened.state()) {
+        Some(Decision::Ask(entry)) => (Some(entry.codon_id), None),
+        Some(Decision::Blocked(BlockedBy::Denied(id))) => (Some(id), None),
+        Some(Decision::Start(entry)) => (None, Some(entry.codon_id)),
+        _ => (None, None),
     };
     let refused = |message: String| {
         let status = typed.command("status");
         Err(CliError::new(CliErrorKind::Failed, message).hint(format!("`{status}` says what is next")))
     };
+    let state = opened.state();
+    let granted = state.approval.as_ref().filter(|answer| {
+        let is_meant = args.codon().is_none_or(|named| *named == answer.codon_id);
+        answer.granted && is_meant && starts.as_ref() == Some(&answer.codon_id)
+    });
+    if let Some(answer) = granted {
+        let (id, words) = (&answer.codon_id, answer_words(true, answer.by.as_deref(), None));
+        let hint = format!("`{}` continues with it", typed.run());
+        return Err(CliError::new(CliErrorKind::Failed, format!("{id} is {words} already")).hint(hint));
+    }
     match (waits, args.codon()) {
         (Some(waits), None) => Ok(waits),
         (Some(waits), Some(named)) if waits == *named => Ok(waits),
@@ -132,16 +142,6 @@ impl Answers {
     /// Returns the question, for who draws the view that it follows.
     pub(crate) fn prompt(&self) -> &Arc<PromptLine> {
         &self.prompt
-    }
-
-    /// Puts each question while it is open, where nothing is drawn.
-    pub(crate) async fn listen(&self, mut events: Subscription) -> Infallible {
-        while let Ok(Some(delivery)) = events.next().await {
-            if let Delivery::Events(events) = delivery {
-                events.values().for_each(|entry| self.prompt.take(entry));
-            }
-        }
-        std::future::pending().await
     }
 
     /// Waits for a key where nobody else reads keys, for as long as a question waits for its answer.

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::args::{CleanupArgs, Global};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::open_failure;
+use crate::keyboard;
 use crate::logging;
 use crate::output;
 use crate::owning_task::existing_state_dir;
@@ -168,6 +169,7 @@ fn is_meant(typed: &HintCommands) -> Result<bool, CliError> {
         )));
     }
     let mut line = String::new();
+    keyboard::forget_typed();
     let asked = screen::ask("Remove all of that for good? [y/N] ");
     let answered = asked.and_then(|()| stdin.lock().read_line(&mut line));
     Ok(answered.is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))

@@ -10,6 +10,7 @@ use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::identity::SystemIdentity;
 
 use crate::exit::{CliError, CliErrorKind};
+use crate::report::RunProcess;
 use crate::screen::print_stderr;
 use crate::typed::HintCommands;
 
@@ -28,7 +29,10 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
     );
     let typed = HintCommands::about(execution);
     let hint = match typed.knows_the_hank() {
-        true => format!("name it with -e DIR; `{}` makes one there", typed.run()),
+        true => format!(
+            "`{}` starts the first run there; -e DIR names another directory",
+            typed.run()
+        ),
         false if execution != Path::new(".") => {
             "name another one with -e DIR; a run in it makes one".to_owned()
         }
@@ -54,9 +58,14 @@ pub(crate) fn is_served(execution: &Path) -> bool {
     holder(execution).is_some()
 }
 
-/// Whether a process may work on the run of a document: a state file alone says nothing about processes.
-pub(crate) fn may_be_live(state: Option<&Path>, execution: &Path) -> bool {
-    state.is_some() || is_served(execution)
+/// Returns the process of the newest run of a document. A state file alone says nothing about processes, so one may work on it.
+pub(crate) fn process_of(state: Option<&Path>, execution: &Path) -> RunProcess {
+    match (state, holder(execution)) {
+        (Some(_), _) => RunProcess::Working,
+        (None, None) => RunProcess::None,
+        (None, Some(holder)) if SystemIdentity.is_suspended(holder.pid) => RunProcess::Suspended(holder.pid),
+        (None, Some(_)) => RunProcess::Working,
+    }
 }
 
 /// Returns the lock record of the process that works in this execution directory.

@@ -9,7 +9,7 @@ use hankweave_runtime::journal::TailLine;
 
 use crate::args::{Global, JournalArgs};
 use crate::exit::CliError;
-use crate::recorded::{self, JournalRange, LineSink};
+use crate::recorded::{self, Follow, JournalRange, LineSink};
 use crate::report::record_text;
 use crate::screen::{JsonLines, SafeText, local_second, print, with_local_times};
 
@@ -25,7 +25,7 @@ pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, C
     };
     let part = JournalRange {
         after: args.after,
-        follow: args.follow,
+        follow: if args.follow { Follow::Always } else { Follow::No },
         quiet: global.quiet,
     };
     recorded::read(&args.execution.execution, part, &mut lines)

@@ -7,7 +7,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp,
+    tcsetattr,
 };
 
 /// How long one look for a key takes.
@@ -98,6 +99,15 @@ fn set(modes: &Termios) {
 /// Whether we are in the foreground: who changes the terminal of others is stopped.
 pub(crate) fn is_ours() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
+}
+
+/// Forgets what was typed and not read yet, before a question is put: it cannot be its answer.
+pub(crate) fn forget_typed() {
+    let stdin = io::stdin();
+    if stdin.is_terminal() && is_ours() {
+        // A terminal that has gone has nothing to forget.
+        let _ = tcflush(&stdin, QueueSelector::IFlush);
+    }
 }
 
 /// Waits a moment until a key can be read; `false` when none was pressed, and while another program has the terminal: who reads then is stopped.

@@ -18,11 +18,12 @@ use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
 
 use crate::approval_prompt::{answer_words, because};
 use crate::args::{Global, LogsArgs};
+use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
-use crate::recorded::{self, JournalRange, LineSink};
-use crate::report::{MarkedText, event_text};
-use crate::screen::{JsonLines, SafeText, local_time, print};
+use crate::recorded::{self, Follow, JournalRange, LineSink};
+use crate::report::{MarkedText, RunProcess, event_text, run_standing};
+use crate::screen::{JsonLines, SafeText, local_time, print, print_stderr};
 
 /// Our own log is smaller than this, each half of it (CLI-20).
 const SERVER_LOG_BYTES: u64 = 16 << 20;
@@ -49,14 +50,47 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
     };
     let part = JournalRange {
         after: 0,
-        follow: args.follow,
+        follow: if args.follow {
+            Follow::WhileLive
+        } else {
+            Follow::No
+        },
         quiet: global.quiet,
     };
     let code = recorded::read(args.execution(), part, &mut logs)?;
-    match args.codon() {
-        Some(codon) if logs.is_empty => Err(logs.nothing_of(codon)),
-        _ => Ok(code),
+    let newest = newest_run(args.execution());
+    if let Some(newest) = &newest {
+        // A reader that has gone away is not a failure (F19).
+        let _ = logs.tell_end(newest);
     }
+    match (args.codon(), newest) {
+        (Some(codon), _) if logs.is_empty => return Err(logs.nothing_of(codon)),
+        (_, Some(newest)) if args.follow && !global.quiet => {
+            print_stderr(format!("the run has ended: {}\n", newest.state_words));
+        }
+        _ => {}
+    }
+    Ok(code)
+}
+
+/// End of the newest run of a directory where no run is live.
+struct NewestRun {
+    /// Codon that the run left open, because it was killed.
+    left_open: Option<CodonId>,
+    state_words: &'static str,
+}
+
+/// Returns the end of the newest run; `None` while a process works in the directory.
+fn newest_run(execution: &Path) -> Option<NewestRun> {
+    if is_served(execution) {
+        return None;
+    }
+    let state = crate::state::read_execution(execution).ok()?;
+    let run = state.runs.front()?;
+    Some(NewestRun {
+        left_open: run.open_codon().map(|open| open.codon_id().clone()),
+        state_words: run_standing(run, RunProcess::None),
+    })
 }
 
 /// Prints our own log. What was moved away when it became long comes first.
@@ -169,10 +203,7 @@ impl LineSink for LogPrinter<'_> {
         let Some(codon) = recorded::codon(line).or_else(|| self.codon_of(line)) else {
             return Ok(());
         };
-        if !self
-            .codon
-            .is_none_or(|wanted| *wanted == codon || wanted.as_str() == codon.configured())
-        {
+        if !self.wants(&codon) {
             self.others.insert(codon.configured().to_owned());
             return Ok(());
         }
@@ -245,6 +276,36 @@ fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
 }
 
 impl LogPrinter<'_> {
+    /// Says that the codon crashed which the newest run left open: nothing after its last line does.
+    fn tell_end(&mut self, newest: &NewestRun) -> io::Result<()> {
+        let is_wanted = self.want == SpeakerFilter::Everybody;
+        let Some(codon) = newest
+            .left_open
+            .as_ref()
+            .filter(|codon| is_wanted && self.wants(codon))
+        else {
+            return Ok(());
+        };
+        let LogsOutput::Text(text) = &mut self.out else {
+            return Ok(());
+        };
+        // Writing to a text cannot fail.
+        if self.speaker.as_ref() != Some(codon) {
+            let _ = text.styled(Style::new().bold(), format_args!("{codon}\n"));
+            self.speaker = Some(codon.clone());
+        }
+        let words = "crashed: its process no longer exists".to_owned();
+        let (mark, style) = ("— ", Style::new().dimmed());
+        let _ = MarkedText { mark, style, words }.write(text);
+        print(std::mem::take(text))
+    }
+
+    /// Whether the codon is wanted; a codon of a loop stands for all its iterations.
+    fn wants(&self, codon: &CodonId) -> bool {
+        self.codon
+            .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())
+    }
+
     /// Returns the codon that an event meets which names none: the open one, or the one that was answered about.
     fn codon_of(&self, line: TailLine<'_>) -> Option<CodonId> {
         if !matches!(line.kind, "state.transition" | "run.continued") {

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
-use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, Removed, RunRecord, StartingConditions,
@@ -20,9 +19,10 @@ use hankweave_runtime::{ExecutionDir, RollbackTarget};
 use serde::Serialize;
 
 use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
+use crate::directory::process_of;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::report::{counted, standing};
+use crate::report::{RunProcess, codon_standing, counted};
 use crate::rollback::{RollbackRequest, roll_back};
 use crate::screen::{SafeText, local_time, one_line};
 use crate::state::read_execution;
@@ -91,7 +91,12 @@ struct OperationRow {
 }
 
 impl OperationRow {
-    fn of(state: &HankweaveState, history: Option<&GitHistory>, logged: LoggedOperation<'_>) -> Self {
+    fn of(
+        state: &HankweaveState,
+        history: Option<&GitHistory>,
+        logged: LoggedOperation<'_>,
+        process: RunProcess,
+    ) -> Self {
         let (before, after) = (logged.before(state), logged.after(state));
         let row = |kind, at, command, outcome| Self {
             id: logged.id(),
@@ -115,7 +120,12 @@ impl OperationRow {
                 run_id: Some(run.run_id.clone()),
                 cost: run.spend(),
                 files: changed(history, before.as_ref(), after.as_ref()),
-                ..row("run", run.start_time, command(run).to_owned(), became(run))
+                ..row(
+                    "run",
+                    run.start_time,
+                    command(run).to_owned(),
+                    became(run, process),
+                )
             },
             LoggedOperation::Recorded(operation) => Self {
                 files: Some(operation.files),
@@ -159,14 +169,13 @@ const fn command(run: &RunRecord) -> &'static str {
 const MOST: usize = 4;
 
 /// `one completed, two skipped`
-fn became(run: &RunRecord) -> String {
+fn became(run: &RunRecord, process: RunProcess) -> String {
     let ended = run.codons.iter().map(|codon| {
-        let word = match codon.status() {
-            _ if codon.is_terminal() => standing(codon.status(), codon.interruption()),
-            CodonStatus::Running => "is running",
-            _ => "is open",
+        let is = match codon.is_terminal() || process == RunProcess::None {
+            true => "",
+            false => "is ",
         };
-        format!("{} {word}", codon.codon_id())
+        format!("{} {is}{}", codon.codon_id(), codon_standing(codon, process))
     });
     let mut words: Vec<String> = ended.collect();
     if words.is_empty() {
@@ -213,7 +222,8 @@ fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<Ope
         .collect();
     let (runs, gone) = (removed_runs(state), state.removed_checkpoints());
     let shown = log.into_iter().take(most);
-    let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged));
+    let process = process_of(None, execution);
+    let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged, process));
     Ok(rows
         .map(|row| OperationRow {
             undone: undone.contains(&row.id),

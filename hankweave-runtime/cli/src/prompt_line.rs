@@ -7,6 +7,7 @@ use hankweave_core::wire::JournalEntry;
 use tokio::sync::watch;
 
 use crate::approval_prompt::{ApprovalPrompt, PromptKey};
+use crate::keyboard;
 use crate::keys::KeyDecoder;
 use crate::screen::{Footer, SafeText, is_in_background, print_stderr};
 use crate::wrap::wrap;
@@ -44,7 +45,7 @@ impl PromptLine {
     /// Puts the question that is open in `view`, if there is one. At the foot of a live view that one is [followed](Self::follow).
     pub(crate) fn new(form: PromptForm, view: RunView, elsewhere: Option<String>) -> Self {
         let mut prompt = ApprovalPrompt::default();
-        let is_open = prompt.follow(&view);
+        let is_open = follow(&mut prompt, &view);
         if let (true, PromptForm::Lines, Some(question)) = (is_open, form, prompt.question()) {
             let keys = elsewhere.clone().unwrap_or_else(|| prompt.keys());
             print_stderr(format!("{question}\n  {keys}\n"));
@@ -69,7 +70,7 @@ impl PromptLine {
         let has_changed = self.asked.send_if_modified(|asked| match &mut asked.view {
             Some(view) => {
                 view.take(entry);
-                asked.prompt.follow(view)
+                follow(&mut asked.prompt, view)
             }
             None => false,
         });
@@ -80,7 +81,8 @@ impl PromptLine {
 
     /// Follows a view; returns whether the question has changed, which [`show`](Self::show) shows. Whoever draws the view may hold it meanwhile.
     pub(crate) fn follow(&self, view: &RunView) -> bool {
-        self.asked.send_if_modified(|asked| asked.prompt.follow(view))
+        self.asked
+            .send_if_modified(|asked| follow(&mut asked.prompt, view))
     }
 
     /// Shows the open question, or takes it off the terminal. The view must not be held.
@@ -121,6 +123,11 @@ impl PromptLine {
         print_stderr(format!("{question}\n  {keys}\n"));
     }
 
+    /// Whether no report shows the questions.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.form == PromptForm::Silent
+    }
+
     fn is_open(&self) -> bool {
         self.asked.borrow().prompt.question().is_some()
     }
@@ -140,17 +147,31 @@ impl PromptLine {
         if self.elsewhere.is_some() || !self.is_open() {
             return PromptKey::Ignored;
         }
-        let mut pressed = PromptKey::Ignored;
+        let (mut pressed, mut denies) = (PromptKey::Ignored, false);
         self.asked.send_modify(|asked| {
-            let key = asked.keys.press(byte);
-            // The beginning of a key that takes several bytes is nobody else's either.
-            pressed = key.map_or(PromptKey::Taken, |key| asked.prompt.press(key));
+            let before = asked.prompt.is_denying();
+            pressed = match (asked.keys.press(byte), byte) {
+                (Some(key), _) => asked.prompt.press(key),
+                (None, None) => asked.prompt.pause(),
+                // The beginning of a key that takes several bytes is nobody else's either.
+                (None, Some(_)) => PromptKey::Taken,
+            };
+            denies = asked.prompt.is_denying() && !before;
         });
-        if let (PromptForm::Lines, PromptKey::Taken, Some(b'n' | b'N')) = (self.form, &pressed, byte) {
+        if denies && self.form == PromptForm::Lines {
             print_stderr("  type a reason or none; Enter denies, Esc goes back\n");
         }
         pressed
     }
+}
+
+/// Lets the question follow the view. What was typed before a question answers none, so it is forgotten before one is shown.
+fn follow(prompt: &mut ApprovalPrompt, view: &RunView) -> bool {
+    let has_changed = prompt.follow(view);
+    if has_changed && prompt.question().is_some() {
+        keyboard::forget_typed();
+    }
+    has_changed
 }
 
 #[cfg(test)]
@@ -170,10 +191,15 @@ mod tests {
         assert_eq!(silent(asking(), elsewhere).press(Some(b'y')), PromptKey::Ignored);
         let open = silent(asking(), None);
         assert_eq!(open.press(Some(b't')), PromptKey::Ignored);
+        assert_eq!(open.press(None), PromptKey::Ignored);
         assert_eq!(open.press(Some(b'n')), PromptKey::Taken);
         assert_eq!(open.press(Some(b't')), PromptKey::Taken, "a letter of the reason");
         assert_eq!(open.press(Some(0x1b)), PromptKey::Taken);
         assert_eq!(open.press(None), PromptKey::Taken, "a lone Escape");
-        assert!(matches!(open.press(Some(b'y')), PromptKey::Answer(_)));
+        assert_eq!(open.press(Some(b'y')), PromptKey::Taken);
+        assert!(
+            matches!(open.press(None), PromptKey::Answer(_)),
+            "no other key followed"
+        );
     }
 }

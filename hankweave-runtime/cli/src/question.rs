@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal};
 use hankweave_core::codon::CheckpointType;
 use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
 
+use crate::keyboard;
 use crate::screen;
 use crate::wrap::hanging;
 
@@ -26,6 +27,7 @@ pub(crate) fn ask(trouble: &UnfinishedCodon) -> Option<RecoveryChoice> {
     if !input.is_terminal() || !io::stderr().is_terminal() {
         return None;
     }
+    keyboard::forget_typed();
     Some(answer(trouble, &mut input.lock(), &mut |question| {
         let lines = question
             .lines()

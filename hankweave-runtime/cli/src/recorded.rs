@@ -1,6 +1,5 @@
 //! Reading what is recorded, once or for as long as somebody reads.
 
-use std::convert::Infallible;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,6 +13,7 @@ use hankweave_runtime::journal::{JournalTail, SkippedInput, TailLine};
 use hankweave_runtime::world::disk::RealDisk;
 use serde::Deserialize;
 
+use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
 use crate::screen::print_stderr;
@@ -21,13 +21,24 @@ use crate::screen::print_stderr;
 /// How often a journal that is followed is looked at: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// Time for which a journal is read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Follow {
+    /// What is there now.
+    No,
+    /// While a process works in the directory.
+    WhileLive,
+    /// Until interrupted, over runs that come.
+    Always,
+}
+
 /// Which part of the journal is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalRange {
     /// Begin after this number.
     pub(crate) after: u64,
-    /// Continue with what comes, until interrupted.
-    pub(crate) follow: bool,
+    /// Continuation with what comes.
+    pub(crate) follow: Follow,
     /// Say nothing of lines that were left out.
     pub(crate) quiet: bool,
 }
@@ -55,8 +66,9 @@ pub(crate) fn read(
         quiet: part.quiet,
     };
     let result = match part.follow {
-        false => reader.once(),
-        true => reader.follow().map(|never| match never {}),
+        Follow::No => reader.once(),
+        Follow::WhileLive => reader.follow(|| is_served(execution)),
+        Follow::Always => reader.follow(|| true),
     };
     match result {
         Ok(()) | Err(Stopped::NobodyReads) => Ok(ExitCode::SUCCESS),
@@ -114,7 +126,8 @@ impl<L: LineSink> JournalReader<'_, L> {
         Ok(())
     }
 
-    fn follow(&mut self) -> Result<Infallible, Stopped> {
+    /// Reads for as long as the run lives.
+    fn follow(&mut self, is_live: impl Fn() -> bool) -> Result<(), Stopped> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
@@ -124,8 +137,13 @@ impl<L: LineSink> JournalReader<'_, L> {
             let mut looks = tokio::time::interval(LOOK_EVERY);
             loop {
                 looks.tick().await;
+                // Asked before reading: what a run has written before its end is read after it.
+                let is_over = !is_live();
                 let passed = self.print()?;
                 self.tell_missing(passed);
+                if is_over {
+                    return Ok(());
+                }
             }
         })
     }

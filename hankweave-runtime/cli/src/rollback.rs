@@ -1,5 +1,6 @@
 //! `hankweave rollback` (CLI-16)
 
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
@@ -356,19 +357,20 @@ fn instead(
     let of = |id: &CodonId| thread.codons.iter().find(|entry| entry.codon.codon_id() == id);
     match error {
         RollbackError::Target(TargetError::UnknownCodon(id)) => {
-            let mut known: Vec<&str> = Vec::new();
+            let mut known: VecDeque<&str> = VecDeque::new();
             for entry in &thread.codons {
                 let other = entry.codon.codon_id();
                 let same_loop = other.configured() == id.as_str();
                 if !known.contains(&other.as_str()) && (same_loop || known.len() < MOST_NAMED) {
-                    known.push(other.as_str());
+                    // The thread is newest first.
+                    known.push_front(other.as_str());
                 }
             }
-            let all = typed.command("history");
+            let (all, known) = (typed.command("history"), Vec::from(known));
             Some(match known.is_empty() {
                 true => format!("no codon has run yet; `{}` starts the first one", typed.run()),
                 false => format!(
-                    "there are {}; `{all}` lists all with their checkpoints",
+                    "codons that have run: {}; `{all}` lists all with their checkpoints",
                     known.join(", ")
                 ),
             })

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
@@ -17,7 +18,6 @@ use hankweave_core::thread;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::instance_lock::Exclusion;
-use hankweave_runtime::state_manager::Subscription;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -75,7 +75,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let task = OwningTask::of(args.workspace());
     let mut loaded = load_hank(&args.hank.hank).map_err(|error| match &task {
         Some(task) => task.explain(error),
-        None => error,
+        None => with_moved_hank(args.workspace(), error),
     })?;
     if let Some(task) = task.filter(|_| !global.json() && !global.quiet) {
         print_stderr(task.note());
@@ -92,7 +92,12 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .hank
         .iter()
         .any(|hank| hank.codons().any(|codon| codon.approval.is_some()));
-    let known = LiveContext::of(configuration.ceiling(), loaded.hank.as_ref());
+    let given = configuration.ceiling();
+    let ceiling = loaded
+        .hank
+        .as_ref()
+        .map_or(given, |hank| given.or_from_hank(hank));
+    let known = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);
     let builder = match copied.or(args.hank.execution.as_deref()) {
@@ -106,6 +111,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         configuration: &configuration,
         world: &world,
         typed: HintCommands::by(&args.invocation),
+        ceiling,
         waits: !args.rehearse && !configuration.flag(Setting::Autostart),
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
@@ -120,6 +126,19 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
+}
+
+/// Adds how a run continues whose hank is not where it was.
+fn with_moved_hank(execution: &Path, error: CliError) -> CliError {
+    let typed = HintCommands::about(execution);
+    let has_run = RealDisk.metadata(&execution.join(STATE_DIR)).is_ok();
+    if !has_run || typed.knows_the_hank() {
+        return error;
+    }
+    error.hint(format!(
+        "runs are recorded here whose hank is not where it was: `{}` continues them, with its new path in the place of HANK",
+        typed.run()
+    ))
 }
 
 /// Copies the directory in which a run would work.
@@ -192,6 +211,8 @@ struct Start<'a> {
     configuration: &'a Configuration,
     world: &'a World,
     typed: HintCommands,
+    /// Limits of everything together.
+    ceiling: Ceiling,
     /// Nothing starts without a command.
     waits: bool,
     /// Workspace of a rehearsal.
@@ -311,8 +332,6 @@ async fn drive(
         .for_each(|answers| report.put_questions(answers.prompt()));
     let show = EventPrinter::begin(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
-    let on_lines = answers.as_ref().filter(|_| !is_live);
-    let asking = ask(on_lines, hankweave.subscribe());
     let obey = commands::obey(commander, shutdown.clone(), typed);
     let toggle = Toggle::default();
     let mut toggling = pin!(toggle.answer(terminal.as_ref(), &execution, answers.as_ref()));
@@ -323,7 +342,6 @@ async fn drive(
         never = note_opened(browser.as_mut()) => match never {},
         never = stopping => match never {},
         never = waiting => match never {},
-        never = asking => match never {},
         never = &mut toggling => match never {},
         never = detached => match never {},
         never = suspend::answer(suspending, terminal.as_ref()) => match never {},
@@ -590,17 +608,6 @@ fn watch_for<'n>(
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
     let is_asked = std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet;
     is_asked && OwningTask::of(args.workspace()).is_none()
-}
-
-/// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
-async fn ask(answers: Option<&Answers>, events: Subscription) -> Infallible {
-    match answers {
-        Some(answers) => answers.listen(events).await,
-        None => {
-            drop(events);
-            std::future::pending().await
-        }
-    }
 }
 
 /// Gives the directory back without a run.

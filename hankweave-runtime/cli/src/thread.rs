@@ -4,19 +4,23 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use hankweave_core::document::{HankweaveState, PendingRollback};
+use hankweave_core::document::{HankweaveState, PendingRollback, RunStatus};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
-use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::thread::{self, ExecutionThread, ThreadCodon};
 use hankweave_runtime::CodonSummary;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
-use crate::directory::may_be_live;
+use crate::directory::process_of;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, codon_standing, counted, id_width, loop_check, run_standing, style_of};
+use crate::report::{
+    RunProcess, codon_line, codon_standing, codon_time, counted, id_width, loop_check, run_standing, style_of,
+};
 use crate::screen::{SafeText, print_stderr};
 use crate::state;
+use crate::status;
 
 pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
     let document = state::read(&args.document)?;
@@ -46,8 +50,18 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
     let mut text = SafeText::default();
     // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
-    let live = may_be_live(args.document.state.as_deref(), &args.document.execution.execution);
-    let _ = write(&mut text, pending, (&document, &thread), live);
+    let (file, execution) = (args.document.state.as_deref(), &args.document.execution.execution);
+    let view = ThreadView {
+        document: &document,
+        thread: &thread,
+        process: process_of(file, execution),
+        // A file alone and an older thread have no hank that says what is next.
+        outlook: match (file, &args.run) {
+            (None, None) => status::outlook_of(execution, &document)?,
+            _ => None,
+        },
+    };
+    let _ = view.write(&mut text, pending);
     output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -60,61 +74,91 @@ struct ThreadReport<'a> {
     sessions: BTreeMap<&'a CodonId, Option<&'a SessionId>>,
 }
 
-fn write(
-    text: &mut SafeText,
-    pending: Option<&PendingRollback>,
-    (document, thread): (&HankweaveState, &ExecutionThread),
-    live: bool,
-) -> std::fmt::Result {
-    if let Some(pending) = pending {
-        let sha = pending.source.checkpoint_sha.short();
-        writeln!(
-            text,
-            "rolled back to checkpoint {sha}; the next run continues from there"
-        )?;
-    }
-    writeln!(text, "{}, newest first", numbers(document, thread))?;
-    let width = id_width(thread.codons.iter().map(|entry| entry.codon.codon_id()));
-    let mut run = None;
-    for entry in &thread.codons {
-        if run != Some(&entry.run_id) {
-            let state = document.run(&entry.run_id);
-            let state = state.map_or(entry.run_status.as_str(), |run| run_standing(run, live));
-            writeln!(text, "run {} {state}", entry.run_id)?;
-            run = Some(&entry.run_id);
+/// Output for people.
+struct ThreadView<'a> {
+    document: &'a HankweaveState,
+    thread: &'a ExecutionThread,
+    process: RunProcess,
+    /// Next codon of the directory, or what blocks it, as `status` says it.
+    outlook: Option<String>,
+}
+
+impl ThreadView<'_> {
+    fn write(&self, text: &mut SafeText, pending: Option<&PendingRollback>) -> std::fmt::Result {
+        if let Some(pending) = pending {
+            let sha = pending.source.checkpoint_sha.short();
+            writeln!(
+                text,
+                "rolled back to checkpoint {sha}; the next run continues from there"
+            )?;
         }
+        writeln!(text, "{}, newest first", numbers(self.document, self.thread))?;
+        let codons = &self.thread.codons;
+        let width = id_width(codons.iter().map(|entry| entry.codon.codon_id()));
+        let mut run = None;
+        for entry in codons {
+            if run != Some(&entry.run_id) {
+                writeln!(text, "run {} {}", entry.run_id, self.state_of_run(entry))?;
+                run = Some(&entry.run_id);
+            }
+            self.write_codon(text, entry, width)?;
+        }
+        match &self.outlook {
+            Some(outlook) => writeln!(text, "{outlook}"),
+            None => self.write_next(text),
+        }
+    }
+
+    fn state_of_run(&self, entry: &ThreadCodon) -> String {
+        let Some(run) = self.document.run(&entry.run_id) else {
+            return entry.run_status.as_str().to_owned();
+        };
+        let state = run_standing(run, self.process);
+        match self.process {
+            RunProcess::Suspended(pid) if run.status == RunStatus::Running => {
+                format!("{state} (process {pid})")
+            }
+            _ => state.to_owned(),
+        }
+    }
+
+    fn write_codon(&self, text: &mut SafeText, entry: &ThreadCodon, width: usize) -> std::fmt::Result {
         let codon = CodonSummary::of(&entry.codon);
         let line = codon_line(
-            codon_standing(&entry.codon, live),
-            Some(codon.duration).filter(|_| !entry.codon.crashed()),
+            codon_standing(&entry.codon, self.process),
+            codon_time(&entry.codon, self.process, SystemClock.now()),
             &codon,
         );
         write!(text, "  ")?;
         let style = style_of(codon.status, codon.interrupted_by);
         text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
-        write!(text, "  {line}")?;
-        for checkpoint in &entry.validated_checkpoints {
-            write!(
-                text,
-                "  {} {}",
-                checkpoint.checkpoint_type,
-                CheckpointSha::short(&checkpoint.sha)
-            )?;
-        }
-        writeln!(text)?;
-        if let Some(words) = loop_check(&entry.codon) {
-            writeln!(text, "    {words}")?;
+        let checkpoints = entry.validated_checkpoints.iter().map(|checkpoint| {
+            let sha = CheckpointSha::short(&checkpoint.sha);
+            format!("  {} {sha}", checkpoint.checkpoint_type)
+        });
+        let line = format!("  {line}{}", checkpoints.collect::<String>());
+        writeln!(text, "{}", line.trim_end())?;
+        match loop_check(&entry.codon) {
+            Some(words) => writeln!(text, "    {words}"),
+            None => Ok(()),
         }
     }
-    match (&thread.next_codon_id, thread.failed, thread.has_running_codon) {
-        (Some(next), ..) => writeln!(text, "next: {next}"),
-        (None, true, _) => writeln!(text, "nothing is next: the newest codon failed"),
-        (None, false, true) if live => writeln!(text, "nothing is next: a codon is running"),
-        (None, false, true) => writeln!(
-            text,
-            "nothing is next: a codon crashed, its process no longer exists"
-        ),
-        (None, false, false) => writeln!(text, "nothing is next"),
+
+    /// Writes what the thread alone says of the next codon.
+    fn write_next(&self, text: &mut SafeText) -> std::fmt::Result {
+        let thread = self.thread;
+        match (&thread.next_codon_id, thread.failed, thread.has_running_codon) {
+            (Some(next), ..) => writeln!(text, "next: {next}"),
+            (None, true, _) => writeln!(text, "nothing is next: the newest codon failed"),
+            (None, false, true) if self.process.is_live() => {
+                writeln!(text, "nothing is next: a codon is running")
+            }
+            (None, false, true) => writeln!(
+                text,
+                "nothing is next: a codon crashed, its process no longer exists"
+            ),
+            (None, false, false) => writeln!(text, "nothing is next"),
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
+use hankweave_core::hank::FILE_NAMES;
 use hankweave_core::id::CodonId;
 use hankweave_runtime::hank_files;
 use hankweave_runtime::inspect;
@@ -80,10 +81,10 @@ impl HintCommands {
 
     /// `hankweave ARGUMENTS`, with `-e DIR` where the directory is not the one that is meant without.
     pub(crate) fn command(&self, arguments: &str) -> String {
-        let is_here = matches!(self.execution.to_str(), Some("." | "./" | ""));
-        match is_here && !self.is_elsewhere {
+        let execution = shortest(&self.here, &self.execution);
+        match execution == Path::new(".") && !self.is_elsewhere {
             true => format!("hankweave {arguments}"),
-            false => format!("hankweave {arguments} -e {}", path_word(&self.execution)),
+            false => format!("hankweave {arguments} -e {}", path_word(&execution)),
         }
     }
 
@@ -188,8 +189,8 @@ impl HintCommands {
     /// A path of the run as it is typed here.
     fn seen(&self, path: &Path) -> PathBuf {
         match self.run.folder == self.here {
-            true => path.to_owned(),
-            false => seen_from(&self.here, &self.run.folder.join(path)),
+            true => shortest(&self.here, path),
+            false => shortest(&self.here, &self.run.folder.join(path)),
         }
     }
 
@@ -240,6 +241,11 @@ impl HintCommands {
                 self.command("status")
             )),
             "APPROVAL_REQUIRED" => Some(format!("`{}` lets it begin", self.command("approve"))),
+            "CODON_RUNNING" => Some(format!(
+                "wait until it has ended, or `{}` skips it; `{}` stops the run",
+                self.command("skip"),
+                self.command("stop")
+            )),
             "NOT_ASKED" => Some(format!("`{}` says what is next", self.command("status"))),
             "ROLLBACK_FAILED" => Some(format!("`{}` lists the checkpoints", self.command("checkpoints"))),
             "STOPPING" | "RUN_ENDED" => Some(format!("`{}` continues", self.run())),
@@ -261,7 +267,8 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
     let (invocation, hank) = last
         .map(|last| (last.invocation, Some(last.hank)))
         .unwrap_or_default();
-    if let Some(mut run) = invocation.filter(|run| real(&run.folder.join(&run.hank)).is_some()) {
+    let has_hank = |path: &Path| is_file(path) || FILE_NAMES.iter().any(|name| is_file(&path.join(name)));
+    if let Some(mut run) = invocation.filter(|run| has_hank(&run.folder.join(&run.hank))) {
         let worked_in = run
             .execution
             .clone()
@@ -314,15 +321,39 @@ fn folder_in(base: &Path, hank: &Path) -> PathBuf {
     }
 }
 
-/// An absolute path, shorter where it leads to something beneath `here`.
-fn seen_from(here: &Path, path: &Path) -> PathBuf {
-    // Without `.`, and with `..` as it is: what it leads to depends on links.
-    let path: PathBuf = path.components().collect();
-    match path.strip_prefix(here) {
-        Ok(beneath) if beneath.as_os_str().is_empty() => PathBuf::from("."),
-        Ok(beneath) => beneath.to_owned(),
-        Err(_) => path,
+/// A path as it is typed in `here`: an absolute one relative to it where that is shorter.
+fn shortest(here: &Path, path: &Path) -> PathBuf {
+    let path: PathBuf = path
+        .components()
+        .filter(|part| *part != Component::CurDir)
+        .collect();
+    if path.as_os_str().is_empty() {
+        return PathBuf::from(".");
     }
+    // What `..` leads to depends on links, so it stays as it is.
+    let is_plain = !path.components().any(|part| part == Component::ParentDir);
+    match path.is_absolute() && here.is_absolute() && is_plain {
+        true => relative(here, &path)
+            .filter(|relative| relative.as_os_str().len() < path.as_os_str().len())
+            .unwrap_or(path),
+        false => path,
+    }
+}
+
+/// Returns an absolute path relative to the folder `here`, which has no links in it; `None` where they have nothing but the root in common.
+fn relative(here: &Path, path: &Path) -> Option<PathBuf> {
+    let mut up = PathBuf::new();
+    for shared in here.ancestors() {
+        if let Ok(rest) = path.strip_prefix(shared) {
+            let relative = up.join(rest);
+            return match relative.as_os_str().is_empty() {
+                true => Some(PathBuf::from(".")),
+                false => (shared.parent().is_some() || up.as_os_str().is_empty()).then_some(relative),
+            };
+        }
+        up.push("..");
+    }
+    None
 }
 
 /// A command about the hank in a folder, which is not named where it is the one that is meant without.
@@ -499,7 +530,7 @@ mod tests {
         let data = path_word(&folder.join("my data"));
         assert_eq!(
             from(&folder.join("hank")),
-            format!("hankweave run --data {data} {end}")
+            format!("hankweave run --data '../my data' {end}")
         );
         let hank = path_word(&folder.join("hank"));
         assert_eq!(
@@ -521,6 +552,38 @@ mod tests {
             from(&folder),
             format!("hankweave run hank --data 'my data' {end}")
         );
+    }
+
+    // covers: CLI-4
+    #[test]
+    fn commands_of_one_list_name_a_folder_in_one_way() {
+        let (here, other) = (Path::new("/home/ada/shelf"), Path::new("/home/ada/books"));
+        let list = |here: &Path, execution: &str| {
+            let run = Invocation {
+                hank: ".".into(),
+                ..run_in(other, None)
+            };
+            let typed = HintCommands {
+                execution: execution.into(),
+                ..typed(here, run)
+            };
+            let begin = typed.run().split(" --").next().unwrap().to_owned();
+            (begin, typed.command("stop"))
+        };
+        let expected = |run: &str, stop: &str| (run.to_owned(), stop.to_owned());
+        let beside = expected("hankweave run ../books", "hankweave stop -e ../books");
+        for typed in ["/home/ada/books", "/home/ada/./books/", "../books", "./../books"] {
+            assert_eq!(list(here, typed), beside, "{typed}");
+        }
+        let inside = expected("hankweave run", "hankweave stop");
+        assert_eq!(list(other, "/home/ada/books"), inside);
+        let above = expected("hankweave run books", "hankweave stop -e books");
+        assert_eq!(list(Path::new("/home/ada"), "/home/ada/books"), above);
+        let far = expected(
+            "hankweave run /home/ada/books",
+            "hankweave stop -e /home/ada/books",
+        );
+        assert_eq!(list(Path::new("/srv/data"), "/home/ada/books"), far);
     }
 
     #[test]

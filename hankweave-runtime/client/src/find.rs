@@ -102,13 +102,7 @@ impl RunAddress {
     pub(super) fn find_awake(&self) -> Result<ServerEndpoint, FindError> {
         let endpoint = self.find()?;
         match self {
-            Self::Execution(path) => match live_record(&path.join(STATE_DIR)) {
-                Some(record) if system::is_suspended(record.pid) => Err(FindError::Suspended {
-                    path: path.clone(),
-                    pid: record.pid,
-                }),
-                _ => Ok(endpoint),
-            },
+            Self::Execution(path) => awake(path).map(|()| endpoint),
             Self::Endpoint(_) => Ok(endpoint),
         }
     }
@@ -141,13 +135,14 @@ impl Access {
 }
 
 impl ServerEndpoint {
-    /// The run that is live in this execution directory, with the token that allows this and no more.
+    /// The run that is live in this execution directory and not suspended, with the token that allows this and no more.
     ///
     /// # Errors
     ///
     /// [`FindError`].
     pub fn of_execution(path: &Path, access: Access) -> Result<Self, FindError> {
-        in_execution(path, &[access])
+        let endpoint = in_execution(path, &[access])?;
+        awake(path).map(|()| endpoint)
     }
 
     /// The server at `authority`, such as `127.0.0.1:4000`.
@@ -226,6 +221,17 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindEr
         server.to_string(),
         token(&state_dir, wanted)?,
     ))
+}
+
+/// Refuses a run whose process is suspended: it answers nobody.
+fn awake(path: &Path) -> Result<(), FindError> {
+    match live_record(&path.join(STATE_DIR)) {
+        Some(record) if system::is_suspended(record.pid) => Err(FindError::Suspended {
+            path: path.to_owned(),
+            pid: record.pid,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the record of the process that works in the directory; `None` when there is none.

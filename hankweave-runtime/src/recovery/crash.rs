@@ -61,10 +61,8 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent
         let open = run.open_codon().map(|codon| codon.status());
         let running = run::Run::<run::Running>::try_from(run.life()).ok()?;
         let crashed = running.step(Crash { end_time: now }).into_event();
-        let told = format!(
-            "run {} had crashed; its open codon is closed as failed",
-            run.run_id
-        );
+        let closed = open.map_or("", |_| "; its open codon is closed as crashed");
+        let told = format!("run {} had crashed{closed}", run.run_id);
         Some((StateEvent::run_ended(run.run_id.clone(), &crashed, open), told))
     };
     state.running_runs().filter_map(close).collect()
@@ -79,7 +77,7 @@ pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEve
         let crash = CodonTransition::Fail(Fail::crashed(now));
         let (run_id, codon_id) = (run.run_id.clone(), codon.codon_id().clone());
         let told = format!(
-            "run {run_id} had ended ({}) and left codon {codon_id} open ({phase}); the codon is closed as failed, as after a crash",
+            "run {run_id} had ended ({}) and left codon {codon_id} open ({phase}); the codon is closed as crashed",
             run.status
         );
         Some((StateEvent::transitioned(run_id, codon_id, phase, &crash), told))

@@ -50,7 +50,7 @@ pub(crate) struct LogsArgs {
     codon: Option<PartOrDir<CodonId>>,
     #[command(flatten)]
     execution: ExecutionArgs,
-    /// Follow new output until interrupted
+    /// Follow new output until the run ends
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Print output of agents only

@@ -260,7 +260,7 @@ fn codons(
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
                 asked: config.and_then(asked),
-                state: codon_standing(record, status.live).to_owned(),
+                state: codon_standing(record, status.process()).to_owned(),
                 why: summary
                     .failure
                     .as_ref()

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::approval_prompt::{answer_words, because, client_name};
 use crate::exit::CliError;
-use crate::recorded::{self, JournalRange, LineSink};
+use crate::recorded::{self, Follow, JournalRange, LineSink};
 
 /// Bytes of a codon's last message in a report.
 const MESSAGE: usize = 240;
@@ -67,7 +67,7 @@ impl Heard {
         let mut heard = Self::default();
         let all = JournalRange {
             after: 0,
-            follow: false,
+            follow: Follow::No,
             quiet: true,
         };
         recorded::read(execution, all, &mut heard)?;

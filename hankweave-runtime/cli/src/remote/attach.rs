@@ -30,7 +30,7 @@ use crate::checkpoints;
 use crate::exit::{CliError, CliErrorKind};
 use crate::keyboard::Keyboard;
 use crate::prompt_line::{PromptForm, PromptLine};
-use crate::recorded::{self, JournalRange, LineSink as RecordedLines};
+use crate::recorded::{self, Follow, JournalRange, LineSink as RecordedLines};
 use crate::report::{LiveContext, Reporter};
 use crate::screen::{is_drawable, print_stderr};
 use crate::signals;
@@ -231,9 +231,10 @@ async fn show(
                 if let Event::CheckpointList { checkpoints, .. } = &entry.event {
                     found.send_replace(checkpoints.clone());
                 }
-                let shown = report.event(&entry);
-                prompt.take(&entry);
-                shown
+                if prompt.is_silent() {
+                    prompt.take(&entry);
+                }
+                report.event(&entry)
             }
             Ok(ServerMessage::Direct(direct)) => {
                 if let DirectPayload::CheckpointList { checkpoints, .. } = direct.answer {
@@ -261,7 +262,7 @@ fn show_rest(report: &mut Reporter, typed: Option<&About>, after: u64) -> Result
     };
     let part = JournalRange {
         after,
-        follow: false,
+        follow: Follow::No,
         quiet: true,
     };
     recorded::read(typed.execution(), part, &mut Rest(report)).map(drop)

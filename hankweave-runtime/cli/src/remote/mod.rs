@@ -20,6 +20,7 @@ use crate::directory::suspended;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::screen::print_stderr;
+use crate::status;
 use crate::typed::{ATTACH_BY_ADDRESS, HintCommands};
 
 pub(super) use attach::{attach, on_whole_screen};
@@ -137,13 +138,7 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {
             let failure = CliError::from_error(CliErrorKind::Input, error);
             match typed {
-                Some(typed) if typed.knows_the_hank() => failure.hint(format!(
-                    "`{}` starts one; `{}` tells of the last one, `{}` serves its page",
-                    typed.run(),
-                    typed.command("status"),
-                    typed.command("view")
-                )),
-                Some(_) => failure.hint("name the directory of a live run with -e DIR"),
+                Some(typed) => failure.hint(without_run(typed)),
                 None => failure,
             }
         }
@@ -160,6 +155,19 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
         ConnectError::Refused { .. } => CliError::from_error(CliErrorKind::Failed, error),
         _ => CliError::from_error(CliErrorKind::Io, error),
+    }
+}
+
+/// Returns what to type where no run is live: what continues the last one, or starts the first.
+fn without_run(typed: &HintCommands) -> String {
+    match status::last_run(typed.execution()) {
+        Some(last) => format!(
+            "{last}; `{}` tells more, `{}` serves its page",
+            typed.command("status"),
+            typed.command("view")
+        ),
+        None if typed.knows_the_hank() => format!("`{}` starts the first run there", typed.run()),
+        None => "name the directory of a live run with -e DIR".to_owned(),
     }
 }
 

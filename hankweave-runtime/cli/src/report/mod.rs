@@ -32,8 +32,8 @@ pub(crate) use record_text::record_text;
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{
-    at_its_budget, attempt_time, codon_line, codon_standing, counted, duration, id_width, loop_check, money,
-    progress, run_standing, standing, tokens, used, worked,
+    RunProcess, at_its_budget, attempt_time, codon_line, codon_standing, codon_time, counted, duration,
+    id_width, loop_check, money, progress, run_standing, tokens, used, worked,
 };
 
 /// Prints a message, on a terminal in lines that are broken between their words; those after the first are indented.
@@ -148,10 +148,12 @@ impl Reporter {
         }
     }
 
-    /// Puts the questions of the run on the terminal, where a view is drawn that they follow.
+    /// Puts the questions of the run on the terminal, where they follow what is shown.
     pub(crate) fn put_questions(&mut self, prompt: &Arc<PromptLine>) {
-        if let Self::Live(view) = self {
-            view.put_questions(Arc::clone(prompt));
+        match self {
+            Self::Live(view) => view.put_questions(Arc::clone(prompt)),
+            Self::Plain(lines) => lines.put_questions(Arc::clone(prompt)),
+            Self::Json(_) | Self::Quiet => {}
         }
     }
 

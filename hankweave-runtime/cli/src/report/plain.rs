@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 use std::io;
+use std::sync::Arc;
 
 use hankweave_core::wire::{Event, IdleReason, JournalEntry};
 
 use super::event_text::event_text;
+use crate::prompt_line::PromptLine;
 use crate::screen::{SafeText, print};
 
 /// Lines that were not written yet fill at most a little more than this.
@@ -17,16 +19,31 @@ pub(crate) struct Plain {
     kept: SafeText,
     /// Way to answer a question, as far as there is one.
     answers: Option<String>,
+    /// Question that keys answer.
+    prompt: Option<Arc<PromptLine>>,
 }
 
 impl Plain {
     pub(super) fn new(answers: Option<String>) -> Self {
         let kept = SafeText::default();
-        Self { kept, answers }
+        Self {
+            kept,
+            answers,
+            prompt: None,
+        }
+    }
+
+    /// Lets the keys of a terminal answer the questions from here on.
+    pub(super) fn put_questions(&mut self, prompt: Arc<PromptLine>) {
+        self.prompt = Some(prompt);
     }
 
     /// A line, when the event is one that people want to know of.
     pub(super) fn print_event(&mut self, entry: &JournalEntry) -> io::Result<()> {
+        // The question is open before its line is shown, so that no key which answers the line comes before it.
+        if let Some(prompt) = &self.prompt {
+            prompt.take(entry);
+        }
         let Some(line) = event_text(&entry.event) else {
             return Ok(());
         };

@@ -336,7 +336,10 @@ pub(crate) fn headline(outcome: &RunOutcome) -> String {
         RunResult::Stopped(cause) => {
             let reason = outcome.stop_reason.as_ref();
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            format!("Stopped ({}{reason}); {progress}.", cause.as_str())
+            match cause.as_str().strip_prefix("stopped ") {
+                Some(how) => format!("Stopped {how}{reason}; {progress}."),
+                None => format!("Stopped ({}{reason}); {progress}.", cause.as_str()),
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::overrun_words;
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, LoopCheck};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::RunRecord;
@@ -100,19 +101,51 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// State of a run in a word: a run that nobody works on any more and that has no end has crashed.
-pub(crate) fn run_standing(run: &RunRecord, is_live: bool) -> &'static str {
-    match RunState::of_record(run) {
-        RunState::Running if !is_live => RunState::Crashed.as_str(),
-        state => state.as_str(),
+/// Process of the newest run of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunProcess {
+    /// No process works in the directory, so what is open has crashed.
+    None,
+    Working,
+    /// Suspended, as by Ctrl+Z.
+    Suspended(u32),
+}
+
+/// State of a run or codon whose process is suspended.
+const SUSPENDED: &str = "suspended";
+
+impl RunProcess {
+    pub(crate) fn is_live(self) -> bool {
+        self != Self::None
     }
 }
 
-/// State of a recorded codon in a word, with one that nobody works on any more as crashed.
-pub(crate) fn codon_standing(codon: &CodonExecution, is_live: bool) -> &'static str {
-    match (codon.is_terminal() || is_live) && !codon.crashed() {
-        true => standing(codon.status(), codon.interruption()),
-        false => AttemptState::Crashed.as_str(),
+/// State of a run in a word: a run without an end whose process no longer exists has crashed.
+pub(crate) fn run_standing(run: &RunRecord, process: RunProcess) -> &'static str {
+    match (RunState::of_record(run), process) {
+        (RunState::Running, RunProcess::None) => RunState::Crashed.as_str(),
+        (RunState::Running, RunProcess::Suspended(_)) => SUSPENDED,
+        (state, _) => state.as_str(),
+    }
+}
+
+/// State of a recorded codon in a word; an open one has crashed if its process no longer exists.
+pub(crate) fn codon_standing(codon: &CodonExecution, process: RunProcess) -> &'static str {
+    match process {
+        _ if codon.crashed() => AttemptState::Crashed.as_str(),
+        _ if codon.is_terminal() => standing(codon.status(), codon.interruption()),
+        RunProcess::None => AttemptState::Crashed.as_str(),
+        RunProcess::Suspended(_) => SUSPENDED,
+        RunProcess::Working => standing(codon.status(), codon.interruption()),
+    }
+}
+
+/// Time from the start of a codon to its end, or to `now` while its process lives; `None` where a crash took the end.
+pub(crate) fn codon_time(codon: &CodonExecution, process: RunProcess, now: Timestamp) -> Option<Duration> {
+    match codon.duration() {
+        _ if codon.crashed() => None,
+        None => process.is_live().then(|| now.since(*codon.start_time())),
+        known => known,
     }
 }
 
@@ -123,9 +156,14 @@ pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy
 
 /// That a codon ended at a limit of its own, which is no failure.
 pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded) -> String {
+    let over = match exceeded {
+        BudgetExceeded::Cost { limit, used } => overrun_words(used, false, Some(limit)),
+        _ => None,
+    };
+    let over = over.map(|over| format!(", {over}")).unwrap_or_default();
     match status {
-        CodonStatus::Skipped => format!("skipped, no budget left: {exceeded}"),
-        _ => format!("budget reached: {exceeded}"),
+        CodonStatus::Skipped => format!("skipped, no budget left: {exceeded}{over}"),
+        _ => format!("budget reached: {exceeded}{over}"),
     }
 }
 

@@ -21,7 +21,7 @@ use self::rehearsal::Rehearsal;
 use crate::args::{Global, SentinelCommand, SentinelTestArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::conversion_of;
-use crate::recorded::{self, JournalRange};
+use crate::recorded::{self, Follow, JournalRange};
 use crate::screen::print_stderr;
 
 pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<ExitCode, CliError> {
@@ -48,7 +48,7 @@ fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, CliError> 
     );
     let part = JournalRange {
         after: 0,
-        follow: false,
+        follow: Follow::No,
         quiet: global.quiet,
     };
     let code = recorded::read(args.execution(), part, &mut rehearsal)?;

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Global, StateCostArgs};
-use crate::directory::may_be_live;
+use crate::directory::process_of;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::report::{codon_standing, money, run_standing, tokens};
+use crate::report::{RunProcess, codon_standing, money, run_standing, tokens};
 
 pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, CliError> {
     let state = look::read(&args.document)?;
@@ -35,14 +35,14 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
                 + 1
         }
     };
-    let is_live = may_be_live(args.document.state.as_deref(), &args.document.execution.execution);
+    let process = process_of(args.document.state.as_deref(), &args.document.execution.execution);
     let runs: Vec<RunCost> = state
         .runs
         .iter()
         .take(count)
-        .map(|run| RunCost::of(run, is_live))
+        .map(|run| RunCost::of(run, process))
         .collect();
-    let current = state.current_run().map(|run| RunCost::of(run, is_live));
+    let current = state.current_run().map(|run| RunCost::of(run, process));
     let report = CostReport {
         current_run: CostTotals::sum(current.iter().map(|run| run.figures)),
         total: CostTotals::sum(runs.iter().map(|run| run.figures)),
@@ -54,6 +54,11 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = report.write(current.is_some(), &mut text);
+    if let (None, None) = (&args.document.state, &args.since)
+        && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)?
+    {
+        text.push_str(&format!("{overrun}\n"));
+    }
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -137,13 +142,13 @@ impl CostTotals {
 }
 
 impl<'a> RunCost<'a> {
-    fn of(run: &'a RunRecord, is_live: bool) -> Self {
-        let codons = run.codons.iter().map(|codon| CodonCost::of(codon, is_live));
+    fn of(run: &'a RunRecord, process: RunProcess) -> Self {
+        let codons = run.codons.iter().map(|codon| CodonCost::of(codon, process));
         let codons: Vec<CodonCost> = codons.collect();
         Self {
             run_id: &run.run_id,
             status: run.status,
-            state: run_standing(run, is_live),
+            state: run_standing(run, process),
             figures: CostTotals::sum(codons.iter().map(|codon| codon.figures)),
             codons,
         }
@@ -151,11 +156,11 @@ impl<'a> RunCost<'a> {
 }
 
 impl<'a> CodonCost<'a> {
-    fn of(codon: &'a CodonExecution, is_live: bool) -> Self {
+    fn of(codon: &'a CodonExecution, process: RunProcess) -> Self {
         Self {
             codon_id: codon.codon_id(),
             status: codon.status(),
-            state: codon_standing(codon, is_live),
+            state: codon_standing(codon, process),
             figures: CostTotals::of(codon),
             sentinel_cost: codon.sentinel_cost(),
             sentinels: codon.sentinels().iter().map(SentinelCost::of).collect(),

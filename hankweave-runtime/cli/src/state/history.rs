@@ -9,14 +9,15 @@ use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingCon
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::CodonSummary;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 
 use super::look;
 use crate::args::{Document, Global};
-use crate::directory::may_be_live;
+use crate::directory::process_of;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{codon_line, codon_standing, id_width, loop_check, run_standing};
+use crate::report::{RunProcess, codon_line, codon_standing, codon_time, id_width, loop_check, run_standing};
 use crate::screen::{local_period, local_time};
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
@@ -29,7 +30,7 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     let _ = write(
         &mut text,
         &state,
-        may_be_live(document.state.as_deref(), &document.execution.execution),
+        process_of(document.state.as_deref(), &document.execution.execution),
     );
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -110,7 +111,7 @@ impl<'a> CodonHistory<'a> {
     }
 }
 
-fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::Result {
+fn write(text: &mut String, state: &HankweaveState, process: RunProcess) -> std::fmt::Result {
     if state.runs.is_empty() {
         return writeln!(text, "no run has been recorded yet");
     }
@@ -120,10 +121,10 @@ fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::
         let start = local_time(run.start_time);
         let time = match run.end_time {
             end @ Some(_) => local_period(run.start_time, "to", end),
-            None if is_live => format!("{start} to now"),
+            None if process.is_live() => format!("{start} to now"),
             None => format!("since {start}"),
         };
-        writeln!(text, "run {} {} ({time})", run.run_id, run_standing(run, is_live))?;
+        writeln!(text, "run {} {} ({time})", run.run_id, run_standing(run, process))?;
         if let Some(source) = run.starting_conditions.source() {
             let place = source
                 .after_codon
@@ -134,8 +135,8 @@ fn write(text: &mut String, state: &HankweaveState, is_live: bool) -> std::fmt::
         for codon in &run.codons {
             let summary = CodonSummary::of(codon);
             let line = codon_line(
-                codon_standing(codon, is_live),
-                Some(summary.duration).filter(|_| !codon.crashed()),
+                codon_standing(codon, process),
+                codon_time(codon, process, SystemClock.now()),
                 &summary,
             );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);

@@ -10,6 +10,8 @@ use hankweave_core::document::{
 };
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::state::{Candidate, RecoveredState, recover};
+use hankweave_core::thread;
+use hankweave_core::view::RunView;
 use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, KnownCheckpoint};
@@ -102,6 +104,16 @@ pub(crate) fn budget_summary(execution: &Path) -> Result<Option<JournalEntry>, C
 pub(crate) fn description(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
     Ok(journal::description(&RealDisk, &segments))
+}
+
+/// Returns by how much the total budget of the newest run is exceeded, in words.
+pub(crate) fn overrun(execution: &Path, state: &HankweaveState) -> Result<Option<String>, CliError> {
+    let began = state.runs.front().map(|run| run.start_time);
+    let described = description(execution)?.filter(|entry| Some(entry.timestamp) >= began);
+    Ok(described.and_then(|described| {
+        let view = RunView::of_state(state, &thread::build(state, None, None), 0);
+        view.with_description(&described.event).overrun()
+    }))
 }
 
 /// Returns the newest question about a codon, with the time at which it was asked.

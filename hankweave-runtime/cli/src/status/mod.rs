@@ -11,21 +11,21 @@ use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, time_at_work};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
-use hankweave_core::discovery::Activity;
+use hankweave_core::discovery::{Activity, STATE_DIR};
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StateWarning};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AskedApproval, CurrentActivity, RunView};
+use hankweave_core::view::{AskedApproval, CurrentActivity, RunState, RunView};
 use hankweave_core::wire::{Event, JournalEntry, ProgressKind};
 use hankweave_runtime::CodonSummary;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::inspect;
 use hankweave_runtime::inspect::DiskUse;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
-use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde_json::{Value, json};
 
 use crate::args::{ExecutionArgs, Global};
@@ -36,7 +36,8 @@ use crate::left_out::LeftOut;
 use crate::output;
 use crate::owning_task::{GateAnswer, OwningTask};
 use crate::plan_changes::PlanChanges;
-use crate::screen::SafeText;
+use crate::report::RunProcess;
+use crate::screen::{SafeText, with_local_times};
 use crate::typed::HintCommands;
 pub(crate) use attempts::AttemptTotals;
 
@@ -121,6 +122,46 @@ pub(crate) fn outlook(execution: &Path, state: &HankweaveState, hank: Option<&Ha
     let thread = thread::build(state, None, None);
     let view = StatusView::of(execution, state, &thread, hank);
     Some(view.outlook(state.runs.front()?))
+}
+
+/// Returns the next codon of an execution directory by the hank that ran there last, or what blocks it, as `status` says it.
+pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Option<String>, CliError> {
+    let Some(run) = state.runs.front() else {
+        return Ok(None);
+    };
+    let thread = thread::build(state, None, None);
+    let hank = last_hank(execution);
+    let task = OwningTask::of(execution).map(OwningTask::looked_up);
+    let view = StatusView::whole(execution, state, &thread, hank.as_ref(), task)?;
+    Ok(Some(view.outlook(run)))
+}
+
+/// Returns how the last run of an execution directory ended, and the command that continues it or starts over; `None` before its first run.
+pub(crate) fn last_run(execution: &Path) -> Option<String> {
+    // It is looked for where nothing may be recorded, which is no failure.
+    let state_dir = execution.join(STATE_DIR);
+    RealDisk.metadata(&state_dir).ok()?;
+    let state = crate::state::read_execution(execution).ok()?;
+    let run = state.runs.front()?;
+    let thread = thread::build(&state, None, None);
+    let hank = last_hank(execution);
+    let task = OwningTask::of(execution);
+    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), task).ok()?;
+    let ended = match view.drawn.state {
+        RunState::Completed | RunState::Failed | RunState::Crashed => view.drawn.state.as_str().to_owned(),
+        RunState::Stopped => "was stopped".to_owned(),
+        _ => format!("is {}", with_local_times(&view.drawn.state_words())),
+    };
+    let lists = view.typed.command("history");
+    let next = view.commands().into_iter().find(|(command, _)| *command != lists);
+    let next = next.map_or_else(String::new, |(command, purpose)| {
+        let effect = purpose.split("; ").next().unwrap_or_default();
+        format!("; `{command}` {effect}")
+    });
+    let rolled_back = state.pending_rollback.as_ref();
+    let rolled_back = rolled_back.map_or("", |_| " and was rolled back");
+    let run = if run.is_rehearsal() { "rehearsal" } else { "run" };
+    Some(format!("the last {run} {ended}{rolled_back}{next}"))
 }
 
 /// Returns the command that continues in an execution directory, with what its budget has to be raised to.
@@ -423,6 +464,15 @@ impl StatusView<'_> {
         let activity = self.activity.as_ref().zip(SystemClock.uptime());
         let measured = activity.and_then(|(at, up)| at.elapsed(codon.codon_id(), up));
         measured.unwrap_or_else(|| self.now.since(*codon.start_time()))
+    }
+
+    /// The process of the newest run.
+    pub(crate) fn process(&self) -> RunProcess {
+        match (self.live, self.suspended) {
+            (false, _) => RunProcess::None,
+            (true, None) => RunProcess::Working,
+            (true, Some(pid)) => RunProcess::Suspended(pid),
+        }
     }
 
     /// Whether the newest run continues: a process that only brings the directory in order has none.

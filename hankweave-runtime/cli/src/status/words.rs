@@ -9,6 +9,7 @@ use hankweave_core::budget::over_budget;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{RunRecord, StateWarning};
+use hankweave_core::view::RunState;
 use hankweave_runtime::CodonSummary;
 
 use super::commands::SuggestedCommand;
@@ -16,7 +17,7 @@ use super::{AttemptTotals, StatusView};
 use crate::approval_prompt::{answer_words, because};
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
-use crate::screen::{SafeText, columns_of_output, local_period, local_time, with_local_times};
+use crate::screen::{SafeText, columns_of_output, local_time, with_local_times};
 use crate::wrap::wrap;
 
 /// Columns of a command next to its purpose.
@@ -69,10 +70,18 @@ impl StatusView<'_> {
         let Some(run) = state.runs.front() else {
             return writeln!(text, "no run has been recorded yet");
         };
+        self.write_rollback(text)?;
         let state_words = with_local_times(&self.state_words(run));
-        let period = local_period(run.start_time, "until", run.end_time);
-        writeln!(text, "run {}: {state_words}, since {period}", run.run_id)?;
-        if let Some(cause) = &self.drawn.cause {
+        let last = if state.pending_rollback.is_some() {
+            "last "
+        } else {
+            ""
+        };
+        let period = self.period(run);
+        writeln!(text, "{last}run {}: {state_words}, {period}", run.run_id)?;
+        // Once it is answered, what the run paused for is told with its answer.
+        let cause = self.drawn.cause.as_ref();
+        if let Some(cause) = cause.filter(|_| self.drawn.approved.is_none() || self.answer().is_some()) {
             writeln!(text, "  {}", with_local_times(cause))?;
         }
         let (newest, attempts) = (thread.newest_records(), self.attempts());
@@ -113,24 +122,6 @@ impl StatusView<'_> {
             }
         }
         self.write_money(run, text)?;
-        if let Some(pending) = &state.pending_rollback {
-            let source = &pending.source;
-            let codon = source
-                .after_codon
-                .as_ref()
-                .map_or("the beginning", |id| id.as_str());
-            let sha = source.checkpoint_sha.short();
-            match pending.restored {
-                true => writeln!(
-                    text,
-                    "rolled back to checkpoint {sha} of {codon}, and nothing has run since"
-                ),
-                false => writeln!(
-                    text,
-                    "rolling back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
-                ),
-            }?;
-        }
         text.styled(Style::new().bold(), self.outlook(run))?;
         writeln!(text)?;
         self.write_approval(text)?;
@@ -165,7 +156,51 @@ impl StatusView<'_> {
             writeln!(text, "{}; `{cleanup}` removes what old runs left", found.words())?;
         }
         self.changes.write(text)?;
+        if !self.typed.knows_the_hank() {
+            writeln!(
+                text,
+                "its hank was not found; HANK stands for its path in the commands below"
+            )?;
+        }
         write_commands(text, &self.commands(), columns_of_output())
+    }
+
+    /// Writes that the files were taken back after the newest run, so that its outcome is no longer what the directory holds.
+    fn write_rollback(&self, text: &mut SafeText) -> std::fmt::Result {
+        let Some(pending) = &self.state.pending_rollback else {
+            return Ok(());
+        };
+        let source = &pending.source;
+        let codon = source.after_codon.as_ref();
+        let codon = codon.map_or("the beginning", |id| id.as_str());
+        let sha = source.checkpoint_sha.short();
+        if !pending.restored {
+            return writeln!(
+                text,
+                "rolling back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
+            );
+        }
+        write!(
+            text,
+            "rolled back to checkpoint {sha} of {codon}, and nothing has run since"
+        )?;
+        match self.next() {
+            Some(next) => writeln!(text, "; the next run continues with {next}"),
+            None => writeln!(text),
+        }
+    }
+
+    /// Returns the time of a run: since when it runs, or from its start to its end. The end of one that crashed is not known.
+    fn period(&self, run: &RunRecord) -> String {
+        let start = local_time(run.start_time);
+        let crashed = self.drawn.state == RunState::Crashed;
+        match run.end_time.map(local_time) {
+            _ if crashed => format!("started {start}"),
+            None if self.suspended.is_some() => format!("started {start}"),
+            None => format!("since {start}"),
+            Some(end) if end == start => format!("at {end}"),
+            Some(end) => format!("{start} to {end}"),
+        }
     }
 
     /// Returns the state of the newest run in words; a process that is suspended answers nobody.
@@ -236,7 +271,7 @@ impl StatusView<'_> {
 
     /// A codon in one line, with the figures of all its attempts.
     fn line(&self, codon: &CodonExecution, all: Option<&AttemptTotals>, newest: CodonSummary) -> String {
-        let standing = codon_standing(codon, self.live);
+        let standing = codon_standing(codon, self.process());
         let Some(all) = all else {
             let time = Some(newest.duration);
             return codon_line(standing, time, &newest).trim_end().to_owned();

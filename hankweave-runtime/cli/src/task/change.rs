@@ -20,6 +20,7 @@ use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
 use crate::exit::{CliError, CliErrorKind};
+use crate::keyboard::forget_typed;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::{ask, one_line, print_stderr};
@@ -299,6 +300,7 @@ pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
         )));
     }
     let io = |error: std::io::Error| CliError::from_error(CliErrorKind::Io, &error);
+    forget_typed();
     ask(format!("Delete {id} with all its files? [y/N] ")).map_err(io)?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(io)?;

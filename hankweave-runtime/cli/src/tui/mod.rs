@@ -24,7 +24,7 @@ use self::attention::Viewer;
 use self::model::RunModel;
 use self::view::{Overlay, View, ViewAction};
 use crate::approval_prompt::PromptKey;
-use crate::keyboard::Keyboard;
+use crate::keyboard::{self, Keyboard};
 use crate::keys::{Key, KeyDecoder};
 use crate::screen::Full;
 use crate::suspend::SuspendSignals;
@@ -89,7 +89,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
         tasks: JoinSet::new(),
         known,
     };
-    watched.viewer.prompt.follow(&watched.model.view);
+    watched.follow();
     if !watched.viewer.may_command {
         READING.clone_into(&mut watched.view.message);
     }
@@ -128,7 +128,11 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 if key.is_some() && ended.is_some() {
                     leaves_at = watched.leaves_at();
                 }
-                if keys.press(key).is_some_and(|key| watched.press(key)) {
+                let decoded = keys.press(key);
+                if key.is_none() && decoded.is_none() {
+                    watched.pause();
+                }
+                if decoded.is_some_and(|key| watched.press(key)) {
                     return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended));
                 }
                 // What is pressed after the key that leaves is for whoever comes next.
@@ -194,12 +198,19 @@ impl App {
         );
     }
 
+    /// Lets the question follow the view. What was typed before it answers none.
+    fn follow(&mut self) {
+        if self.viewer.prompt.follow(&self.model.view) && self.viewer.prompt.question().is_some() {
+            keyboard::forget_typed();
+        }
+    }
+
     /// Takes a message in.
     fn handle_message(&mut self, message: ServerMessage) {
         match message {
             ServerMessage::Event(entry) => {
                 self.model.take(&entry);
-                self.viewer.prompt.follow(&self.model.view);
+                self.follow();
                 if let Event::CheckpointList { checkpoints, .. } = entry.event {
                     self.view.offer(checkpoints);
                 }
@@ -210,6 +221,13 @@ impl App {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Takes that no key came for a moment.
+    fn pause(&mut self) {
+        if let PromptKey::Answer(answer) = self.viewer.prompt.pause() {
+            self.send(answer.into());
         }
     }
 

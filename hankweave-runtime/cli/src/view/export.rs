@@ -19,7 +19,7 @@ use crate::directory::holder;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::existing_state_dir;
-use crate::recorded::{self, JournalRange, LineSink};
+use crate::recorded::{self, Follow, JournalRange, LineSink};
 use crate::screen::print_stderr;
 
 /// Size limit of the transcripts in a file, in bytes; the newest ones are taken.
@@ -48,7 +48,7 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
     let mut record = Record::default();
     let part = JournalRange {
         after: 0,
-        follow: false,
+        follow: Follow::No,
         quiet: global.quiet,
     };
     recorded::read(execution, part, &mut record)?;

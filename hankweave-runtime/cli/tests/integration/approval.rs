@@ -235,7 +235,7 @@ fn a_live_run_waits_until_somebody_answers() {
 fn a_key_on_the_terminal_approves() {
     // `t` is a letter of the reason, not the key of the whole screen.
     for (key, answer, code, files) in [
-        ("xy", "deploy: approved by ", 0, "one\ntwo\n"),
+        ("xy\ny", "deploy: approved by ", 0, "one\ntwo\n"),
         ("nnot yet\r", ": not yet", 3, "one\n"),
     ] {
         let project = asking("two");

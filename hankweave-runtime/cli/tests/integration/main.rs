@@ -78,6 +78,7 @@ mod policy;
 mod prices;
 mod private;
 mod public_hank;
+mod puzzling;
 mod real_acp;
 mod real_agents;
 mod real_claude;

@@ -159,7 +159,7 @@ fn what_did_not_change_is_said_and_an_ended_run_is_not_the_end() {
     let page = project.run(["page"]);
     assert!(
         page.expect_code(65).stderr.contains(
-            "`hankweave run` starts one; `hankweave status` tells of the last one, `hankweave view` serves its page"
+            "the last run failed; `hankweave run` rolls back to the last success, two#1, and runs three again; `hankweave status` tells more, `hankweave view` serves its page"
         ),
         "{page}"
     );

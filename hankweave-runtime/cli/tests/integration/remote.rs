@@ -100,12 +100,12 @@ fn the_reason_of_a_stop_is_recorded_and_shown() {
     let noted = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
     assert_eq!(
         noted,
-        "stopped: Stopped (stopped on request: the fan is loud); 0 of 1 codon completed."
+        "stopped: Stopped on request: the fan is loud; 0 of 1 codon completed."
     );
     std::fs::create_dir(project.directory().join(".hankweave/runs/1700000000000-zzzzzz")).unwrap();
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains(": stopped, since ") && status.contains("s\n  the fan is loud\n")
+        status.contains(": stopped, ") && status.contains("\n  the fan is loud\n")
             && status.contains("odd record: runs/1700000000000-zzzzzz: no run in the document has this folder (orphaned_folder)"),
         "{status}"
     );

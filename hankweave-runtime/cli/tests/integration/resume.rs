@@ -265,8 +265,8 @@ fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {
         let offer = "hankweave run --recover session";
         assert!(status.contains(offer), "{status}");
         let words = match kill {
-            true => [": crashed, since ", "survey crashed"],
-            false => [": stopped, since ", "next: survey"],
+            true => [": crashed, started ", "survey crashed"],
+            false => [": stopped, ", "next: survey"],
         };
         for words in words {
             assert!(status.contains(words), "{words}\n{status}");

@@ -222,8 +222,9 @@ fn a_sentinel_pauses_the_run_with_its_reason_and_the_next_one_continues() {
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     let (first, rest) = status.split_once('\n').unwrap();
     assert!(
-        first.contains(": paused (asked for by a sentinel), since ")
-            && (first.contains(" for ") || first.contains(" until "))
+        first.contains(": paused (asked for by a sentinel), ")
+            && (first.contains(", at ") || first.contains(" to "))
+            && !first.contains("since")
             && rest.starts_with(&format!("  {cause}\n")),
         "{status}"
     );

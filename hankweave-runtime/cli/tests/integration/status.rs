@@ -71,7 +71,7 @@ fn a_run_that_waits_for_commands_says_what_is_next_and_then_what_runs() {
         (&after["outlook"], &after["nextCodonId"]),
         (&json!("next: c0"), &json!("c0"))
     );
-    assert!(text.contains(": stopped, since "), "{text}");
+    assert!(text.contains(": stopped, "), "{text}");
     let commands = offered(&after);
     assert!(commands[0].ends_with(" --recover session"), "{commands:?}");
 }
@@ -190,7 +190,7 @@ fn a_run_that_was_killed_says_what_was_cut_off_and_how_to_go_on() {
     run.wait_for_line(|line| line.contains("\"assistant.action\"") && line.contains("\"c1\""));
     run.kill();
     let (text, killed) = status(&project);
-    assert!(text.contains(": crashed, since "), "{text}");
+    assert!(text.contains(": crashed, started "), "{text}");
     let view = &killed["view"];
     assert_eq!(
         (&view["state"], &view["items"]["c1"]["attempts"]["1.1"]["state"]),

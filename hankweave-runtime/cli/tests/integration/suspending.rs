@@ -142,7 +142,7 @@ fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
     let status = project.run(["status"]);
     let status = &status.expect_code(0).stdout;
     for words in [
-        format!(": suspended (process {number}), since "),
+        format!(": suspended (process {number}), started "),
         "one is suspended with its run".to_owned(),
         format!("  kill -CONT {number} "),
     ] {

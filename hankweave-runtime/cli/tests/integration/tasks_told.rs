@@ -28,7 +28,7 @@ fn the_workspace_knows_the_answer(project: &TestProject) {
     says(
         &status,
         &[
-            ": paused (approval denied), since ",
+            ": paused (approval denied), ",
             "  publish: denied by ann at ",
             ": not on a Friday\n",
             "publish was denied; resumed, the task asks again\n",
@@ -71,7 +71,7 @@ fn the_workspace_knows_the_answer(project: &TestProject) {
     says(
         &text(project, &["status", "-e", &place]),
         &[
-            ": paused (approved since then), since ",
+            ": paused (approved since then), ",
             "  publish: approved by bob at ",
             "publish was approved; a worker starts it\n",
         ],
@@ -241,7 +241,10 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
     let status = text(&project, &["status", "-e", &place]);
     says(
         &status,
-        &[": crashed, since ", &format!("  the task is running: {crashed}")],
+        &[
+            ": crashed, started ",
+            &format!("  the task is running: {crashed}"),
+        ],
     );
     says(&text(&project, &["task", "list"]), &[crashed]);
     let show = text(&project, &["task", "show", "slow"]);

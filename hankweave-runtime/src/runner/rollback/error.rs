@@ -22,7 +22,7 @@ pub enum RollbackError {
         count: usize,
     },
     /// There is no such target; nothing was changed.
-    #[error("there is no way back to there")]
+    #[error("cannot roll back to there")]
     Target(#[source] TargetError),
     /// A cleanup has removed the checkpoint of the target; nothing was changed.
     #[error(

@@ -1,0 +1,363 @@
+//! Commands in a directory in every state of its run, as someone reads them who has not seen the program before: none contradicts another one.
+
+use std::fs;
+use std::time::Duration;
+
+use hankweave_testing::{Running, TestProject};
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+
+use crate::approval::{asking, done};
+use crate::support::{project, shell_agent, until_stopped};
+use crate::terminal::Terminal;
+
+const SOON: Duration = Duration::from_secs(180);
+
+/// `one`, which completes, and `two`, which works until the run ends.
+fn working() -> (TestProject, Running) {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str, prompt: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5",
+            "continuationMode": "fresh", "promptText": prompt, "checkpointedFiles": ["done.txt"]})
+    };
+    project.write_hank(&json!({"hank": [codon("one", "one"), codon("two", "wait for go")]}));
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"assistant.action\"") && line.contains("\"two\""));
+    (project, run)
+}
+
+/// The same with its process suspended.
+fn suspended() -> (TestProject, Running) {
+    let (project, run) = working();
+    let pid = Pid::from_raw(i32::try_from(run.pid()).unwrap()).unwrap();
+    run.signal(Signal::STOP);
+    until_stopped(pid);
+    (project, run)
+}
+
+fn killed() -> TestProject {
+    let (project, run) = working();
+    run.kill();
+    project
+}
+
+fn printed(project: &TestProject, command: &str) -> String {
+    project.run(command.split(' ')).expect_code(0).stdout.clone()
+}
+
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+}
+
+/// The row of a codon, without its figures.
+#[track_caller]
+fn state_of(text: &str, codon: &str) -> String {
+    let row = text.lines().find(|line| line.starts_with(&format!("  {codon} ")));
+    let row = row.unwrap_or_else(|| panic!("no row of {codon} in\n{text}"));
+    row.split_whitespace().nth(1).unwrap().to_owned()
+}
+
+// covers: CLI-22
+#[test]
+fn the_log_of_a_killed_attempt_says_how_it_ended() {
+    let project = killed();
+    for command in ["logs", "logs two"] {
+        let log = printed(&project, command);
+        assert!(
+            log.ends_with("\n  working\n  — crashed: its process no longer exists\n"),
+            "{command}: {log}"
+        );
+    }
+    assert!(!printed(&project, "logs one").contains("crashed"));
+    assert!(!printed(&project, "logs --agent").contains("crashed"));
+    // The next run notices the crash, and it is said once.
+    project.write("go", "");
+    project.run(["run", "--headless"]).expect_code(0);
+    let log = printed(&project, "logs two");
+    assert_eq!(log.matches("crashed").count(), 1, "{log}");
+}
+
+// covers: CLI-22
+#[test]
+fn a_log_that_is_followed_ends_with_its_run() {
+    let follow = |project: &TestProject| {
+        let mut follow = project.start(["logs", "--follow"]);
+        follow.wait_for_line(|line| line == "two  " || line.starts_with("two  "));
+        follow
+    };
+    let (project, run) = working();
+    let followed = follow(&project);
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(SOON).expect_code(3);
+    let followed = followed.finish_within(SOON);
+    followed.expect_code(0);
+    assert_has(&followed.stdout, &["— stopped after "]);
+    assert!(
+        followed.stderr.ends_with("the run has ended: stopped\n"),
+        "{followed}"
+    );
+
+    let (project, run) = working();
+    let followed = follow(&project);
+    run.kill();
+    let followed = followed.finish_within(SOON);
+    followed.expect_code(0);
+    assert!(
+        followed
+            .stdout
+            .ends_with("  — crashed: its process no longer exists\n")
+            && followed.stderr.ends_with("the run has ended: crashed\n"),
+        "{followed}"
+    );
+}
+
+// covers: CLI-11, CLI-31
+#[test]
+fn a_killed_run_is_crashed_in_every_list() {
+    let project = killed();
+    let crashed = "one completed, two crashed";
+    assert_has(&printed(&project, "op log"), &[crashed]);
+    for command in ["status", "history", "history --all"] {
+        let text = printed(&project, command);
+        assert_eq!(state_of(&text, "two"), "crashed", "{text}");
+        assert!(text.contains(" unknown "), "its time is not known: {text}");
+    }
+    let outlook = "two crashed; the next run continues with it or before it";
+    for command in ["status", "history"] {
+        assert_has(&printed(&project, command), &[outlook]);
+    }
+    project.write("go", "");
+    let next = project.run(["run", "--headless"]);
+    assert_has(
+        &next.expect_code(0).stderr,
+        &["had crashed; its open codon is closed as crashed"],
+    );
+    let log = printed(&project, "op log");
+    assert!(log.contains(crashed) && !log.contains("failed"), "{log}");
+    assert_eq!(state_of(&printed(&project, "history --all"), "two"), "completed");
+}
+
+// covers: CLI-11, CLI-14, CLI-15
+#[test]
+fn a_suspended_run_is_suspended_in_every_command() {
+    let (project, run) = suspended();
+    let pid = run.pid();
+    for command in ["status", "history"] {
+        let text = printed(&project, command);
+        assert_has(
+            &text,
+            &[
+                &format!(" suspended (process {pid})"),
+                "two is suspended with its run",
+            ],
+        );
+        assert_eq!(state_of(&text, "two"), "suspended", "{text}");
+    }
+    assert_has(&printed(&project, "op log"), &["two is suspended"]);
+    let continues = format!("`kill -CONT {pid}` anywhere");
+    for command in ["page", "page --control", "next", "approve", "attach"] {
+        let refused = project.run(command.split(' '));
+        let told = &refused.expect_code(75).stderr;
+        assert_has(told, &[&format!("is suspended (process {pid})"), &continues]);
+    }
+    run.signal(Signal::CONT);
+    run.kill();
+}
+
+// covers: CLI-17, CLI-41
+#[test]
+fn what_is_typed_before_a_question_answers_none() {
+    let project = killed();
+    project.write("go", "");
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    let line = format!("until [ -e asks ]; do sleep 0.02; done; exec '{program}' run");
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.press("1\n");
+    // The terminal shows what was typed once it keeps it for whoever reads.
+    terminal.until("1");
+    project.write("asks", "");
+    terminal.until("Where shall it continue?");
+    terminal.press("q\n");
+    assert_eq!(terminal.close(), Some(1), "nothing was chosen but to do nothing");
+    assert_eq!(done(&project), "one\n");
+}
+
+// covers: CLI-30, CLI-41
+#[test]
+fn a_letter_in_stray_text_is_no_answer_to_an_approval() {
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    for kind in ["dumb", "xterm"] {
+        let project = asking("two");
+        project.run(["run", "--headless"]).expect_code(3);
+        let line = format!("until [ -e asks ]; do sleep 0.02; done; TERM={kind} exec '{program}' run");
+        let Some(mut terminal) = Terminal::of(&project, &line) else {
+            return;
+        };
+        terminal.press("early y");
+        terminal.until("early y");
+        project.write("asks", "");
+        terminal.until_standing(|screen| screen.contains("y approves"));
+        // A sentence has letters of answers in it.
+        terminal.press("why only now?\n");
+        terminal.press("n");
+        terminal.until_standing(|screen| {
+            screen.contains("type a reason or none") || screen.contains("Denied because: █")
+        });
+        terminal.press("\r");
+        assert_eq!(terminal.close(), Some(3), "{kind}");
+        assert_eq!(done(&project), "one\n", "{kind}");
+        let status = printed(&project, "status");
+        assert_has(
+            &status,
+            &[": paused (approval denied), ", "deploy was denied by "],
+        );
+        assert!(!status.contains("it waits for an approval"), "{status}");
+    }
+}
+
+// covers: CLI-14
+#[test]
+fn after_an_undo_the_first_line_says_what_is_the_case_now() {
+    let project = asking("two");
+    project.run(["run", "--headless"]).expect_code(3);
+    let first = |project: &TestProject| printed(project, "status").lines().next().unwrap().to_owned();
+    let paused = first(&project);
+    assert!(
+        paused.contains(": paused (approval needed), ") && !paused.contains("since"),
+        "{paused}"
+    );
+    project.run(["undo"]).expect_code(0);
+    let undone = first(&project);
+    assert!(
+        undone.starts_with("rolled back to checkpoint ")
+            && undone
+                .ends_with(" of the beginning, and nothing has run since; the next run continues with one"),
+        "{undone}"
+    );
+    assert_has(&printed(&project, "status"), &["\nlast run "]);
+    project.run(["run", "--headless"]).expect_code(3);
+    assert!(first(&project).starts_with("run "));
+}
+
+/// The result states more than the answers before it did.
+// covers: CLI-14, CLI-11
+#[test]
+fn what_passes_a_budget_is_told_as_that() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "one", "agent": agent, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "one", "checkpointedFiles": ["done.txt"]}]}),
+    );
+    let finished = project.run(["run", "--headless", "--max-cost", "0.2"]);
+    let over = "over its budget by $0.0500";
+    assert_has(&finished.expect_code(0).stderr, &[over]);
+    for command in ["status", "cost"] {
+        assert_has(&printed(&project, command), &[over]);
+    }
+    let enough = project.run(["run", "--headless", "--new", "--max-cost", "0.3"]);
+    assert!(
+        !enough.expect_code(0).stderr.contains("over its budget"),
+        "{enough}"
+    );
+    for command in ["status", "cost"] {
+        let text = printed(&project, command);
+        assert!(!text.contains("over its budget"), "{command}: {text}");
+    }
+}
+
+/// The hint of a refusal.
+#[track_caller]
+fn hint(project: &TestProject, command: &str, code: i32) -> String {
+    let refused = project.run(command.split(' '));
+    let text = &refused.expect_code(code).stderr;
+    let hint = text.split_once("  hint: ");
+    hint.unwrap_or_else(|| panic!("no hint in {text}"))
+        .1
+        .trim_end()
+        .to_owned()
+}
+
+// covers: CLI-4, CLI-15
+#[test]
+fn a_command_to_a_run_that_is_not_live_says_how_the_last_one_ended_and_continues() {
+    let tells = "; `hankweave status` tells more, `hankweave view` serves its page";
+    let says = |project: &TestProject, last: &str| {
+        for command in ["stop", "next", "skip", "attach", "page"] {
+            assert_eq!(hint(project, command, 65), format!("{last}{tells}"), "{command}");
+        }
+    };
+    let asked = asking("two");
+    for command in ["stop", "page", "status"] {
+        let hint = hint(&asked, command, 65);
+        assert!(
+            hint.starts_with("`hankweave run` starts the first run there"),
+            "{command}: {hint}"
+        );
+    }
+    asked.run(["run", "--headless"]).expect_code(3);
+    says(
+        &asked,
+        "the last run is paused (approval needed); `hankweave approve deploy && hankweave run` lets deploy begin",
+    );
+    asked.run(["approve"]).expect_code(0);
+    says(
+        &asked,
+        "the last run is paused (approved since then); `hankweave run` continues with deploy",
+    );
+    // Who approves it again learns that it was approved.
+    for command in ["approve", "approve deploy"] {
+        let again = asked.run(command.split(' '));
+        let text = &again.expect_code(1).stderr;
+        assert_has(
+            text,
+            &[
+                "deploy is approved by ",
+                " already",
+                "`hankweave run` continues with it",
+            ],
+        );
+    }
+    asked.run(["run", "--headless"]).expect_code(0);
+    says(
+        &asked,
+        "the last run completed; `hankweave run --new` starts from the first codon",
+    );
+    let session = "`hankweave run --recover session` keeps the files and lets two continue in its session";
+    says(&killed(), &format!("the last run crashed; {session}"));
+    let unknown = hint(&asked, "rollback --codon nine", 65);
+    assert_eq!(
+        unknown,
+        "codons that have run: one, deploy; `hankweave history` lists all with their checkpoints"
+    );
+}
+
+// covers: CLI-4
+#[test]
+fn a_run_whose_hank_was_moved_says_so() {
+    let project = asking("two");
+    project.run(["run", "--headless"]).expect_code(3);
+    let directory = project.directory();
+    fs::rename(directory.join("hank.json"), directory.join("moved.json")).unwrap();
+    let continues = "hankweave run HANK -e .";
+    let hint = hint(&project, "run --headless", 65);
+    assert_has(&hint, &["whose hank is not where it was", continues]);
+    let status = printed(&project, "status");
+    assert_has(
+        &status,
+        &["its hank was not found; HANK stands for its path", continues],
+    );
+    let document: Value = project.run(["status", "--json"]).json_document();
+    assert_eq!(document["commands"][0], continues);
+    project.run(["approve"]).expect_code(1);
+    project
+        .run(["run", "--headless", "moved.json", "-e", "."])
+        .expect_code(3);
+    assert!(!printed(&project, "status").contains("HANK"));
+}
