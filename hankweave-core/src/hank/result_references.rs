@@ -281,8 +281,9 @@ mod tests {
             ("<%results.plan.file%>", "allows no `file` there", false),
             ("<%results.plan.note%>", "does not require `note`", true),
         ] {
-            let [(message, is_doubt)] = &found(text)[..] else {
-                panic!("{text}: {:?}", found(text));
+            let found = found(text);
+            let [(message, is_doubt)] = &found[..] else {
+                panic!("{text}: {found:?}");
             };
             assert!(
                 message.contains(expected) && *is_doubt == doubt,

@@ -441,7 +441,9 @@ mod tests {
     #[test]
     fn an_agent_that_tells_no_answer_gives_no_result() {
         let places = |agent: &str| {
-            let asked = format!(r#""agent": "{agent}", "result": {{"schema": {{"type": "object"}}}}"#);
+            let asked = format!(
+                r#""agent": "{agent}", "model": "sonnet", "result": {{"schema": {{"type": "object"}}}}"#
+            );
             let problems = beyond_agents(&hank("{}", &[codon("a", &asked)]), can).into_iter();
             problems.map(|problem| problem.path).collect::<Vec<_>>()
         };
