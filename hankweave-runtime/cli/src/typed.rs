@@ -242,7 +242,7 @@ impl HintCommands {
             )),
             "APPROVAL_REQUIRED" => Some(format!("`{}` lets it begin", self.command("approve"))),
             "CODON_RUNNING" => Some(format!(
-                "wait until it has ended, or `{}` skips it; `{}` stops the run",
+                "wait until it has ended, skip it (`{}`), or stop it with its run first (`{}`)",
                 self.command("skip"),
                 self.command("stop")
             )),
