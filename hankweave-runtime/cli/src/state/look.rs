@@ -116,6 +116,12 @@ pub(crate) fn background(execution: &Path, codon: &CodonId) -> Result<Option<Jou
     Ok(journal::background(&RealDisk, &segments, codon))
 }
 
+/// Returns the newest message of an agent, if not much was recorded since.
+pub(crate) fn newest_message(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::message(&RealDisk, &segments))
+}
+
 /// Returns the newest check of a codon, if not much was recorded since.
 pub(crate) fn newest_check(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));

@@ -19,7 +19,7 @@ pub(crate) use cost::cost;
 pub(crate) use history::history;
 pub(super) use look::{
     background, budget_summary, description, history_command, is_shortened, journal_bytes, known_checkpoints,
-    named_run, newest_check, question, read, read_execution, record_warnings,
+    named_run, newest_check, newest_message, question, read, read_execution, record_warnings,
 };
 
 pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, CliError> {
