@@ -425,20 +425,16 @@ impl Listed {
             browser,
         }
     }
+}
 
-    fn record(&self) -> Vec<Vec<u8>> {
-        let files = ["one", MARKUP].map(|folder| {
-            self.project
-                .directory()
-                .join("work")
-                .join(folder)
-                .join(".hankweave")
-        });
-        let files = files
-            .iter()
-            .flat_map(|state_dir| ["state.json", "state.log"].map(|file| state_dir.join(file)));
-        files.map(|file| std::fs::read(file).unwrap()).collect()
-    }
+/// The records of the runs that have ended.
+fn ended_records(project: &TestProject) -> Vec<Vec<u8>> {
+    let files = ["one", MARKUP].map(|folder| project.directory().join("work").join(folder));
+    let names = ["state.json", "state.log"];
+    let files = files
+        .iter()
+        .flat_map(|folder| names.map(|name| folder.join(".hankweave").join(name)));
+    files.map(|file| std::fs::read(file).unwrap()).collect()
 }
 
 /// The row with this text, in an expression of the page.
@@ -460,10 +456,14 @@ fn group(title: &str) -> String {
 #[test]
 fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     let Some(browser) = browser() else { return };
-    let listed = Listed::start(browser);
-    let before = listed.record();
-    let (viewing, address) = viewing(&listed.project, &["--root", "work"]);
-    let mut page = Page::open(&listed.browser, &address);
+    let Listed {
+        project,
+        asking,
+        browser,
+    } = Listed::start(browser);
+    let before = ended_records(&project);
+    let (viewing, address) = viewing(&project, &["--root", "work"]);
+    let mut page = Page::open(&browser, &address);
     page.until("document.title.startsWith('2 wait for you, 1 ended today')");
     assert_eq!(
         page.evaluate("location.hash"),
@@ -509,11 +509,11 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     page.until("location.pathname === '/' && document.title.startsWith('2 wait for you')");
 
     // The list follows what runs.
-    listed.project.run(["approve", "-e", "work/two"]).expect_code(0);
-    listed.asking.finish_within(SOON).expect_code(0);
+    project.run(["approve", "-e", "work/two"]).expect_code(0);
+    asking.finish_within(SOON).expect_code(0);
     page.until(&format!("{}.includes('Move the sessions')", group("Ended today")));
     page.until("document.title.startsWith('1 waits for you, 2 ended today')");
-    assert!(listed.record() == before, "the records are as they were");
+    assert!(ended_records(&project) == before, "the records are as they were");
     viewing.signal(Signal::INT);
     viewing.finish_within(SOON).expect_code(130);
     page.until("document.getElementById('link').textContent === 'no connection'");
