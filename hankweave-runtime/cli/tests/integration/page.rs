@@ -474,7 +474,10 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
         "{}.includes('Deploy to production?')",
         group("Waits for you")
     ));
-    page.until(&format!("{}.includes('Break it')", group("Waits for you")));
+    page.until(&format!(
+        "{}.includes('the agent exited with code 7')",
+        group("Waits for you")
+    ));
     page.until(&format!("{}.includes('working')", group("Ended today")));
     page.until(&format!("{}.includes('$0.2500')", group("Ended today")));
     page.until(&format!("{}.includes('task guide')", group("Queued")));
@@ -517,6 +520,80 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     viewing.signal(Signal::INT);
     viewing.finish_within(SOON).expect_code(130);
     page.until("document.getElementById('link').textContent === 'no connection'");
+}
+
+/// Returns what of the layout is wrong: sections come one below the other in this order, nothing is wider than the window, and on a phone a finger meets
+/// each button.
+const LAYOUT: &str = r#"((wanted) => {
+    const wrong = [];
+    const box = (name) => document.querySelector(name)?.getBoundingClientRect();
+    let bottom = 0;
+    for (const name of wanted) {
+        const found = box(name);
+        if (!found) wrong.push(`${name} is not there`);
+        else if (found.top < bottom - 1) wrong.push(`${name} begins at ${found.top}, above ${bottom}`);
+        if (found) bottom = found.bottom;
+    }
+    if (document.documentElement.scrollWidth > innerWidth) wrong.push(`the page is ${document.documentElement.scrollWidth} wide`);
+    const isShown = (each) => each.getClientRects().length > 0;
+    const ink = getComputedStyle(document.body).color.match(/[\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0);
+    const isDark = matchMedia('(prefers-color-scheme: dark)').matches;
+    if (isDark !== ink > 380) wrong.push(`the ink is ${ink}`);
+    if (innerWidth < 500) {
+        const small = [...document.querySelectorAll('.btn, .ib, .seg button, .find, a.li_')].filter((each) => isShown(each) && each.getBoundingClientRect().height < 40);
+        wrong.push(...small.map((each) => `${each.outerHTML.slice(0, 80)} is too small for a finger`));
+    }
+    return wrong;
+})"#;
+
+/// Looks at the layout in two sizes, light and dark.
+#[track_caller]
+fn stands_as_drawn(page: &mut Page, sections: &[&str]) {
+    for size in [(1_440, 900), (390, 844)] {
+        for scheme in ["light", "dark"] {
+            page.resize(size, scheme);
+            page.until(&format!("innerWidth === {}", size.0));
+            let wrong = page.evaluate(&format!("{LAYOUT}({})", json!(sections)));
+            assert_eq!(wrong, json!([]), "{size:?} {scheme}");
+        }
+    }
+    page.resize((1_440, 900), "light");
+}
+
+// covers: WIRE-28, WIRE-51
+#[test]
+fn the_list_and_each_state_of_a_run_stand_as_they_are_drawn() {
+    let Some(browser) = browser() else { return };
+    let Listed {
+        project,
+        asking,
+        browser,
+    } = Listed::start(browser);
+    let (viewing, address) = viewing(&project, &["--root", "work"]);
+    let mut page = Page::open(&browser, &address);
+    page.until("document.querySelectorAll('.lg').length === 3");
+    page.until(&format!("{}.includes('Deploy to production?')", group("Waits for you")));
+    stands_as_drawn(&mut page, &[".topbar", ".lhead", ".lg.you", ".lg:not(.you)", ".lfoot"]);
+    if let Ok(axe) = clients::axe() {
+        page.evaluate(&format!("{axe}; 0"));
+        axe_finds_nothing(&mut page);
+        page.resize((1_440, 900), "light");
+    }
+    let sections = [".topbar", ".hero", "#attention", ".tl", "#codon"];
+    for (name, title) in [
+        ("Draft the changelog", "✓ Completed"),
+        ("<img src=x", "✕ Failed"),
+        ("Move the sessions", "? Waits for you"),
+    ] {
+        page.evaluate(&format!("{}.click()", row(name)));
+        page.until(&format!("location.pathname !== '/' && document.title.startsWith('{title}')"));
+        page.until("document.getElementById('codon')");
+        stands_as_drawn(&mut page, &sections);
+        page.click("all");
+        page.until("location.pathname === '/' && document.querySelectorAll('.lg').length === 3");
+    }
+    asking.kill();
+    viewing.kill();
 }
 
 // covers: WIRE-51
@@ -993,9 +1070,12 @@ fn an_exported_page_has_the_changes_and_the_report_and_says_what_it_leaves_out()
     page.evaluate("location.hash = '#/a.1.1/changes'");
     page.until("document.querySelectorAll('.diff').length === 2");
     page.until("document.querySelector('.review').innerText.includes('<img src=x>.txt')");
-    page.until("document.querySelector('.review').innerText.includes('</script><script>document.title = 1')");
+    page.evaluate("location.hash = '#/a.1.1/changes/%3Cimg%20src%3Dx%3E.txt:R1'");
+    page.until(
+        "document.querySelector('.ln.here')?.innerText.includes('</script><script>document.title = 1')",
+    );
     page.until_shows("before it began");
-    page.evaluate("[...document.querySelectorAll('.diff button')].find((each) => each.ariaLabel === 'Show long.txt')?.click()");
+    page.evaluate("location.hash = '#/a.1.1/changes/long.txt'");
     page.until_shows("The lines of this file are left out of the page.");
     page.evaluate("location.hash = '#/b.1.1/changes/done.txt:R1'");
     page.until("document.querySelector('.ln.here')?.innerText.includes('two')");

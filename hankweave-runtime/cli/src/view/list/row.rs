@@ -217,7 +217,7 @@ fn word(view: &RunView) -> Option<&'static str> {
 fn last_word(drawn: &DrawnRun) -> String {
     let view = &drawn.view;
     let message = drawn.message.clone().filter(|text| !text.is_empty());
-    let cause = || view.cause.clone().or_else(|| problem(view));
+    let cause = || problem(view).or_else(|| view.cause.clone());
     let found = match view.state {
         RunState::Asking => view.ask.as_ref().map(|ask| ask.question.clone()),
         RunState::Failed | RunState::Paused | RunState::Crashed | RunState::Stopped | RunState::Idle => {
