@@ -36,11 +36,12 @@ use crate::directory::holder;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::serve_failure;
 use crate::holding::TaskHolders;
+use crate::logging;
 use crate::owning_task::OwningTask;
 use crate::receipt;
 use crate::registry::{Registry, is_there, within};
+use crate::status;
 use crate::typed::HintCommands;
-use crate::{logging, status};
 
 /// Number of execution directories and of tasks in the list.
 const MAX_ROWS: usize = 200;
