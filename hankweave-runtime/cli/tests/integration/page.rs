@@ -513,6 +513,11 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
 
     // The list follows what runs.
     project.run(["approve", "-e", "work/two"]).expect_code(0);
+    page.until(&format!(
+        "{}.includes('waits for a command')",
+        group("Waits for you")
+    ));
+    project.run(["stop", "-e", "work/two"]).expect_code(0);
     asking.finish_within(SOON).expect_code(0);
     page.until(&format!("{}.includes('Move the sessions')", group("Ended today")));
     page.until("document.title.startsWith('1 waits for you, 2 ended today')");
@@ -572,8 +577,14 @@ fn the_list_and_each_state_of_a_run_stand_as_they_are_drawn() {
     let (viewing, address) = viewing(&project, &["--root", "work"]);
     let mut page = Page::open(&browser, &address);
     page.until("document.querySelectorAll('.lg').length === 3");
-    page.until(&format!("{}.includes('Deploy to production?')", group("Waits for you")));
-    stands_as_drawn(&mut page, &[".topbar", ".lhead", ".lg.you", ".lg:not(.you)", ".lfoot"]);
+    page.until(&format!(
+        "{}.includes('Deploy to production?')",
+        group("Waits for you")
+    ));
+    stands_as_drawn(
+        &mut page,
+        &[".topbar", ".lhead", ".lg.you", ".lg:not(.you)", ".lfoot"],
+    );
     if let Ok(axe) = clients::axe() {
         page.evaluate(&format!("{axe}; 0"));
         axe_finds_nothing(&mut page);
@@ -586,10 +597,12 @@ fn the_list_and_each_state_of_a_run_stand_as_they_are_drawn() {
         ("Move the sessions", "? Waits for you"),
     ] {
         page.evaluate(&format!("{}.click()", row(name)));
-        page.until(&format!("location.pathname !== '/' && document.title.startsWith('{title}')"));
+        page.until(&format!(
+            "location.pathname !== '/' && document.title.startsWith('{title}')"
+        ));
         page.until("document.getElementById('codon')");
         stands_as_drawn(&mut page, &sections);
-        page.click("all");
+        page.evaluate("document.getElementById('all').click()");
         page.until("location.pathname === '/' && document.querySelectorAll('.lg').length === 3");
     }
     asking.kill();

@@ -322,7 +322,7 @@ mod tests {
     fn view(state: RunState, since: Timestamp) -> RunView {
         let item = |name: &str| json!({"kind": "codon", "name": name});
         let view = json!({"view": 1, "seq": 1, "state": "planned", "headline": "a sentence", "order": ["a", "b"],
-            "money": {"spent": 1.5, "before": 0.5}, "items": {"a": item("Build it"), "b": item("Ship it")}, "codons": {"completed": 1, "planned": 2},
+            "money": {"spent": 1.75, "before": 0.5}, "items": {"a": item("Build it"), "b": item("Ship it")}, "codons": {"completed": 1, "planned": 2},
             "files": {}});
         let view: RunView = serde_json::from_value(view).unwrap();
         RunView {
@@ -384,10 +384,10 @@ mod tests {
     fn money_counts_against_the_limit_where_there_is_one() {
         let open = view(RunState::Running, now());
         let mut limited = open.clone();
-        limited.money.limit = Some(Usd::from_dollars(5.0).unwrap());
+        limited.money.limit = Some(Usd::from_dollars(5.5).unwrap());
         let (open, limited) = (row(open, None), row(limited, None));
-        assert_eq!(json!([open.spent, open.limit]), json!([1.5, null]));
-        assert_eq!(json!([limited.spent, limited.limit]), json!([1.0, 5.0]));
+        assert_eq!(json!([open.spent, open.limit]), json!([1.75, null]));
+        assert_eq!(json!([limited.spent, limited.limit]), json!([1.25, 5.5]));
     }
 
     #[test]
