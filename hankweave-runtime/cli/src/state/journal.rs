@@ -91,6 +91,12 @@ pub(super) fn message(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEn
     newest(disk, segments, "assistant.action", &is_message)
 }
 
+/// Whether a run at rest waits for a command: it has reported so, and its state has not changed since.
+pub(super) fn is_idle(disk: &dyn Disk, segments: &[PathBuf]) -> bool {
+    let newest_of = |kind| newest(disk, segments, kind, &|_| true).map(|entry| entry.seq);
+    newest_of("server.idle").is_some_and(|idle| newest_of("state.transition") < Some(idle))
+}
+
 /// The newest event of a type that is `wanted`. Only the newest part of the journal is searched, from its end, and no line of another type is parsed.
 fn newest(
     disk: &dyn Disk,

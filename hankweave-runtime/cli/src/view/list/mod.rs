@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hankweave_core::time::Timestamp;
+use hankweave_core::view::RunState;
 use hankweave_core::wire::Event;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
@@ -366,12 +367,16 @@ impl KnownRuns {
 
 /// Reads the run of a directory; `None` where none is recorded or the record cannot be read.
 fn read(path: &Path, task: Option<OwningTask>) -> Option<DrawnRun> {
-    let view = status::drawn(path, task)
+    let mut view = status::drawn(path, task)
         .inspect_err(
             |error| tracing::warn!(path = %path.display(), error = error.message(), "a run cannot be listed"),
         )
         .ok()?;
     view.run.as_ref()?;
+    let is_at_rest = view.state == RunState::Running && view.now.is_none() && view.activity.is_none();
+    if is_at_rest && crate::state::is_idle(path).unwrap_or_default() {
+        view.state = RunState::Idle;
+    }
     let message = crate::state::newest_message(path).ok().flatten();
     let message = message.and_then(|entry| match entry.event {
         Event::AssistantAction { content, .. } => Some(content),

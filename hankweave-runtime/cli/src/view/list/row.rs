@@ -220,9 +220,8 @@ fn last_word(drawn: &DrawnRun) -> String {
     let cause = || problem(view).or_else(|| view.cause.clone());
     let found = match view.state {
         RunState::Asking => view.ask.as_ref().map(|ask| ask.question.clone()),
-        RunState::Failed | RunState::Paused | RunState::Crashed | RunState::Stopped | RunState::Idle => {
-            cause()
-        }
+        RunState::Failed | RunState::Paused | RunState::Crashed | RunState::Stopped => cause(),
+        RunState::Idle => cause().or(message),
         RunState::Planned | RunState::Running | RunState::Completed => message,
     };
     let found = found.filter(|text| !text.is_empty());
