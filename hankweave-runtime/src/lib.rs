@@ -94,8 +94,8 @@ pub use runner::{
     SuccessTarget, UnfinishedCodon,
 };
 pub use server::{
-    AnswerPaths, AnswerTokens, OpenRecordError, Origin, RecordServer, ReportSource, ServeError, ServerLimits,
-    ServerOptions, exported_page,
+    AnswerPaths, AnswerTokens, ListServer, OpenRecordError, Origin, RecordServer, ReportSource, RunList,
+    ServeError, ServerLimits, ServerOptions, exported_page, record_name,
 };
 pub use shutdown::{Shutdown, StopCause};
 pub use state_manager::{CostFigures, Delivery, PersistenceError, Subscription, TransitionError};

@@ -139,7 +139,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "view",
-        "args browser directory exit failures logging output owning_task receipt recorded screen signals state typed",
+        "args browser directory exit failures holding logging output owning_task receipt recorded registry report screen signals state status typed",
     ),
     (
         "service",

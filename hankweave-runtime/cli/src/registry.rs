@@ -46,28 +46,10 @@ pub(crate) fn with_registry<T>(
     place: &RegistryArgs,
     act: impl AsyncFnOnce(&Registry) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    let (url, root) = placed(place)?;
     with_runtime(async {
-        let world = World::real();
-        let coordinator = connect(&url, &world)
-            .await
-            .map_err(|error| failure(&error, place))?;
-        let layers = TaskLayers::new(world.clone(), root);
-        let locks = Locks::new(Arc::clone(&coordinator), world.ids.clone());
-        let lifecycle = Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone());
-        lifecycle.register_builtin();
-        let registry = Registry {
-            layers,
-            locks,
-            lifecycle,
-            coordinator,
-            world,
-            url,
-            place: place.clone(),
-        };
+        let registry = Registry::open(place).await?;
         let done = act(&registry).await;
-        registry.locks.close().await;
-        registry.coordinator.close().await;
+        registry.close().await;
         done
     })
 }
@@ -191,6 +173,34 @@ fn data_folder(environment: &Environment) -> Result<PathBuf, CliError> {
 }
 
 impl Registry {
+    /// Opens the registry at `place`.
+    pub(crate) async fn open(place: &RegistryArgs) -> Result<Self, CliError> {
+        let (url, root) = placed(place)?;
+        let world = World::real();
+        let coordinator = connect(&url, &world)
+            .await
+            .map_err(|error| failure(&error, place))?;
+        let layers = TaskLayers::new(world.clone(), root);
+        let locks = Locks::new(Arc::clone(&coordinator), world.ids.clone());
+        let lifecycle = Lifecycle::new(Arc::clone(&coordinator), locks.clone(), layers.clone());
+        lifecycle.register_builtin();
+        Ok(Self {
+            layers,
+            locks,
+            lifecycle,
+            coordinator,
+            world,
+            url,
+            place: place.clone(),
+        })
+    }
+
+    /// Closes it. What is under way elsewhere is not waited for.
+    pub(crate) async fn close(&self) {
+        self.locks.close().await;
+        self.coordinator.close().await;
+    }
+
     /// The task, which must be there.
     pub(crate) async fn task(&self, id: &TaskId) -> Result<TaskRow, CliError> {
         let row = self.coordinator.task(id.clone()).await;

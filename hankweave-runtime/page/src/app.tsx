@@ -1,12 +1,12 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Attention } from "./attention";
 import { Codon } from "./codon";
-import { type Connection, hasToken, isFile, pasteToken } from "./connection";
+import { type Connection, hasReport, hasToken, isFile, recordPath } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
+import { Help, Mark, NoToken } from "./parts";
 import { REPORT, Report } from "./report";
 import { type Route, readRoute, writeRoute } from "./route";
-import { Glyph } from "./shapes";
 import type { Transcript } from "./transcript";
 import { type Place, type View, current, find, lost, places } from "./view";
 import { Timeline } from "./timeline";
@@ -22,6 +22,7 @@ export function chosen(view: View): { place: Place | undefined; route: Route | u
 }
 
 const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2", "transcript, changes"], ["[ ]", "previous and next file"], ["f", "follow the newest codon"], ["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b", "roll back"], ["y", "copy this address"], ["?", "this help"]];
+if (recordPath) KEYS.splice(-1, 0, ["g", "all runs"]);
 
 export function App({ connection, transcript }: { connection: Connection; transcript: Transcript }) {
   const [hasHelp, help] = useState(false);
@@ -33,31 +34,14 @@ export function App({ connection, transcript }: { connection: Connection; transc
       <Bar connection={connection} help={() => help((is) => !is)} />
       <main id="main" tabIndex={-1}>
         {hasToken || isFile ? <Hero connection={connection} view={view} /> : <NoToken />}
-        {hasHelp && <Help close={() => help(false)} />}
+        {hasHelp && <Help keys={KEYS} close={() => help(false)} />}
         {view && <Attention connection={connection} view={view} />}
         {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
-        {view && !isFile && location.hash === REPORT && <Report connection={connection} view={view} />}
+        {view && hasReport && location.hash === REPORT && <Report connection={connection} view={view} />}
         {view && place && location.hash !== REPORT && <Codon {...{ connection, view, place, transcript, route, address }} />}
       </main>
       <p class="sr" role="status" aria-live="polite">{sentence(connection)}</p>
     </>
-  );
-}
-
-function NoToken() {
-  const [isWrong, setWrong] = useState(false);
-  const paste = (event: InputEvent & { currentTarget: HTMLInputElement }) => {
-    if (pasteToken(event.currentTarget.value)) location.reload();
-    else setWrong(true);
-  };
-  return (
-    <section class="hero">
-      <div>
-        <h1><Glyph of="lost" size={22} /><span id="status">The address lacks the token</span></h1>
-        <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run; <code>hankweave view DIR</code> serves runs that have ended.</p>
-        <p class="sub"><label>Paste it here to stay at this place: <input type="password" id="paste" autocomplete="off" onInput={paste} /></label>{isWrong && <span role="alert"> There is no token in this.</span>}</p>
-      </div>
-    </section>
   );
 }
 
@@ -70,30 +54,16 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
     <header>
       <a class="skip" href={document.getElementById("codon") ? "#codon" : "#main"} onClick={(event) => { event.preventDefault(); (document.getElementById("codon") ?? document.getElementById("main"))?.focus(); }}>Skip to the codon</a>
       <div class="topbar">
-        <span class="mark">
-          <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="2"><path d="M3 5c5 0 9 10 14 10M3 15c2.2 0 4-1.9 5.7-4.1M17 5c-2.2 0-4 1.9-5.7 4.1" /></svg>
-          <span class="hid">hankweave</span>
-        </span>
+        <Mark isLink={recordPath !== ""} />
         <span class="crumb">{folder && <><i class="hid" aria-hidden="true">/</i><bdi class="hid" id="place">{folder}</bdi></>}{view?.hank && <><i class="hid" aria-hidden="true">/</i><b>{view.hank.name}</b></>}</span>
         <span class="fill" />
-        {view && !connection.mayCommand && link === "live" && <span class="ib tag">read-only</span>}
-        {view && !isFile && hasToken && <a class="ib" id="to-report" href={REPORT} aria-current={location.hash === REPORT ? "page" : undefined}>Report</a>}
+        {view && !connection.mayCommand && link === "live" && <span class="ib tag hid">read-only</span>}
+        {view && hasReport && (hasToken || isFile) && <a class="ib" id="to-report" href={REPORT} aria-current={location.hash === REPORT ? "page" : undefined}>Report</a>}
         <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : connection.isStranger && link !== "live" ? "another program" : LINKS[link]}</span>
         {!isFile && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}
         <button type="button" class="ib hid" aria-label="Keys" onClick={help}>?</button>
       </div>
     </header>
-  );
-}
-
-function Help({ close }: { close: () => void }) {
-  const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => button.current?.focus(), []);
-  return (
-    <section class="panel help" aria-label="Keys">
-      <dl class="kv">{KEYS.map(([keys, what]) => <><dt>{keys.split(" ").map((key) => <kbd>{key}</kbd>)}</dt><dd>{what}</dd></>)}</dl>
-      <button type="button" ref={button} class="btn small" onClick={close}>Close</button>
-    </section>
   );
 }
 
@@ -109,6 +79,7 @@ function useKeys(connection: Connection, help: () => void): void {
       const button = BUTTONS[event.key];
       if (button) document.getElementById(button)?.click();
       else if (event.key === "?") help();
+      else if (event.key === "g" && recordPath) location.assign("/");
       else if (event.key === "y") void navigator.clipboard?.writeText(location.href);
       else if (event.key === "f") {
         history.replaceState(null, "", location.pathname);

@@ -25,21 +25,19 @@ export function Changes({ connection, view, place, route }: Props) {
   const to = place.attempt.checkpoint;
   const { from } = route;
   const [found, set] = useState<Differences | string | undefined>();
-  const isLive = connection.link === "live";
+  const { canAsk } = connection;
   const known = useRef("");
   useEffect(() => {
-    if (!to || !isLive) return;
+    if (!to || !canAsk) return;
     const pair = `${from}..${to}`;
     if (known.current !== pair) set(undefined);
     known.current = pair;
     void askFiles(connection, to, from).then((answer) => known.current === pair && set(answer));
-  }, [to, from, isLive]);
-  const codon = place.attempt.id;
-  if (isFile || !to) {
+  }, [to, from, canAsk]);
+  if (!to) {
     return (
       <div class="logbox nothing">
-        <p class="dim">{isFile ? "This file has no differences. This command shows them, in the directory of the run." : place.attempt.state === "running" ? "The changes can be read once the attempt has a checkpoint." : "This attempt has no checkpoint."}</p>
-        {isFile && <CommandLine line={`hankweave diff ${codon ? quoted(codon) : ""}`.trim()} />}
+        <p class="dim">{place.attempt.state === "running" ? "The changes can be read once the attempt has a checkpoint." : "This attempt has no checkpoint."}</p>
       </div>
     );
   }
@@ -49,17 +47,28 @@ export function Changes({ connection, view, place, route }: Props) {
       <nav class="rail changed" aria-label="Changed files">{typeof found === "object" && <FileList of={found} route={route} address={address} />}</nav>
       <div class="logbox review">
         <Bases {...{ view, place, from }} choose={(base) => (location.hash = writeRoute({ item: place.item, key: place.key, changes: { from: base } }))} />
-        {found === undefined ? <p class="dim">{isLive ? "Comparing…" : "There is no connection to the run."}</p> : typeof found === "string" ? <p class="cause" role="alert">{found}</p> : <Review key={`${found.from}..${found.to}`} connection={connection} of={found} route={route} address={address} />}
+        {found === undefined ? <p class="dim">{canAsk ? "Comparing…" : "There is no connection to the run."}</p> : typeof found === "string" ? <NotFound why={found} codon={place.attempt.id} /> : <Review key={`${found.from}..${found.to}`} connection={connection} of={found} route={route} address={address} />}
       </div>
     </>
   );
 }
 
+function NotFound({ why, codon }: { why: string; codon: string | undefined }) {
+  if (!isFile) return <p class="cause" role="alert">{why}</p>;
+  return (
+    <div class="nothing">
+      <p class="dim">{why} This command shows them, in the directory of the run.</p>
+      <CommandLine line={`hankweave diff ${codon ? quoted(codon) : ""}`.trim()} />
+    </div>
+  );
+}
+
 /** The checkpoint that is compared with. */
 function Bases({ view, place, from, choose }: { view: View; place: Place; from: string | undefined; choose: (base: string | undefined) => void }) {
-  const others = places(view).filter(({ item, key, attempt }) => attempt.checkpoint && attempt.checkpoint !== place.attempt.checkpoint && (item !== place.item || key !== place.key));
+  // An exported page has one comparison of each attempt.
+  const others = isFile ? [] : places(view).filter(({ item, key, attempt }) => attempt.checkpoint && attempt.checkpoint !== place.attempt.checkpoint && (item !== place.item || key !== place.key));
   const options = others.slice(-200).map(({ item, key, attempt }) => [attempt.checkpoint!, `${view.items?.[item]?.name ?? item}, ${key} (${attempt.checkpoint!.slice(0, 12)})`] as const);
-  const base = view.files.base;
+  const base = isFile ? undefined : view.files.base;
   const isOther = from !== undefined && from !== base && !options.some(([sha]) => sha === from);
   return (
     <p class="dhead">
@@ -194,7 +203,7 @@ function Body({ connection, of, file, route, address }: Omit<ReviewProps, "route
   for (let at = range[0]; at < range[1]; at++) rows.push(<Row key={at} line={lines.line(at)} path={file.path} {...{ route, address }} />);
   return (
     <div class="lines" tabIndex={0} role="region" aria-label={`Lines of ${file.path}`}>
-      {lines.isFailed && <p class="cause">The lines could not be read. Fold the file and show it again.</p>}
+      {lines.isFailed && <p class="cause">{isFile ? lines.problem : "The lines could not be read. Fold the file and show it again."}</p>}
       <div ref={box} class="all" style={{ height: `${total * ROW}px` }}>
         <div class="part" style={{ transform: `translateY(${range[0] * ROW}px)` }}>{rows}</div>
       </div>

@@ -27,6 +27,9 @@ type Answer = { ok: true; outcome: string; data?: any; text?: string } | { ok: f
 /** Messages that answer a request with what was asked for. */
 const ANSWERS = new Set(["diff.files", "diff.lines", "report"]);
 
+/** How long the server may take to make a list. */
+const LIST_PATIENCE = 60_000;
+
 const SHORTEST_DELAY = 500;
 const LONGEST_DELAY = 10_000;
 /** The next run in the directory has the same address. */
@@ -39,6 +42,15 @@ interface ExportedRecord {
   folder: string;
   cutAt: number;
   events: JournalEvent[];
+  /** Absent in files of earlier versions. */
+  differences?: ExportedDifferences;
+  report?: string | null;
+}
+
+/** Differences of attempts, by their checkpoints; `lines` has those of each file, where they are not left out. */
+interface ExportedDifferences {
+  attempts: { from: string; to: string; files: { path: string }[]; lines: (object[] | null)[] }[];
+  leftOut: { attempts: number; files: number; lines: number };
 }
 
 const record = exportedRecord();
@@ -50,6 +62,20 @@ function exportedRecord(): ExportedRecord | undefined {
 }
 
 export const isFile = record !== undefined;
+
+/** Whether there is a report to ask for. */
+export const hasReport = record === undefined || typeof record.report === "string";
+
+/** Answers a request from an exported record. */
+function answerFromRecord({ differences, report }: ExportedRecord, type: string, data: { to?: string; from?: string; path?: string; offset?: number; limit?: number }): Answer {
+  const found = (data: object): Answer => ({ ok: true, outcome: "done", data, text: JSON.stringify({ data }) });
+  if (type === "report.get" && typeof report === "string") return found({ markdown: report });
+  const attempt = differences?.attempts.find(({ to, from }) => to === data.to && (data.from === undefined || from === data.from));
+  if (type === "diff.files" && attempt) return found({ ...attempt, lines: undefined });
+  const lines = attempt?.lines[attempt.files.findIndex(({ path }) => path === data.path)];
+  if (type === "diff.lines" && lines) return found({ lines: lines.slice(data.offset, (data.offset ?? 0) + (data.limit ?? lines.length)), count: lines.length });
+  return { ok: false, message: type === "diff.lines" ? "The lines of this file are left out of the page." : "These changes are not in the page." };
+}
 
 const token = isFile ? null : takeToken();
 
@@ -72,8 +98,26 @@ export function pasteToken(text: string): boolean {
   return found !== undefined;
 }
 
+/** Path of a record on a server of many, `/r/NAME/`; empty on a server of one directory and on the list itself. */
+export const recordPath = isFile ? "" : (/^\/r\/[^/]+\//.exec(location.pathname)?.[0] ?? "");
+
 function open(): WebSocket {
-  return new WebSocket(`ws://${location.host}/ws`, ["hankweave", `bearer.${token}`]);
+  return new WebSocket(`ws://${location.host}${recordPath || "/"}ws`, ["hankweave", `bearer.${token}`]);
+}
+
+/** `stranger`: something answers that does not know our token, which it did not get. */
+type ListAnswer = { list: unknown } | "lost" | "stranger";
+
+/** Asks a server of many records for its list. */
+export async function fetchList(): Promise<ListAnswer> {
+  const proof = await prove(token!);
+  if (proof !== "good") return proof === "wrong" ? "stranger" : "lost";
+  try {
+    const answer = await fetch("/list", { cache: "no-store", credentials: "omit", headers: { Authorization: `Bearer ${token}` }, signal: AbortSignal.timeout(LIST_PATIENCE) });
+    return answer.ok ? { list: parse(await answer.text()) } : "lost";
+  } catch {
+    return "lost";
+  }
 }
 
 /** Parses a message; its texts are made visible at this one door. */
@@ -112,8 +156,14 @@ export class Connection {
     return this.exportedAt ?? Date.now() + this.skew;
   }
 
+  /** Whether requests are answered. */
+  get canAsk(): boolean {
+    return this.link === "live" || this.link === "file";
+  }
+
   /** Sends a command; resolves with the answer of the server. */
   command(type: string, data: object = {}): Promise<Answer> {
+    if (record) return Promise.resolve(answerFromRecord(record, type, data));
     // Not `randomUUID`: an address of `--listen` is no secure context.
     const id = `page-${Date.now()}-${Math.random()}`;
     if (this.link !== "live" || !this.socket) return Promise.resolve({ ok: false, message: "there is no connection to the run" });

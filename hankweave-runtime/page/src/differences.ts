@@ -1,5 +1,5 @@
 // Differences between two checkpoints, which the server sends by request: docs/protocol.md, "Differences".
-import type { Connection } from "./connection";
+import { type Connection, isFile } from "./connection";
 
 export interface FileDifference {
   path: string;
@@ -46,6 +46,8 @@ export async function askFiles(connection: Connection, to: string, from: string 
 export class Lines {
   count: number | undefined;
   isFailed = false;
+  /** Why the lines cannot be had. */
+  problem = "";
   private pages = new Map<number, Line[]>();
   private asked = new Map<number, Promise<void>>();
 
@@ -105,7 +107,11 @@ export class Lines {
       if (!answer.ok || !answer.data.lines.length) {
         this.isFailed = !answer.ok;
         if (answer.ok) this.count = answer.data.count;
-        if (!answer.ok) this.asked.delete(page);
+        if (!answer.ok) {
+          this.problem = answer.message;
+          if (isFile) this.count = 0;
+          this.asked.delete(page);
+        }
         break;
       }
       this.count = answer.data.count as number;

@@ -62,7 +62,7 @@ export function Hero({ connection, view }: { connection: Connection; view: View 
   const text = sentence(connection);
   const [before, strong, after] = view && state !== "lost" ? emphasis(view, text) : ["", text, ""];
   const start = isOpen ? since(view) : undefined;
-  const ended = view && hasEnded(view.state) && view.since ? `, at ${clock(Date.parse(view.since))}` : "";
+  const ended = view && hasEnded(view.state) && view.since ? `${/[.?!…]$/.test(text) ? " At" : ", at"} ${clock(Date.parse(view.since))}` : "";
   return (
     <section class="hero" aria-label="At a glance">
       <div>

@@ -2,6 +2,7 @@ import { render } from "preact";
 import { App, chosen } from "./app";
 import { Connection } from "./connection";
 import { sentence, shownState } from "./hero";
+import { ListPage } from "./list";
 import { notify } from "./notify";
 import { icon, titleMark } from "./shapes";
 import { Transcript } from "./transcript";
@@ -46,11 +47,22 @@ function changed(): void {
   soon();
 }
 
-const transcript = new Transcript(soon);
-const connection = new Connection(
-  changed,
-  (event) => transcript.take(event),
-  () => transcript.clear(),
-);
-addEventListener("hashchange", soon);
-changed();
+function start(): [Transcript, Connection] {
+  const transcript = new Transcript(soon);
+  const connection = new Connection(
+    changed,
+    (event) => transcript.take(event),
+    () => transcript.clear(),
+  );
+  return [transcript, connection];
+}
+
+const isList = root.dataset.list !== undefined;
+let transcript: Transcript;
+let connection: Connection;
+if (isList) render(<ListPage />, root);
+else {
+  [transcript, connection] = start();
+  addEventListener("hashchange", soon);
+  changed();
+}

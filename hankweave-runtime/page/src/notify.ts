@@ -1,4 +1,5 @@
 // Notifications of the browser with a sound, only where the user asked for them in this browser.
+import type { Row } from "./list";
 import type { View } from "./view";
 
 const KEY = "notify";
@@ -49,6 +50,24 @@ export function notify(before: View | undefined, view: View, sentence: string, i
   play(["asking", "idle"].includes(view.state) ? PITCHES.needed : PITCHES.ended);
   const body = view.ask?.question ?? view.cause ?? view.hank?.name ?? "";
   const shown = new Notification(sentence, { body, icon, tag: view.run?.id });
+  shown.onclick = () => {
+    window.focus();
+    shown.close();
+  };
+}
+
+const nameOf = (row: Row): string => `${row.task ?? ""} ${row.folder}`;
+
+/** Notifies of runs of the list that have begun to wait for a person. */
+export function notifyOfList(before: Row[], rows: Row[], icon: string): void {
+  if (!isWanted() || document.visibilityState === "visible") return;
+  const waited = new Set(before.filter(({ group }) => group === "waits").map(nameOf));
+  const news = rows.filter((row) => row.group === "waits" && !waited.has(nameOf(row)));
+  if (!news.length) return;
+  play(PITCHES.needed);
+  const [first] = news;
+  const body = news.length === 1 ? first!.last : news.map(({ name }) => name).join(", ");
+  const shown = new Notification(news.length === 1 ? `${first!.name} waits for you` : `${news.length} runs wait for you`, { body, icon, tag: "list" });
   shown.onclick = () => {
     window.focus();
     shown.close();

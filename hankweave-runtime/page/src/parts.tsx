@@ -1,6 +1,8 @@
 // Small parts that several sections draw.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { pasteToken } from "./connection";
+import { Glyph } from "./shapes";
 
 /** A command line with a button that copies it. */
 export function CommandLine({ line }: { line: string }) {
@@ -55,4 +57,44 @@ export function Arrow() {
 
 export function Fig({ title, children, note }: { title: string; children: ComponentChildren; note: ComponentChildren }) {
   return <div class="fig"><dt>{title}</dt><dd>{children}</dd><dd class="note">{note}</dd></div>;
+}
+
+/** The name of the program; on the page of a listed record it leads to the list. */
+export function Mark({ isLink }: { isLink: boolean }) {
+  const inner = (
+    <>
+      <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="2"><path d="M3 5c5 0 9 10 14 10M3 15c2.2 0 4-1.9 5.7-4.1M17 5c-2.2 0-4 1.9-5.7 4.1" /></svg>
+      <span class="hid">hankweave</span>
+    </>
+  );
+  return isLink ? <a class="mark" id="all" href="/" aria-label="hankweave: all runs">{inner}</a> : <span class="mark">{inner}</span>;
+}
+
+export function NoToken() {
+  const [isWrong, setWrong] = useState(false);
+  const paste = (event: InputEvent & { currentTarget: HTMLInputElement }) => {
+    if (pasteToken(event.currentTarget.value)) location.reload();
+    else setWrong(true);
+  };
+  return (
+    <section class="hero">
+      <div>
+        <h1><Glyph of="lost" size={22} /><span id="status">The address lacks the token</span></h1>
+        <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run; <code>hankweave view DIR</code> serves runs that have ended.</p>
+        <p class="sub"><label>Paste it here to stay at this place: <input type="password" id="paste" autocomplete="off" onInput={paste} /></label>{isWrong && <span role="alert"> There is no token in this.</span>}</p>
+      </div>
+    </section>
+  );
+}
+
+/** The keys of a page, and what each does. */
+export function Help({ keys, close }: { keys: [string, string][]; close: () => void }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => button.current?.focus(), []);
+  return (
+    <section class="panel help" aria-label="Keys">
+      <dl class="kv">{keys.map(([names, what]) => <><dt>{names.split(" ").map((key) => <kbd>{key}</kbd>)}</dt><dd>{what}</dd></>)}</dl>
+      <button type="button" ref={button} class="btn small" onClick={close}>Close</button>
+    </section>
+  );
 }

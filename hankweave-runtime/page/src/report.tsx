@@ -10,7 +10,7 @@ export function Report({ connection, view }: { connection: Connection; view: Vie
   const [text, set] = useState<string | undefined>();
   const [problem, fail] = useState("");
   const section = useRef<HTMLElement>(null);
-  const isLive = connection.link === "live";
+  const { canAsk } = connection;
   // It stands below the timeline.
   useEffect(() => {
     section.current?.scrollIntoView();
@@ -19,7 +19,7 @@ export function Report({ connection, view }: { connection: Connection; view: Vie
   // It is made again when the state of the run changes, or that of its codons.
   const newest = `${view.run?.id} ${view.state} ${view.now?.item} ${view.now?.iteration} ${view.now?.attempt}`;
   useEffect(() => {
-    if (!isLive) return;
+    if (!canAsk) return;
     let isOld = false;
     void connection.command("report.get").then((answer) => {
       if (isOld) return;
@@ -29,12 +29,12 @@ export function Report({ connection, view }: { connection: Connection; view: Vie
     return () => {
       isOld = true;
     };
-  }, [newest, isLive]);
+  }, [newest, canAsk]);
   return (
     <section class="panel report" id="report" ref={section} aria-label="Report" tabIndex={-1}>
       <p class="dim">What the run did until now, as <code>hankweave report</code> prints it. <a href="#/">Back to the codon</a></p>
       {problem && <p class="cause" role="alert">{problem}</p>}
-      {text === undefined ? !problem && <p class="dim">{isLive ? "Making the report…" : "There is no connection to the run."}</p> : <Markdown text={text} />}
+      {text === undefined ? !problem && <p class="dim">{canAsk ? "Making the report…" : "There is no connection to the run."}</p> : <Markdown text={text} />}
     </section>
   );
 }

@@ -3,21 +3,17 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
-use super::client::ClientConnection;
+use super::door::{Admitted, Door};
 use super::gate::Admission;
 use super::head::{Head, HeadError};
 use super::plain;
-use super::socket::ClientSocket;
 use crate::world::net::{Connection, Listener};
 
 /// How long nothing is accepted when the system cannot give another connection, for lack of descriptors for
@@ -25,7 +21,7 @@ use crate::world::net::{Connection, Listener};
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts clients until the server closes, then waits for them to leave.
-pub(super) async fn accept(mut listener: Box<dyn Listener>, shared: Arc<Shared>) {
+pub(super) async fn accept(mut listener: Box<dyn Listener>, door: Arc<Door>) {
     let mut connections = JoinSet::new();
     // Those that have not shown a token yet, oldest first; each is cancelled when it ends or shows one. One
     // more than there is room for evicts the oldest, so that a client with a token gets in however many come
@@ -35,19 +31,19 @@ pub(super) async fn accept(mut listener: Box<dyn Listener>, shared: Arc<Shared>)
         // Every arm is cancel safe: a connection that was not accepted waits in the queue of the system.
         tokio::select! {
             biased;
-            () = shared.closing.cancelled() => break,
+            () = door.closing.cancelled() => break,
             Some(ended) = connections.join_next() => report_panic(ended),
             accepted = listener.accept() => match accepted {
                 Ok(connection) => {
                     let evicted = CancellationToken::new();
                     pending.retain(|token| !token.is_cancelled());
                     pending.push_back(evicted.clone());
-                    if pending.len() > shared.limits.unauthenticated
+                    if pending.len() > door.limits.unauthenticated
                         && let Some(oldest) = pending.pop_front()
                     {
                         oldest.cancel();
                     }
-                    connections.spawn(receive(connection, Arc::clone(&shared), evicted));
+                    connections.spawn(receive(connection, Arc::clone(&door), evicted));
                 }
                 Err(error) => pause(&error).await,
             },
@@ -73,15 +69,15 @@ fn report_panic(ended: Result<(), tokio::task::JoinError>) {
 }
 
 /// Serves a connection that was just accepted, unless it is evicted before it has shown a token.
-async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, evicted: CancellationToken) {
+async fn receive(mut connection: Box<dyn Connection>, door: Arc<Door>, evicted: CancellationToken) {
     let pending = evicted.clone().drop_guard();
     let head = tokio::select! {
         biased;
         // First: a client that has sent its head already is not evicted for later ones that have sent
         // nothing.
-        head = tokio::time::timeout(shared.limits.head, Head::read(&mut connection)) => head,
+        head = tokio::time::timeout(door.limits.head, Head::read(&mut connection)) => head,
         () = evicted.cancelled() => return turn_away(connection).await,
-        () = shared.closing.cancelled() => return,
+        () = door.closing.cancelled() => return,
     };
     let reached = connection.local_address();
     let answer = async {
@@ -106,61 +102,40 @@ async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, evict
             Ok(Err(error @ HeadError::Malformed)) => {
                 plain::refuse(connection, StatusCode::BAD_REQUEST, &error.to_string()).await;
             }
-            Ok(Ok(head)) => match shared.gate.admit(&head, reached) {
+            Ok(Ok(head)) => match door.gate.admit(&head, reached) {
                 Admission::Asset(asset, host) => plain::send(connection, asset, &host).await,
                 Admission::Proof(proof) => plain::send_json(connection, &proof).await,
                 Admission::Answer(answer) => {
-                    let said = shared.answer(answer).await;
+                    let said = door.answer(answer).await;
                     match said {
                         Ok(said) => plain::send_text(connection, said).await,
                         Err(why) => plain::refuse(connection, StatusCode::CONFLICT, &why).await,
                     }
                 }
                 Admission::Refused(status, why) => plain::refuse(connection, status, why).await,
-                Admission::Upgrade(role, answer) => {
-                    let upgraded = upgrade(connection, &shared, &answer, head.rest).await;
-                    return upgraded.map(|(socket, place)| (socket, place, role));
+                Admission::List => return Some(Admitted::List(connection)),
+                Admission::Upgrade(upgrade) => {
+                    return Some(Admitted::Client {
+                        connection,
+                        upgrade,
+                        rest: head.rest,
+                    });
                 }
             },
         }
         None
     };
-    let upgraded = tokio::select! {
+    let admitted = tokio::select! {
         biased;
-        upgraded = answer => upgraded,
+        admitted = answer => admitted,
         () = evicted.cancelled() => None,
-        () = shared.closing.cancelled() => None,
+        () = door.closing.cancelled() => None,
     };
+    // A client with a token is evicted no more.
     drop(pending);
-    if let Some((socket, place, role)) = upgraded {
-        static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        ClientConnection::new(shared, role, number)
-            .serve(socket, place)
-            .await;
+    if let Some(admitted) = admitted {
+        door.serve(admitted).await;
     }
-}
-
-/// Upgrades the connection of a client that has shown a token, if there is room.
-async fn upgrade(
-    mut connection: Box<dyn Connection>,
-    shared: &Shared,
-    answer: &[u8],
-    rest: Vec<u8>,
-) -> Option<(ClientSocket, OwnedSemaphorePermit)> {
-    let Ok(place) = shared.clients.clone().try_acquire_owned() else {
-        plain::refuse(
-            connection,
-            StatusCode::SERVICE_UNAVAILABLE,
-            "there are too many clients",
-        )
-        .await;
-        return None;
-    };
-    let written = tokio::time::timeout(shared.limits.head, connection.write_all(answer)).await;
-    written.ok()?.ok()?;
-    let socket = ClientSocket::new(connection, rest, shared.limits.socket()).await;
-    Some((socket, place))
 }
 
 /// Answers an evicted connection: a line that fits into the buffer of the system, so that nothing is waited

@@ -16,6 +16,18 @@ use super::token::{AccessTokens, Role};
 /// The path of the socket.
 pub(super) const SOCKET_PATH: &str = "/ws";
 
+/// The path of the list, on a server of many records.
+const LIST_PATH: &str = "/list";
+
+/// The path below which each record has its page and its socket, on a server of many.
+const RECORDS_PATH: &str = "/r/";
+
+/// Refusal of a request that needs a token.
+const NO_TOKEN: (StatusCode, &str) = (
+    StatusCode::UNAUTHORIZED,
+    "a token is needed: Authorization: Bearer TOKEN, or the subprotocols hankweave, bearer.TOKEN",
+);
+
 /// The subprotocol that a client may name beside its token.
 const SUBPROTOCOL: &str = "hankweave";
 
@@ -34,6 +46,8 @@ pub(super) struct Gate {
     pub(super) reached_as: Option<String>,
     pub(super) port: u16,
     pub(super) origins: Vec<Origin>,
+    /// The server has a list of records, each with a path of its own.
+    pub(super) is_list: bool,
 }
 
 /// Admission of a request.
@@ -47,8 +61,20 @@ pub(super) enum Admission {
     Answer(TokenAnswer),
     /// It is refused.
     Refused(StatusCode, &'static str),
-    /// It becomes a WebSocket, after this answer.
-    Upgrade(Role, Vec<u8>),
+    /// It gets the list of records.
+    List,
+    /// It becomes a WebSocket.
+    Upgrade(Upgrade),
+}
+
+/// Upgrade to a WebSocket.
+#[derive(Debug)]
+pub(super) struct Upgrade {
+    pub(super) role: Role,
+    /// Name of the record, on a server of many.
+    pub(super) record: Option<String>,
+    /// Answer that accepts it.
+    pub(super) answer: Vec<u8>,
 }
 
 impl Gate {
@@ -81,7 +107,8 @@ impl Gate {
         if head.method == "OPTIONS" {
             return Err(forbidden("nothing is shared with other origins"));
         }
-        let is_socket = head.path() == SOCKET_PATH;
+        let (record, path) = self.place(head.path());
+        let is_socket = path == SOCKET_PATH && record.is_some() == self.is_list;
         if head.method != "GET" {
             let status = match is_socket {
                 true => StatusCode::UPGRADE_REQUIRED,
@@ -95,17 +122,32 @@ impl Gate {
             return Err((StatusCode::BAD_REQUEST, "a request has no body here"));
         }
         let host = String::from_utf8_lossy(host).into_owned();
-        if head.path() == PROOF_PATH {
+        if path == PROOF_PATH && record.is_none() {
             return self.prove(head, &host);
         }
+        if path == LIST_PATH && record.is_none() && self.is_list {
+            return self.role(head).map(|_| Admission::List).ok_or(NO_TOKEN);
+        }
         if !is_socket {
-            let asset = page::find(head.path());
+            let asset = match (record, path) {
+                (None, "/") if self.is_list => Some(page::list()),
+                (None, path) => page::find(path),
+                // The page of a record has its files from the list.
+                (Some(_), path) => page::find(path).filter(|_| path == "/"),
+            };
             return asset.map(|asset| Admission::Asset(asset, host)).ok_or((
                 StatusCode::NOT_FOUND,
                 "there is /, /healthz, /proof and the socket at /ws",
             ));
         }
-        self.upgrade(head)
+        self.upgrade(head, record)
+    }
+
+    /// Splits a path into the name of a record, on a server of many, and the path below it.
+    fn place<'p>(&self, path: &'p str) -> (Option<&'p str>, &'p str) {
+        let rest = path.strip_prefix(RECORDS_PATH).filter(|_| self.is_list);
+        let parts = rest.and_then(|rest| Some(rest.split_at(rest.find('/')?)));
+        parts.map_or((None, path), |(record, path)| (Some(record), path))
     }
 
     /// Takes the token of a button (WIRE-50). Whoever only follows a link, as programs do that show what is behind it, answers nothing.
@@ -145,17 +187,14 @@ impl Gate {
         ))
     }
 
-    fn upgrade(&self, head: &Head) -> Result<Admission, (StatusCode, &'static str)> {
+    fn upgrade(&self, head: &Head, record: Option<&str>) -> Result<Admission, (StatusCode, &'static str)> {
         let wants = head
             .all("upgrade")
             .any(|value| value.eq_ignore_ascii_case(b"websocket"));
         if !wants {
             return Err((StatusCode::UPGRADE_REQUIRED, "this is the path of a WebSocket"));
         }
-        let role = self.role(head).ok_or((
-            StatusCode::UNAUTHORIZED,
-            "a token is needed: Authorization: Bearer TOKEN, or the subprotocols hankweave, bearer.TOKEN",
-        ))?;
+        let role = self.role(head).ok_or(NO_TOKEN)?;
         if head.one("sec-websocket-version") != Ok(Some(b"13")) {
             return Err((StatusCode::UPGRADE_REQUIRED, "the version of the protocol is 13"));
         }
@@ -163,7 +202,11 @@ impl Gate {
             return Err((StatusCode::BAD_REQUEST, "there are two keys"));
         }
         let answer = answer(head).ok_or((StatusCode::BAD_REQUEST, "this is no WebSocket handshake"))?;
-        Ok(Admission::Upgrade(role, answer))
+        Ok(Admission::Upgrade(Upgrade {
+            role,
+            record: record.map(str::to_owned),
+            answer,
+        }))
     }
 
     /// Returns the role of the request's one token (WIRE-25).
@@ -243,6 +286,7 @@ mod tests {
             reached_as: Some("box.example".to_owned()),
             port: 4_000,
             origins: Vec::new(),
+            is_list: false,
         }
     }
 
@@ -257,14 +301,64 @@ mod tests {
             Admission::Refused(status, _) => status,
             Admission::Asset(..) | Admission::Proof(_) => StatusCode::OK,
             Admission::Answer(answer) => panic!("answered {answer:?}: {line} {headers}"),
-            Admission::Upgrade(role, _) => panic!("admitted as {role:?}: {line} {headers}"),
+            Admission::List => panic!("listed: {line} {headers}"),
+            Admission::Upgrade(Upgrade { role, .. }) => panic!("admitted as {role:?}: {line} {headers}"),
         }
     }
 
     async fn role(headers: &str) -> (Role, String) {
         match admit("GET /ws", &format!("{HOST}{UPGRADE}{headers}")).await {
-            Admission::Upgrade(role, answer) => (role, String::from_utf8(answer).unwrap()),
+            Admission::Upgrade(upgrade) => (upgrade.role, String::from_utf8(upgrade.answer).unwrap()),
             other => panic!("{other:?}: {headers}"),
+        }
+    }
+
+    // covers: WIRE-51
+    #[tokio::test]
+    async fn a_list_and_its_records_have_paths_of_their_own_which_no_other_server_has() {
+        let list = Gate {
+            is_list: true,
+            ..gate()
+        };
+        let head = async |path: &str, headers: &str| {
+            let text = format!("GET {path} HTTP/1.1\r\n{HOST}{headers}\r\n");
+            Head::read(&mut text.as_bytes()).await.unwrap()
+        };
+        let socket = format!("{UPGRADE}{TOKEN}");
+        let refused = |admission| match admission {
+            Admission::Refused(status, _) => status.as_u16(),
+            other => panic!("{other:?}"),
+        };
+        let at = async |path: &str, headers: &str| list.admit(&head(path, headers).await, LOOPBACK);
+        assert!(matches!(at("/list", TOKEN).await, Admission::List));
+        assert_eq!(refused(at("/list", "").await), 401);
+        assert_eq!(refused(at("/list", "Authorization: Bearer other\r\n").await), 401);
+        let foreign = format!("{TOKEN}Origin: http://evil.example\r\n");
+        assert_eq!(refused(at("/list", &foreign).await), 403);
+        match at("/r/work-0a/ws", &socket).await {
+            Admission::Upgrade(upgrade) => assert_eq!(upgrade.record.as_deref(), Some("work-0a")),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(refused(at("/r/work-0a/ws", UPGRADE).await), 401);
+        for page in ["/", "/r/work-0a/", "/page.js", "/page.css"] {
+            assert!(matches!(at(page, "").await, Admission::Asset(..)), "{page}");
+        }
+        for nothing in [
+            "/ws",
+            "/r/ws",
+            "/r/work-0a",
+            "/r/work-0a/page.js",
+            "/r/work-0a/list",
+            "/r/work-0a/r/b/ws",
+        ] {
+            assert_eq!(refused(at(nothing, &socket).await), 404, "{nothing}");
+        }
+        for nothing in ["/list", "/r/work-0a/", "/r/work-0a/ws"] {
+            assert_eq!(
+                refused(admit(&format!("GET {nothing}"), &format!("{HOST}{socket}")).await),
+                404,
+                "{nothing}"
+            );
         }
     }
 

@@ -1,9 +1,9 @@
 //! The socket: watching and commanding a run from other programs on this machine (WIRE-1 to WIRE-34).
 //!
 //! ```text
-//! accept ─► head ─► gate ─► client (one task each) ─► session ─► commands (one task) ─► runner
-//!                    │         ▲
-//!                    └► plain  └── outbox ◄── hub (one task, folds the view) ◄── state manager
+//! accept ─► head ─► gate ─► door ─► client (one task each) ─► session ─► commands (one task) ─► runner
+//!                    │       │         ▲
+//!                    └► plain└► list  └── outbox ◄── hub (one task, folds the view) ◄── state manager
 //! ```
 //!
 //! What is refused is refused before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: what
@@ -13,12 +13,14 @@ mod accept;
 mod answers;
 mod client;
 mod commands;
+mod door;
 mod gate;
 mod head;
 mod history;
 mod hub;
 mod ledger;
 mod limits;
+mod list;
 mod liveness;
 mod meter;
 mod origin;
@@ -52,6 +54,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::answers::TokenAnswer;
 use self::commands::{Executor, QueuedCommand};
+use self::door::{Door, Rooms};
 use self::gate::Gate;
 use self::hub::Hub;
 use self::port::OwnPort;
@@ -71,6 +74,7 @@ use crate::world::net::Listener;
 
 pub use answers::{AnswerPaths, AnswerTokens};
 pub use limits::ServerLimits;
+pub use list::{ListServer, RunList, record_name};
 pub use origin::Origin;
 pub use page::exported_page;
 pub use record::{OpenRecordError, RecordServer};
@@ -198,7 +202,6 @@ pub(crate) struct Server {
 #[derive(Debug)]
 struct Shared {
     world: World,
-    gate: Gate,
     hub: Hub,
     replies: Replies,
     source: ServedSource,
@@ -218,8 +221,6 @@ struct Shared {
     shutdown: Shutdown,
     ready: Ready,
     limits: ServerLimits,
-    /// Places for clients.
-    clients: Arc<Semaphore>,
     /// Places for clients that were too slow and have not read their closing frame yet.
     slow_closes: Semaphore,
     /// The run has ended by itself.
@@ -270,9 +271,20 @@ impl Bound {
         dir: &ExecutionDir,
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
+        let own = OwnPort::listen(world, dir, options.address);
+        Self::bind_at(tokens, world, own, options).await
+    }
+
+    /// Takes the port of `options`, or `own` where they name none.
+    async fn bind_at(
+        tokens: AccessTokens,
+        world: &World,
+        own: impl Future<Output = io::Result<OwnPort>>,
+        options: ServerOptions,
+    ) -> Result<Self, ServeError> {
         let address = SocketAddr::new(options.address, options.port);
         let listening = match options.port {
-            0 => OwnPort::listen(world, dir, options.address).await,
+            0 => own.await,
             _ => world.net.listen(address).await.map(|listener| OwnPort {
                 listener,
                 taken: None,
@@ -364,8 +376,11 @@ impl Bound {
             reading_sender,
             presence: run.presence,
             shutdown: run.shutdown,
+            closing: CancellationToken::new(),
         };
-        let (shared, listener) = self.share(parts);
+        let shared = parts.share(self.address().port(), self.options.limits.clone());
+        let closing = shared.closing.clone();
+        let (door, listener) = self.door(Rooms::One(Arc::clone(&shared)), closing);
         let (delivered_sender, delivered) = watch::channel(false);
         let work = Arc::clone(&shared);
         let work = tokio::spawn(async move {
@@ -386,7 +401,7 @@ impl Bound {
             // later ones.
             tokio::select! {
                 biased;
-                () = accept::accept(listener, Arc::clone(&work)) => {}
+                () = accept::accept(listener, door) => {}
                 _ = futures_util::future::join4(
                     commands::run(executor, commands),
                     reading::run(reader, requests),
@@ -402,38 +417,24 @@ impl Bound {
         }
     }
 
-    /// Puts together what all clients have in common.
-    fn share(self, parts: SharedParts) -> (Arc<Shared>, Box<dyn Listener>) {
-        let port = self.listener.address().port();
+    /// Returns the door that lets clients into `rooms` until `closing`, and its listener.
+    fn door(self, rooms: Rooms, closing: CancellationToken) -> (Arc<Door>, Box<dyn Listener>) {
         let limits = self.options.limits;
-        let shared = Shared {
+        let door = Door {
             gate: Gate {
                 tokens: self.tokens,
                 answers: self.answers,
                 reached_as: self.options.reached_as,
-                port,
+                port: self.listener.address().port(),
                 origins: self.options.origins,
+                is_list: matches!(rooms, Rooms::Many(_)),
             },
-            hub: parts.hub,
-            replies: Replies::new(&parts.world),
-            source: parts.source,
-            history: parts.history,
-            command_sender: parts.command_sender,
-            commander: parts.commander,
-            reading_sender: parts.reading_sender,
-            presence: parts.presence,
-            responsive: ClientCount::new(),
-            unproven: ClientCount::new(),
-            shutdown: parts.shutdown,
-            ready: ready(&parts.dir, port),
             clients: Arc::new(Semaphore::new(limits.clients)),
-            slow_closes: Semaphore::new(limits.clients),
-            ended: CancellationToken::new(),
-            closing: CancellationToken::new(),
             limits,
-            world: parts.world,
+            closing,
+            rooms,
         };
-        (Arc::new(shared), self.listener)
+        (Arc::new(door), self.listener)
     }
 }
 
@@ -449,6 +450,32 @@ struct SharedParts {
     reading_sender: mpsc::Sender<QueuedCommand>,
     presence: ClientCount,
     shutdown: Shutdown,
+    closing: CancellationToken,
+}
+
+impl SharedParts {
+    /// Puts together what all clients have in common.
+    fn share(self, port: u16, limits: ServerLimits) -> Arc<Shared> {
+        Arc::new(Shared {
+            hub: self.hub,
+            replies: Replies::new(&self.world),
+            source: self.source,
+            history: self.history,
+            command_sender: self.command_sender,
+            commander: self.commander,
+            reading_sender: self.reading_sender,
+            presence: self.presence,
+            responsive: ClientCount::new(),
+            unproven: ClientCount::new(),
+            shutdown: self.shutdown,
+            ready: ready(&self.dir, port),
+            slow_closes: Semaphore::new(limits.clients),
+            ended: CancellationToken::new(),
+            closing: self.closing,
+            limits,
+            world: self.world,
+        })
+    }
 }
 
 impl Server {

@@ -2,6 +2,7 @@
 //! token from the fragment of its address, which browsers never send.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
@@ -35,6 +36,21 @@ const ASSETS: &[Asset] = &[
         body: "ok\n",
     },
 ];
+
+/// The page of a list of records: the same one, told to draw a list.
+static LIST: LazyLock<Asset> = LazyLock::new(|| {
+    let page = include_str!("page/index.html").replacen("<div id=\"page\"", "<div id=\"page\" data-list", 1);
+    Asset {
+        path: "/",
+        media_type: "text/html; charset=utf-8",
+        body: page.leak(),
+    }
+});
+
+/// The page of a list of records.
+pub(super) fn list() -> &'static Asset {
+    &LIST
+}
 
 /// The file at this path.
 pub(super) fn find(path: &str) -> Option<&'static Asset> {
@@ -120,6 +136,13 @@ mod tests {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
         assert_eq!(base64(&[0xff, 0xef, 0xfe]), "/+/+");
+    }
+
+    #[test]
+    fn the_page_of_a_list_differs_in_a_mark() {
+        let (page, list) = (find("/").unwrap().body, list().body);
+        assert_ne!(page, list);
+        assert_eq!(list.replace(" data-list", ""), page);
     }
 
     // covers: WIRE-43

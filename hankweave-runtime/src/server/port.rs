@@ -51,6 +51,15 @@ impl OwnPort {
         let taken = noted.filter(|noted| *noted != port);
         Ok(Self { listener, taken })
     }
+
+    /// Listens on the port of a list of runs below `root`, or on the next one. It is none of a run in `root` itself, and is noted nowhere.
+    pub(super) async fn listen_for_list(world: &World, root: &Path, address: IpAddr) -> io::Result<Self> {
+        let listener = listen_from(world, address, first(&root.join("*"))).await?;
+        Ok(Self {
+            listener,
+            taken: None,
+        })
+    }
 }
 
 /// Listens on `wanted`, one of the next ports, or any free one.

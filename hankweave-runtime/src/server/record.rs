@@ -12,12 +12,15 @@ use hankweave_core::view::RunView;
 use hankweave_core::wire::{Event, JournalEntry};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
 
+use super::door::Rooms;
 use super::hub::Hub;
+use super::limits::ServerLimits;
 use super::reading::{self, DifferenceReader};
 use super::replies::Replies;
 use super::token::AccessTokens;
-use super::{Bound, ServeError, ServedSource, ServerOptions, Shared, SharedParts, accept};
+use super::{Bound, ReportSource, ServeError, ServedSource, ServerOptions, Shared, SharedParts, accept};
 use crate::error::chain;
 use crate::instance_lock::live_record;
 use crate::journal::{Batch, JournalTail, RecordedJournal};
@@ -69,7 +72,7 @@ pub struct RecordServer {
 
 /// The journal, folded up to where it was read.
 #[derive(Debug)]
-struct FoldedRecord {
+pub(super) struct FoldedRecord {
     view: RunView,
     tail: JournalTail,
     /// The last event that was read.
@@ -124,58 +127,80 @@ impl RecordServer {
 
     /// Answers clients until `stop` is done. Nobody can command anything here, whatever the token.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let (sender, requests) = mpsc::channel(reading::QUEUE);
-        let FoldedRecord {
-            view,
-            tail,
-            position,
-            is_closed,
-        } = self.record;
-        let until = if is_closed { position } else { u64::MAX };
-        let parts = SharedParts {
-            hub: Hub::new(position, view),
-            source: ServedSource::Record,
-            history: Arc::new(RecordedJournal::new(
-                Arc::clone(&self.world.disk),
-                self.dir.events(),
-                until,
-            )),
-            command_sender: sender.clone(),
-            commander: None,
-            reading_sender: sender,
-            presence: ClientCount::new(),
-            shutdown: Shutdown::new(),
-            world: self.world.clone(),
-            dir: self.dir.clone(),
-        };
-        let reader = DifferenceReader::new(
+        let closing = CancellationToken::new();
+        let (shared, work) = self.record.share(
             &self.world,
             &self.dir,
-            Replies::new(&self.world),
             self.bound.options.report.clone(),
+            (self.bound.address().port(), self.bound.options.limits.clone()),
+            closing.clone(),
         );
-        let (shared, listener) = self.bound.share(parts);
-        let following = async {
-            match is_closed {
-                true => std::future::pending().await,
-                false => follow(&shared, &self.dir, tail).await,
-            }
-        };
+        let (door, listener) = self.bound.door(Rooms::One(shared), closing.clone());
         let stopping = async {
             stop.await;
-            shared.closing.cancel();
+            closing.cancel();
             std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
-            () = accept::accept(listener, Arc::clone(&shared)) => {}
-            _ = futures_util::future::join3(reading::run(reader, requests), following, stopping) => {}
+            () = accept::accept(listener, door) => {}
+            _ = futures_util::future::join(work, stopping) => {}
         }
     }
 }
 
 impl FoldedRecord {
-    fn read(world: &World, dir: &ExecutionDir, run: Option<&RunId>) -> Result<Self, OpenRecordError> {
+    /// Returns what clients share, and the work that answers their requests and follows the journal until `closing`.
+    pub(super) fn share(
+        self,
+        world: &World,
+        dir: &ExecutionDir,
+        report: Option<ReportSource>,
+        (port, limits): (u16, ServerLimits),
+        closing: CancellationToken,
+    ) -> (Arc<Shared>, impl Future<Output = ()> + Send + use<>) {
+        let (sender, requests) = mpsc::channel(reading::QUEUE);
+        let Self {
+            view,
+            tail,
+            position,
+            is_closed,
+        } = self;
+        let until = if is_closed { position } else { u64::MAX };
+        let history = RecordedJournal::new(Arc::clone(&world.disk), dir.events(), until);
+        let parts = SharedParts {
+            hub: Hub::new(position, view),
+            source: ServedSource::Record,
+            history: Arc::new(history),
+            command_sender: sender.clone(),
+            commander: None,
+            reading_sender: sender,
+            presence: ClientCount::new(),
+            shutdown: Shutdown::new(),
+            closing,
+            world: world.clone(),
+            dir: dir.clone(),
+        };
+        let reader = DifferenceReader::new(world, dir, Replies::new(world), report);
+        let shared = parts.share(port, limits);
+        let (follower, dir) = (Arc::clone(&shared), dir.clone());
+        let following = async move {
+            match is_closed {
+                true => std::future::pending().await,
+                false => follow(&follower, &dir, tail).await,
+            }
+        };
+        let work = async move {
+            futures_util::future::join(reading::run(reader, requests), following).await;
+        };
+        (shared, work)
+    }
+
+    pub(super) fn read(
+        world: &World,
+        dir: &ExecutionDir,
+        run: Option<&RunId>,
+    ) -> Result<Self, OpenRecordError> {
         let mut tail = JournalTail::new(Arc::clone(&world.disk), dir.events(), 0);
         let (mut view, mut position, mut is_closed) = (RunView::default(), 0, false);
         let mut is_found = run.is_none();

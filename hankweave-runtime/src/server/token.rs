@@ -52,10 +52,28 @@ impl AccessTokens {
             load(TOKEN_VARIABLE, TOKEN_FILE)?,
             load(READ_ONLY_TOKEN_VARIABLE, READ_ONLY_TOKEN_FILE)?,
         );
-        if full.digest == read_only.digest {
-            return Err(ServeError::SameTokens);
+        Self { full, read_only }.checked()
+    }
+
+    /// Returns the tokens of the environment, else such that pass with this process.
+    pub(super) fn of_process(world: &World) -> Result<Self, ServeError> {
+        let load = |variable, passing| match world.environment.get(variable) {
+            Some(value) => of_environment(variable, value),
+            None => Ok(passing),
+        };
+        let passing = Self::passing(world);
+        let (full, read_only) = (
+            load(TOKEN_VARIABLE, passing.full)?,
+            load(READ_ONLY_TOKEN_VARIABLE, passing.read_only)?,
+        );
+        Self { full, read_only }.checked()
+    }
+
+    fn checked(self) -> Result<Self, ServeError> {
+        match self.full.digest == self.read_only.digest {
+            true => Err(ServeError::SameTokens),
+            false => Ok(self),
         }
-        Ok(Self { full, read_only })
     }
 
     /// Returns the rights of a client with this token; `None` when the token is unknown.

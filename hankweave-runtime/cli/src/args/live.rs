@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use hankweave_core::id::CodonId;
 
-use super::{ExecutionArgs, PartOrDir};
+use super::{ExecutionArgs, PartOrDir, RegistryArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
@@ -53,6 +53,11 @@ pub(crate) struct ViewArgs {
     /// Write one file instead of serving; a file of that name is replaced
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) export: Option<PathBuf>,
+    /// Serve a list of all runs below this folder, with tasks and workers
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["run", "export", "dir"])]
+    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: RegistryArgs,
 }
 
 #[derive(Debug, Args)]

@@ -242,8 +242,10 @@ pub(crate) enum Command {
     ///
     /// A file of --export opens in a browser without a server, and shows the plan, the costs and the newest 32 MiB of the transcripts. It holds what agents
     /// said and what tools answered, but no token.
+    ///
+    /// With --root the page lists the runs of all execution directories below a folder and the tasks of the registry; each row opens the page of its run.
     #[command(
-        after_long_help = "Examples:\n  hankweave view my-hank\n  hankweave view my-hank --open\n  hankweave view --export night.html my-hank"
+        after_long_help = "Examples:\n  hankweave view my-hank\n  hankweave view my-hank --open\n  hankweave view --export night.html my-hank\n  hankweave view --root ~/work"
     )]
     View(ViewArgs),
     /// Start the next codon of a live run

@@ -108,12 +108,13 @@ pub(crate) fn in_short(execution: &Path) -> Option<String> {
 /// Makes reports for the page of the runs in this directory (WIRE-47).
 pub(crate) fn source(execution: &Path) -> ReportSource {
     let execution = execution.to_owned();
-    ReportSource::new(
-        move || match gather(&execution, OwningTask::of(&execution), MOST_AT_END, None) {
-            Ok(receipt) => Ok(markdown::markdown(&receipt)),
-            Err(error) => Err(error.message().to_owned()),
-        },
-    )
+    ReportSource::new(move || recorded(&execution).map_err(|error| error.message().to_owned()))
+}
+
+/// Returns the report of what is recorded in this directory, as Markdown.
+pub(crate) fn recorded(execution: &Path) -> Result<String, CliError> {
+    let receipt = gather(execution, OwningTask::of(execution), MOST_AT_END, None)?;
+    Ok(markdown::markdown(&receipt))
 }
 
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.

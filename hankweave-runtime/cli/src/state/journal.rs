@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{Event, JournalEntry, ProgressKind};
+use hankweave_core::wire::{AgentAction, Event, JournalEntry, ProgressKind};
 use hankweave_runtime::journal::each_line;
 use hankweave_runtime::world::disk::Disk;
 use serde::Deserialize;
@@ -80,6 +80,21 @@ pub(super) fn background(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId)
     let has_ended = |kind| newest(disk, segments, kind, &|_| true).is_some_and(|entry| entry.seq > wait.seq);
     let ends = ["assistant.action", "tool.result", "token.usage"];
     (!ends.into_iter().any(has_ended)).then_some(wait)
+}
+
+/// The newest message of an agent, if not much was recorded since; sub-agents do not count.
+pub(super) fn message(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
+    let is_message = |event: &Event| {
+        matches!(event, Event::AssistantAction { action: AgentAction::Message, content, parent_tool_use_id: None, .. }
+            if !content.trim().is_empty())
+    };
+    newest(disk, segments, "assistant.action", &is_message)
+}
+
+/// Whether a run at rest waits for a command: it has reported so, and its state has not changed since.
+pub(super) fn is_idle(disk: &dyn Disk, segments: &[PathBuf]) -> bool {
+    let newest_of = |kind| newest(disk, segments, kind, &|_| true).map(|entry| entry.seq);
+    newest_of("server.idle").is_some_and(|idle| newest_of("state.transition") < Some(idle))
 }
 
 /// The newest event of a type that is `wanted`. Only the newest part of the journal is searched, from its end, and no line of another type is parsed.

@@ -128,6 +128,18 @@ pub(crate) fn background(execution: &Path, codon: &CodonId) -> Result<Option<Jou
     Ok(journal::background(&RealDisk, &segments, codon))
 }
 
+/// Returns the newest message of an agent, if not much was recorded since.
+pub(crate) fn newest_message(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::message(&RealDisk, &segments))
+}
+
+/// Whether a run at rest waits for a command, by its journal.
+pub(crate) fn is_idle(execution: &Path) -> Result<bool, CliError> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::is_idle(&RealDisk, &segments))
+}
+
 /// Returns the newest check of a codon, if not much was recorded since.
 pub(crate) fn newest_check(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));

@@ -173,6 +173,17 @@ pub(crate) fn command_onward(execution: &Path) -> Option<String> {
     Some(view.onward())
 }
 
+/// Returns the view of an execution directory without a look at its files and checkpoints.
+pub(crate) fn drawn(execution: &Path, task: Option<OwningTask>) -> Result<RunView, CliError> {
+    let state = crate::state::read_execution(execution)?;
+    let thread = thread::build(&state, None, None);
+    let hank = last_hank(execution);
+    let mut view = StatusView::of(execution, &state, &thread, hank.as_ref());
+    view.task = task;
+    view.draw_whole(execution, hank.as_ref())?;
+    Ok(view.drawn)
+}
+
 /// Output of the command (CLI-14).
 pub(crate) struct StatusView<'a> {
     pub(crate) state: &'a HankweaveState,
@@ -231,10 +242,7 @@ impl<'a> StatusView<'a> {
             .as_ref()
             .is_some_and(|summary| Some(summary.timestamp) >= began);
         view.budget = summary.map(|summary| summary.event);
-        view.draw(hank, crate::state::description(execution)?);
-        view.show_answer();
-        view.ask(execution, hank)?;
-        view.find_background_work(execution)?;
+        view.draw_whole(execution, hank)?;
         view.says = last_words_of_check(execution, thread)?;
         Ok(Self {
             is_shortened: crate::state::is_shortened(execution)?,
@@ -243,6 +251,14 @@ impl<'a> StatusView<'a> {
             left_out: LeftOut::of(execution, head.as_ref()),
             ..view
         })
+    }
+
+    /// Draws the view with all that a reader of the journal knows of questions and waits.
+    fn draw_whole(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
+        self.draw(hank, crate::state::description(execution)?);
+        self.show_answer();
+        self.ask(execution, hank)?;
+        self.find_background_work(execution)
     }
 
     /// Draws the view, with the limits that the newest run had.

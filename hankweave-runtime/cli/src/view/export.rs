@@ -13,17 +13,23 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::{Disk, RealDisk, replace};
 use serde_json::json;
 
+use super::differences::ExportedDifferences;
 use super::no_run;
 use crate::args::Global;
 use crate::directory::holder;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::existing_state_dir;
+use crate::receipt;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
+use crate::report::counted;
 use crate::screen::print_stderr;
 
 /// Size limit of the transcripts in a file, in bytes; the newest ones are taken.
 const MAX_EVENTS_BYTES: usize = 32 << 20;
+
+/// Longest report in a file, in bytes.
+const MAX_REPORT_BYTES: usize = 512 << 10;
 
 /// Events that the page makes transcripts from.
 const TRANSCRIPT: [&str; 13] = [
@@ -64,6 +70,11 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
             MAX_EVENTS_BYTES >> 20
         ));
     }
+    record.differences = ExportedDifferences::read(execution, &record.view);
+    record.report = report(execution);
+    if !global.quiet {
+        print_stderr(left_out(&record));
+    }
     let page = exported_page(&record.to_json(execution));
     let failed = |error: io::Error| {
         let message = format!("failed to write `{}`: {error}", file.display());
@@ -75,7 +86,8 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
             "file": file,
             "bytes": page.len(),
             "events": record.events.len(),
-            "isWhole": record.cut_at == 0,
+            "isWhole": record.cut_at == 0 && record.differences.left_out.is_nothing() && record.report.is_some(),
+            "differencesLeftOut": record.differences.left_out,
         })),
         false => {
             output::print(format!(
@@ -86,6 +98,33 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Returns the report, unless it cannot be made or is too long for a page.
+fn report(execution: &Path) -> Option<String> {
+    let made = receipt::recorded(execution);
+    let made = made.inspect_err(|error| tracing::warn!(error = error.message(), "the page has no report"));
+    made.ok().filter(|report| report.len() <= MAX_REPORT_BYTES)
+}
+
+/// Returns the notes on what the file does not hold beside its transcripts.
+fn left_out(record: &Record) -> String {
+    let left_out = record.differences.left_out;
+    let files = usize::try_from(left_out.files + left_out.lines).unwrap_or(usize::MAX);
+    let counts = [(left_out.attempts, "attempt"), (files, "file")];
+    let named = counts.iter().filter(|(count, _)| *count > 0);
+    let named: Vec<String> = named.map(|(count, what)| counted(*count, what)).collect();
+    let mut notes = String::new();
+    if !named.is_empty() {
+        notes = format!(
+            "changes of {} are left out, and `hankweave diff` shows them\n",
+            named.join(" and of ")
+        );
+    }
+    if record.report.is_none() {
+        notes.push_str("the report is left out, and `hankweave report` prints it\n");
+    }
+    notes
 }
 
 /// Refuses a file in the record of the runs, which only a run writes.
@@ -113,6 +152,9 @@ struct Record {
     bytes: usize,
     /// Number of the newest event that is left out for the limit; 0 when all are there.
     cut_at: u64,
+    differences: ExportedDifferences,
+    /// Report as Markdown.
+    report: Option<String>,
 }
 
 impl Record {
@@ -136,6 +178,8 @@ impl Record {
             "folder": folder,
             "cutAt": self.cut_at,
             "view": self.view.to_json(),
+            "differences": self.differences,
+            "report": self.report,
         });
         let events: Vec<&str> = self.events.iter().map(|(_, event)| event.as_str()).collect();
         let head = head.to_string();

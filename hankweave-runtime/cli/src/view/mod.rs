@@ -1,8 +1,10 @@
-//! `hankweave view`: the page of recorded runs, served or as a file.
+//! `hankweave view`: the page of recorded runs, served, as a file or behind a list.
 
+mod differences;
 mod export;
+mod list;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::process::ExitCode;
 
@@ -30,9 +32,10 @@ use crate::typed::HintCommands;
 
 /// Serves the page of recorded runs, or writes it into a file. It takes no lock, so a live run continues undisturbed.
 pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliError> {
-    match &args.export {
-        Some(file) => export::export(global, &args.execution.execution, file),
-        None => serve(global, args),
+    match (&args.export, &args.root) {
+        (Some(file), _) => export::export(global, &args.execution.execution, file),
+        (None, Some(root)) => list::serve(global, args, root),
+        (None, None) => serve(global, args),
     }
 }
 
@@ -70,25 +73,63 @@ async fn answer(
     dir: ExecutionDir,
     run: Option<RunId>,
 ) -> Result<ExitCode, CliError> {
-    let (world, shutdown) = (World::real(), Shutdown::new());
-    let mut watch = pin!(signals::watch(shutdown.clone(), HangUp::Stops));
+    let (world, state_dir) = (World::real(), dir.state_dir());
     let options = ServerOptions {
         port: args.port.unwrap_or(0),
         // It tells of the newest run.
         report: run.is_none().then(|| receipt::source(dir.root())),
         ..ServerOptions::default()
     };
+    let opening = async {
+        let opened = RecordServer::open(&world, dir, run, options).await;
+        let server = opened.map_err(|error| failure(&error, args))?;
+        if let Some(port) = server.taken_port() {
+            note(global, &taken(&args.execution.execution, port));
+        }
+        Ok(server)
+    };
+    let served = "the page is served until Ctrl+C, and follows the runs in this directory";
+    let browser_folder = args.open.then_some(state_dir);
+    attend(global, &world, opening, served, browser_folder).await
+}
+
+/// Server of pages.
+trait PageServer {
+    /// Returns the address with the token for reading.
+    fn address(&self) -> String;
+
+    /// Answers clients until `stop` is done.
+    fn answer(self, stop: impl Future<Output = ()>) -> impl Future<Output = ()>;
+}
+
+impl PageServer for RecordServer {
+    fn address(&self) -> String {
+        self.read_only_address()
+    }
+
+    fn answer(self, stop: impl Future<Output = ()>) -> impl Future<Output = ()> {
+        self.serve(stop)
+    }
+}
+
+/// Opens a server, prints its address and serves until a signal. The browser is sent to it through a private file in `browser_folder`, if there is one.
+async fn attend<S: PageServer>(
+    global: &Global,
+    world: &World,
+    opening: impl Future<Output = Result<S, CliError>>,
+    served: &str,
+    browser_folder: Option<PathBuf>,
+) -> Result<ExitCode, CliError> {
+    let shutdown = Shutdown::new();
+    let mut watch = pin!(signals::watch(shutdown.clone(), HangUp::Stops));
     let server = tokio::select! {
         biased;
         never = &mut watch => match never {},
         () = shutdown.requested() => return Ok(stopped(&shutdown)),
-        opened = RecordServer::open(&world, dir.clone(), run, options) => opened,
-    };
-    let server = server.map_err(|error| failure(&error, args))?;
-    announce(global, args, &server)?;
-    let browser = args
-        .open
-        .then(|| Browser::open(&world, &dir.state_dir(), &server.read_only_address()));
+        opened = opening => opened,
+    }?;
+    announce(global, &server.address(), served)?;
+    let browser = browser_folder.map(|folder| Browser::open(world, &folder, &server.address()));
     let mut browser = match browser {
         Some(Err(error)) => {
             note(global, &format!("the page was not opened: {error}"));
@@ -101,7 +142,7 @@ async fn answer(
 }
 
 async fn until_stopped(
-    server: RecordServer,
+    server: impl PageServer,
     watch: Pin<&mut impl Future<Output = std::convert::Infallible>>,
     shutdown: &Shutdown,
     browser: Option<&mut Browser>,
@@ -117,25 +158,24 @@ async fn until_stopped(
     tokio::select! {
         never = watch => match never {},
         () = opening => {}
-        () = server.serve(shutdown.requested()) => {}
+        () = server.answer(shutdown.requested()) => {}
         () = shutdown.force_token().cancelled() => {}
     }
 }
 
-/// Prints the address. Only its owner may see it, as with `hankweave page`.
-fn announce(global: &Global, args: &ViewArgs, server: &RecordServer) -> Result<(), CliError> {
-    let execution = &args.execution.execution;
-    if let Some(port) = server.taken_port() {
-        let live = match holder(execution).and_then(|record| record.port) == Some(port) {
-            true => format!(
-                "the live run has port {port}; `{}` prints the address of its page",
-                HintCommands::about(execution).command("page")
-            ),
-            false => format!("another program has port {port}, which this directory had before"),
-        };
-        note(global, &live);
+/// Describes why the page has another port than that of its directory.
+fn taken(execution: &Path, port: u16) -> String {
+    match holder(execution).and_then(|record| record.port) == Some(port) {
+        true => format!(
+            "the live run has port {port}; `{}` prints the address of its page",
+            HintCommands::about(execution).command("page")
+        ),
+        false => format!("another program has port {port}, which this directory had before"),
     }
-    let address = server.read_only_address();
+}
+
+/// Prints the address. Only its owner may see it, as with `hankweave page`.
+fn announce(global: &Global, address: &str, served: &str) -> Result<(), CliError> {
     match global.json() {
         true => {
             let document = json!({"address": address, "access": "read-only"});
@@ -143,10 +183,7 @@ fn announce(global: &Global, args: &ViewArgs, server: &RecordServer) -> Result<(
         }
         false => {
             output::print(format!("{address}\n"))?;
-            note(
-                global,
-                "the page is served until Ctrl+C, and follows the runs in this directory",
-            );
+            note(global, served);
             Ok(())
         }
     }

@@ -10,7 +10,7 @@ use hankweave_testing::corpus::{self, Random};
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::super::gate::Admission;
+use super::super::gate::{Admission, Upgrade};
 use super::super::head::{Head, MAX_BYTES, MAX_HEADERS};
 use super::super::outbox::Outbox;
 use super::super::socket::{ClientSocket, Interests, SocketEvent};
@@ -29,16 +29,19 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
     let folder = tempfile::tempdir().unwrap();
     let variables = [(TOKEN_VARIABLE, TOKENS[0]), (READ_ONLY_TOKEN_VARIABLE, TOKENS[1])];
     let world = World::with_environment(Environment::from_iter(variables));
-    let gate = Gate {
+    let gates = [false, true].map(|is_list| Gate {
         tokens: AccessTokens::load(&world, folder.path()).unwrap(),
         answers: AnswerTokens::default(),
         reached_as: None,
         port: 4_000,
         origins: Vec::new(),
-    };
+        is_list,
+    });
     // A question waits, and no damage answers it.
     let codon = hankweave_core::id::CodonId::new("deploy").unwrap();
-    let _ = gate.answers.issue(&World::real(), &codon);
+    for gate in &gates {
+        let _ = gate.answers.issue(&World::real(), &codon);
+    }
     feed("heads", |bytes| {
         let Ok(head) = runtime.block_on(Head::read(&mut &bytes[..])) else {
             return;
@@ -47,8 +50,9 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
         assert!(head.headers.len() <= MAX_HEADERS);
         let text = String::from_utf8_lossy(bytes);
         let names_one_of = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        match gate.admit(&head, LOOPBACK) {
-            Admission::Upgrade(_, answer) => {
+        let admit = |gate: &Gate| match gate.admit(&head, LOOPBACK) {
+            Admission::List => assert!(names_one_of(&TOKENS) && names_one_of(&HOSTS), "{text}"),
+            Admission::Upgrade(Upgrade { answer, .. }) => {
                 assert!(names_one_of(&TOKENS) && names_one_of(&HOSTS), "{text}");
                 let answer = String::from_utf8(answer).unwrap();
                 assert!(!answer.contains("token-for"), "{answer}");
@@ -56,7 +60,8 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
             Admission::Asset(_, host) => assert!(HOSTS.contains(&host.as_str()), "{text}"),
             Admission::Answer(answer) => panic!("{answer:?}: {text}"),
             Admission::Refused(..) | Admission::Proof(_) => {}
-        }
+        };
+        gates.iter().for_each(admit);
     });
 }
 

@@ -1,0 +1,177 @@
+//! Differences of the files in an exported page: those of each attempt, the newest first, with limits (WIRE-43).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::view::RunView;
+use hankweave_core::wire::{FileDifferences, LineDifference};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::{Comparison, GitHistory};
+use hankweave_runtime::error::chain;
+use serde::Serialize;
+
+/// Limits of the differences in one file.
+#[derive(Debug, Clone, Copy)]
+struct ExportLimits {
+    /// Attempts.
+    attempts: usize,
+    /// Files of an attempt.
+    files: usize,
+    /// Lines of a file.
+    lines: usize,
+    /// Paths and lines of everything, in bytes.
+    bytes: usize,
+}
+
+const LIMITS: ExportLimits = ExportLimits {
+    attempts: 500,
+    files: 500,
+    lines: 5_000,
+    bytes: 16 << 20,
+};
+
+/// About how much a line or a file takes beside its texts, in bytes.
+const OVERHEAD: usize = 64;
+
+/// Differences of the attempts of a view.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExportedDifferences {
+    attempts: Vec<AttemptDifferences>,
+    pub(super) left_out: LeftOutDifferences,
+}
+
+/// Number of differences that are left out for a limit, or because they cannot be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct LeftOutDifferences {
+    /// Attempts without any.
+    pub(super) attempts: usize,
+    /// Files of the others.
+    pub(super) files: u64,
+    /// Files without all of their lines.
+    pub(super) lines: u64,
+}
+
+/// Differences from before a codon to the checkpoint of its attempt.
+#[derive(Debug, Serialize)]
+struct AttemptDifferences {
+    #[serde(flatten)]
+    differences: FileDifferences,
+    /// Lines of each file, in the order of the files; `None` where they are left out.
+    lines: Vec<Option<Vec<LineDifference>>>,
+}
+
+impl LeftOutDifferences {
+    pub(super) fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl ExportedDifferences {
+    /// Reads them. A repository that cannot be read is no reason for no page.
+    pub(super) fn read(execution: &Path, view: &RunView) -> Self {
+        Self::within(execution, view, LIMITS)
+    }
+
+    fn within(execution: &Path, view: &RunView, mut limits: ExportLimits) -> Self {
+        let checkpoints = checkpoints(view);
+        let mut found = Self::default();
+        let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+        let history = match GitHistory::open(&repository) {
+            Ok(Some(history)) => history,
+            Ok(None) => return found,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the page has no differences");
+                found.left_out.attempts = checkpoints.len();
+                return found;
+            }
+        };
+        for (at, to) in checkpoints.iter().enumerate() {
+            let compared = (at < limits.attempts && limits.bytes > 0)
+                .then(|| history.compare(&history.before_codon(to)?, to))
+                .transpose();
+            match compared {
+                Ok(Some(comparison)) => {
+                    let differences = found.attempt(&history, &comparison, &mut limits);
+                    found.attempts.push(differences);
+                }
+                Ok(None) => found.left_out.attempts += 1,
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), checkpoint = %to, "differences cannot be read");
+                    found.left_out.attempts += 1;
+                }
+            }
+        }
+        found
+    }
+
+    fn attempt(
+        &mut self,
+        history: &GitHistory,
+        comparison: &Comparison,
+        limits: &mut ExportLimits,
+    ) -> AttemptDifferences {
+        let all = &comparison.differences;
+        let mut differences = FileDifferences {
+            files: Vec::new(),
+            from: all.from.clone(),
+            to: all.to.clone(),
+            ..*all
+        };
+        let mut lines = Vec::new();
+        for file in all.files.iter().take(limits.files) {
+            let paths = file.path.len() + file.old_path.as_ref().map_or(0, String::len) + OVERHEAD;
+            if paths > limits.bytes {
+                limits.bytes = 0;
+                break;
+            }
+            limits.bytes -= paths;
+            let shown = match file.without_lines {
+                None => self.lines(history, comparison, &file.path, limits),
+                Some(_) => None,
+            };
+            lines.push(shown);
+            differences.files.push(file.clone());
+        }
+        self.left_out.files += differences.count - differences.files.len() as u64;
+        AttemptDifferences { differences, lines }
+    }
+
+    /// Returns the lines of a file, or nothing where they are too many.
+    fn lines(
+        &mut self,
+        history: &GitHistory,
+        comparison: &Comparison,
+        path: &str,
+        limits: &mut ExportLimits,
+    ) -> Option<Vec<LineDifference>> {
+        let read = history.lines(comparison, path).ok();
+        let fits = read.filter(|lines| lines.count() <= limits.lines);
+        let lines = fits.map(|lines| lines.part(0, lines.count(), limits.bytes.saturating_add(1)));
+        let size =
+            |lines: &Vec<LineDifference>| lines.iter().map(|line| line.text.len() + OVERHEAD).sum::<usize>();
+        match lines.filter(|lines| size(lines) <= limits.bytes) {
+            Some(lines) => {
+                limits.bytes -= size(&lines);
+                Some(lines)
+            }
+            None => {
+                self.left_out.lines += 1;
+                None
+            }
+        }
+    }
+}
+
+/// Returns the checkpoints of the attempts that count, the newest first.
+fn checkpoints(view: &RunView) -> Vec<CheckpointSha> {
+    let attempts = view.items.values().flat_map(|item| item.attempts.values());
+    let mut attempts: Vec<_> = attempts
+        .filter_map(|attempt| Some((attempt.began, attempt.seq, attempt.checkpoint.clone()?)))
+        .collect();
+    attempts.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+    let mut seen = BTreeSet::new();
+    let shas = attempts.into_iter().map(|(_, _, sha)| sha);
+    shas.filter(|sha| seen.insert(sha.to_string())).collect()
+}

@@ -1,0 +1,401 @@
+//! Row of the list: a run of an execution directory, a task, or both.
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::cost::Usd;
+use hankweave_core::time::Timestamp;
+use hankweave_core::view::{AttemptState, AttemptView, ItemView, RunState, RunView, excerpt};
+use hankweave_task_model::registry::{TaskCost, TaskRow};
+use hankweave_task_model::task::{TaskRecord, TaskStatus};
+use serde::Serialize;
+
+/// Longest text of a row, in bytes of JSON.
+const TEXT: usize = 320;
+
+/// Number of entries of a plan that are drawn; a longer plan has its counts alone.
+const ENTRIES: usize = 24;
+
+/// Time after its end for which a run that did not complete waits for its user.
+const WAITS_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// Row of the list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListRow {
+    /// Name of its record, below which its page is served; absent where no run is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) record: Option<String>,
+    pub(super) name: String,
+    /// Execution directory, for people.
+    pub(super) folder: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) task: Option<String>,
+    /// Worker that holds the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) worker: Option<String>,
+    pub(super) group: Group,
+    /// State of the run, whose shape is drawn.
+    pub(super) state: &'static str,
+    /// State in words, where they are others than those of the shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) word: Option<&'static str>,
+    /// Question, cause or newest message.
+    pub(super) last: String,
+    /// States of the entries of the plan, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) plan: Vec<&'static str>,
+    pub(super) completed: usize,
+    pub(super) planned: usize,
+    /// US dollars, against the limit where there is one; absent where nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) spent: Option<Usd>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) at_least: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<Usd>,
+    /// When its state started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) since: Option<Timestamp>,
+}
+
+/// Group of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Group {
+    /// A user has to do something.
+    Waits,
+    Running,
+    /// The task waits for a worker.
+    Queued,
+    Ended,
+}
+
+/// A run as its directory has it.
+#[derive(Debug, Clone)]
+pub(super) struct DrawnRun {
+    pub(super) view: RunView,
+    /// Newest message of its agent.
+    pub(super) message: Option<String>,
+}
+
+impl ListRow {
+    /// Returns the row of a run.
+    pub(super) fn of_run(drawn: &DrawnRun, folder: &str, now: Timestamp) -> Self {
+        let view = &drawn.view;
+        let money = view.money;
+        let title = view.hank.as_ref().map(|hank| hank.name.as_str());
+        let name = title
+            .filter(|title| !title.is_empty())
+            .unwrap_or_else(|| last_name(folder));
+        let since = since(view);
+        Self {
+            record: None,
+            name: excerpt(name, TEXT),
+            folder: folder.to_owned(),
+            task: None,
+            worker: None,
+            group: group(view.state, since, now),
+            state: shape(view),
+            word: word(view),
+            last: excerpt(&last_word(drawn), TEXT),
+            plan: plan(view),
+            completed: view.codons.completed,
+            planned: view.codons.planned,
+            spent: Some(match money.limit {
+                Some(_) => money.counted(),
+                None => money.spent,
+            }),
+            at_least: match money.limit {
+                Some(_) => money.at_least,
+                None => money.spent_at_least(),
+            },
+            limit: money.limit,
+            since,
+        }
+    }
+
+    /// Returns the row of a task: that of its run, where one is recorded, with what only the registry knows.
+    pub(super) fn of_task(task: &TaskRow, run: Option<Self>, folder: &str, now: Timestamp) -> Self {
+        let record = &task.record;
+        let (group, state, word) = of_status(record.status(), run.as_ref());
+        let noted = TaskCost::of(record);
+        let row = run.unwrap_or_else(|| Self::without_run(folder));
+        let is_ended = group == Group::Ended || record.status() == TaskStatus::Failed;
+        let since = match record.status() {
+            TaskStatus::Running => row.since.or(Some(task.updated_at)),
+            _ => Some(task.updated_at),
+        };
+        Self {
+            name: excerpt(record.name(), TEXT),
+            task: Some(record.id().to_string()),
+            group: match group {
+                Group::Waits if is_ended && is_old(since, now) => Group::Ended,
+                group => group,
+            },
+            state,
+            word,
+            last: of_record(record).map_or(row.last, |text| excerpt(&text, TEXT)),
+            // The registry knows the cost of all attempts once one has ended.
+            spent: noted
+                .filter(|_| row.limit.is_none())
+                .map(|cost| cost.cost)
+                .or(row.spent),
+            at_least: row.at_least || noted.is_some_and(|cost| cost.cost_is_lower_bound),
+            since,
+            ..row
+        }
+    }
+
+    fn without_run(folder: &str) -> Self {
+        Self {
+            record: None,
+            name: String::new(),
+            folder: folder.to_owned(),
+            task: None,
+            worker: None,
+            group: Group::Queued,
+            state: RunState::Planned.as_str(),
+            word: None,
+            last: String::new(),
+            plan: Vec::new(),
+            completed: 0,
+            planned: 0,
+            spent: None,
+            at_least: false,
+            limit: None,
+            since: None,
+        }
+    }
+}
+
+fn last_name(folder: &str) -> &str {
+    folder.rsplit('/').find(|name| !name.is_empty()).unwrap_or(folder)
+}
+
+fn since(view: &RunView) -> Option<Timestamp> {
+    match (&view.ask, view.state) {
+        (Some(ask), RunState::Asking) => Some(ask.since),
+        (_, RunState::Running) => view.run.as_ref().map(|run| run.began).or(view.since),
+        _ => view.since.or(view.run.as_ref().map(|run| run.began)),
+    }
+}
+
+fn is_old(since: Option<Timestamp>, now: Timestamp) -> bool {
+    since.is_some_and(|since| now.as_millis().saturating_sub(since.as_millis()) > WAITS_MS)
+}
+
+fn group(state: RunState, since: Option<Timestamp>, now: Timestamp) -> Group {
+    match state {
+        RunState::Planned | RunState::Running => Group::Running,
+        RunState::Asking | RunState::Idle => Group::Waits,
+        RunState::Paused | RunState::Failed | RunState::Crashed if !is_old(since, now) => Group::Waits,
+        RunState::Paused | RunState::Failed | RunState::Crashed => Group::Ended,
+        RunState::Completed | RunState::Stopped => Group::Ended,
+    }
+}
+
+/// Returns the shape of a run, by the words of the page.
+fn shape(view: &RunView) -> &'static str {
+    match view.state {
+        RunState::Running if view.now.is_none() && view.activity.is_some() => "retry",
+        RunState::Idle if view.problem.is_some() => RunState::Failed.as_str(),
+        state => state.as_str(),
+    }
+}
+
+fn word(view: &RunView) -> Option<&'static str> {
+    match view.state {
+        RunState::Asking => Some("asks you"),
+        RunState::Idle => Some("waits for a command"),
+        RunState::Paused if view.approved == Some(false) => Some("denied"),
+        RunState::Paused if view.interrupted_by == Some(InterruptedBy::Approval) => Some("approval needed"),
+        RunState::Paused if view.interrupted_by == Some(InterruptedBy::Ceiling) => Some("at its limit"),
+        _ => None,
+    }
+}
+
+/// Returns what its user has to know: the question, the cause of the end, or the newest message.
+fn last_word(drawn: &DrawnRun) -> String {
+    let view = &drawn.view;
+    let message = drawn.message.clone().filter(|text| !text.is_empty());
+    let cause = || problem(view).or_else(|| view.cause.clone());
+    let found = match view.state {
+        RunState::Asking => view.ask.as_ref().map(|ask| ask.question.clone()),
+        RunState::Failed | RunState::Paused | RunState::Crashed | RunState::Stopped => cause(),
+        RunState::Idle => cause().or(message),
+        RunState::Planned | RunState::Running | RunState::Completed => message,
+    };
+    let found = found.filter(|text| !text.is_empty());
+    found.unwrap_or_else(|| view.headline.clone())
+}
+
+fn problem(view: &RunView) -> Option<String> {
+    let problem = view.problem.as_ref()?;
+    view.attempt(&problem.item, problem.attempt)?
+        .why
+        .as_ref()?
+        .message
+        .clone()
+}
+
+/// Returns the states of the entries of the plan, or nothing where there are too many to be drawn.
+fn plan(view: &RunView) -> Vec<&'static str> {
+    if view.order.len() > ENTRIES || view.omitted.before + view.omitted.after > 0 {
+        return Vec::new();
+    }
+    let asked = view.ask.as_ref().and_then(|ask| ask.codon.as_ref());
+    let asked = asked.map(|codon| codon.configured());
+    let entries = view.order.iter().map(|id| {
+        let Some(item) = view.items.get(id) else {
+            return RunState::Planned.as_str();
+        };
+        let is_asked =
+            asked.is_some_and(|asked| asked == id || item.order.iter().any(|inner| inner == asked));
+        match is_asked {
+            true => RunState::Asking.as_str(),
+            false => state_of(view, item),
+        }
+    });
+    entries.collect()
+}
+
+/// Returns the state of a codon, or that of the newest codon of a loop.
+fn state_of(view: &RunView, item: &ItemView) -> &'static str {
+    let inner = item.order.iter().filter_map(|id| view.items.get(id));
+    let newest = inner
+        .chain([item])
+        .filter_map(newest_of)
+        .max_by_key(|attempt| attempt.began);
+    newest.map_or(RunState::Planned.as_str(), |attempt| match attempt.state {
+        AttemptState::Crashed => RunState::Failed.as_str(),
+        state => state.as_str(),
+    })
+}
+
+fn newest_of(item: &ItemView) -> Option<&AttemptView> {
+    item.attempts.values().next_back()
+}
+
+/// Returns group, shape and word of a task.
+fn of_status(status: TaskStatus, run: Option<&ListRow>) -> (Group, &'static str, Option<&'static str>) {
+    let running = RunState::Running.as_str();
+    match status {
+        TaskStatus::Pending => (Group::Queued, RunState::Planned.as_str(), Some("queued")),
+        TaskStatus::Running => match run {
+            Some(run) if run.group == Group::Running => (Group::Running, run.state, run.word),
+            // Its newest run has ended, and the worker starts the next one or writes the result.
+            _ => (Group::Running, running, None),
+        },
+        TaskStatus::Waiting => (Group::Waits, RunState::Asking.as_str(), Some("asks you")),
+        TaskStatus::Failed => (Group::Waits, RunState::Failed.as_str(), None),
+        TaskStatus::Completed => (Group::Ended, RunState::Completed.as_str(), None),
+        TaskStatus::Cancelled => (Group::Ended, RunState::Stopped.as_str(), Some("cancelled")),
+        TaskStatus::Deleted => (Group::Ended, RunState::Stopped.as_str(), Some("deleted")),
+    }
+}
+
+/// Returns what the registry alone knows: the question of a task that waits, or why it failed.
+fn of_record(record: &TaskRecord) -> Option<String> {
+    match record {
+        TaskRecord::Waiting(waiting) => Some(waiting.question.clone()),
+        TaskRecord::Failed(failed) => Some(failed.error.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::CodonId;
+    use hankweave_core::view::AskedApproval;
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000)
+    }
+
+    fn ago(ms: i64) -> Timestamp {
+        Timestamp::from_millis(now().as_millis() - ms)
+    }
+
+    fn view(state: RunState, since: Timestamp) -> RunView {
+        let item = |name: &str| json!({"kind": "codon", "name": name});
+        let view = json!({"view": 1, "seq": 1, "state": "planned", "headline": "a sentence", "order": ["a", "b"],
+            "money": {"spent": 1.75, "before": 0.5}, "items": {"a": item("Build it"), "b": item("Ship it")}, "codons": {"completed": 1, "planned": 2},
+            "files": {}});
+        let view: RunView = serde_json::from_value(view).unwrap();
+        RunView {
+            state,
+            since: Some(since),
+            ..view
+        }
+    }
+
+    fn row(view: RunView, message: Option<&str>) -> ListRow {
+        let message = message.map(str::to_owned);
+        ListRow::of_run(&DrawnRun { view, message }, "~/work/bookshelf", now())
+    }
+
+    // covers: WIRE-51
+    #[test]
+    fn a_run_waits_for_its_user_until_a_week_after_it_failed() {
+        let group = |state, since| row(view(state, since), None).group;
+        for state in [RunState::Failed, RunState::Paused, RunState::Crashed] {
+            assert_eq!(group(state, ago(WAITS_MS)), Group::Waits, "{state:?}");
+            assert_eq!(group(state, ago(WAITS_MS + 1)), Group::Ended, "{state:?}");
+        }
+        for state in [RunState::Asking, RunState::Idle] {
+            assert_eq!(group(state, ago(WAITS_MS + 1)), Group::Waits, "{state:?}");
+        }
+        assert_eq!(group(RunState::Running, now()), Group::Running);
+        assert_eq!(group(RunState::Stopped, now()), Group::Ended);
+        assert_eq!(group(RunState::Completed, now()), Group::Ended);
+    }
+
+    // covers: WIRE-51
+    #[test]
+    fn the_last_word_is_the_question_the_cause_or_the_newest_message() {
+        let mut asking = view(RunState::Asking, now());
+        asking.ask = Some(AskedApproval {
+            codon: Some(CodonId::new("b").unwrap()),
+            question: "Ship it?".to_owned(),
+            since: ago(1_000),
+        });
+        let asking = row(asking, Some("All tests pass."));
+        assert_eq!(
+            (asking.last.as_str(), asking.since),
+            ("Ship it?", Some(ago(1_000)))
+        );
+        assert_eq!(asking.plan, ["planned", "asking"]);
+        let mut failed = view(RunState::Failed, now());
+        assert_eq!(row(failed.clone(), Some("All tests pass.")).last, "a sentence");
+        failed.cause = Some("no room".to_owned());
+        assert_eq!(row(failed, Some("All tests pass.")).last, "no room");
+        let done = row(view(RunState::Completed, now()), Some("All\ntests pass."));
+        assert_eq!(done.last, "All tests pass.");
+        assert_eq!(done.name, "bookshelf");
+        let long = "x".repeat(10 * TEXT);
+        assert!(row(view(RunState::Completed, now()), Some(&long)).last.len() <= TEXT + 3);
+    }
+
+    // covers: WIRE-51
+    #[test]
+    fn money_counts_against_the_limit_where_there_is_one() {
+        let open = view(RunState::Running, now());
+        let mut limited = open.clone();
+        limited.money.limit = Some(Usd::from_dollars(5.5).unwrap());
+        let (open, limited) = (row(open, None), row(limited, None));
+        assert_eq!(json!([open.spent, open.limit]), json!([1.75, null]));
+        assert_eq!(json!([limited.spent, limited.limit]), json!([1.25, 5.5]));
+    }
+
+    #[test]
+    fn a_plan_that_is_too_long_for_a_row_has_its_counts_alone() {
+        let mut long = view(RunState::Running, now());
+        long.order = vec!["a".to_owned(); ENTRIES + 1];
+        assert_eq!(row(long, None).plan, [""; 0]);
+        let mut unknown = view(RunState::Running, now());
+        unknown.items.clear();
+        assert_eq!(row(unknown, None).plan, ["planned", "planned"]);
+    }
+}

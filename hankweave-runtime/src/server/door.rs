@@ -1,0 +1,170 @@
+//! Door of one listener: who passed the gate gets a client of its own in the record that it named, or the list of records.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Semaphore;
+use tokio_tungstenite::tungstenite::http::StatusCode;
+use tokio_util::sync::CancellationToken;
+
+use super::answers::TokenAnswer;
+use super::client::ClientConnection;
+use super::gate::{Gate, Upgrade};
+use super::limits::ServerLimits;
+use super::list::{ListedRecords, OpenRecord};
+use super::socket::ClientSocket;
+use super::{Shared, plain};
+use crate::world::net::Connection;
+
+/// Common parts of all connections to one listener.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) gate: Gate,
+    pub(super) limits: ServerLimits,
+    /// Places for clients.
+    pub(super) clients: Arc<Semaphore>,
+    /// The server stops.
+    pub(super) closing: CancellationToken,
+    pub(super) rooms: Rooms,
+}
+
+/// What clients are let into.
+#[derive(Debug)]
+pub(super) enum Rooms {
+    /// A run at work, or the record of one directory.
+    One(Arc<Shared>),
+    /// The records of a list.
+    Many(ListedRecords),
+}
+
+/// A connection that has shown a token.
+pub(super) enum Admitted {
+    /// It gets the list.
+    List(Box<dyn Connection>),
+    /// It becomes a client.
+    Client {
+        connection: Box<dyn Connection>,
+        upgrade: Upgrade,
+        /// Bytes after the head of its request.
+        rest: Vec<u8>,
+    },
+}
+
+/// The room of a client.
+struct Room {
+    shared: Arc<Shared>,
+    /// Keeps the record open.
+    _record: Option<OpenRecord>,
+}
+
+impl Door {
+    /// Gives the run the answer of a button; returns what to say about it.
+    pub(super) async fn answer(&self, answer: TokenAnswer) -> Result<&'static str, String> {
+        match &self.rooms {
+            Rooms::One(shared) => shared.answer(answer).await,
+            Rooms::Many(_) => Err("nothing runs here".to_owned()),
+        }
+    }
+
+    /// Serves a connection that has shown a token, if there is room.
+    pub(super) async fn serve(&self, admitted: Admitted) {
+        let place = self.clients.clone().try_acquire_owned();
+        match (admitted, place) {
+            (Admitted::List(connection) | Admitted::Client { connection, .. }, Err(_)) => {
+                plain::refuse(
+                    connection,
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "there are too many clients",
+                )
+                .await;
+            }
+            (Admitted::List(connection), Ok(_place)) => self.unless_closing(self.list(connection)).await,
+            (
+                Admitted::Client {
+                    connection,
+                    upgrade,
+                    rest,
+                },
+                Ok(place),
+            ) => {
+                let (role, answer) = (upgrade.role, upgrade.answer);
+                let entering = async {
+                    let (connection, room) = self.enter(connection, upgrade.record.as_deref()).await?;
+                    let socket = self.upgrade(connection, &answer, rest).await?;
+                    Some((socket, room))
+                };
+                let entered = tokio::select! {
+                    biased;
+                    entered = entering => entered,
+                    () = self.closing.cancelled() => None,
+                };
+                if let Some((socket, room)) = entered {
+                    static NUMBERS: AtomicU64 = AtomicU64::new(1);
+                    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+                    ClientConnection::new(Arc::clone(&room.shared), role, number)
+                        .serve(socket, place)
+                        .await;
+                }
+            }
+        }
+    }
+
+    async fn unless_closing(&self, work: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = work => {}
+            () = self.closing.cancelled() => {}
+        }
+    }
+
+    async fn list(&self, connection: Box<dyn Connection>) {
+        match &self.rooms {
+            Rooms::Many(records) => plain::send_json(connection, &records.listed().await).await,
+            Rooms::One(_) => {}
+        }
+    }
+
+    /// Finds the room of a client, or refuses it.
+    async fn enter(
+        &self,
+        connection: Box<dyn Connection>,
+        record: Option<&str>,
+    ) -> Option<(Box<dyn Connection>, Room)> {
+        let records = match &self.rooms {
+            Rooms::One(shared) => {
+                let shared = Arc::clone(shared);
+                let room = Room {
+                    shared,
+                    _record: None,
+                };
+                return Some((connection, room));
+            }
+            Rooms::Many(records) => records,
+        };
+        match records.open(record.unwrap_or_default()).await {
+            Ok(record) => {
+                let room = Room {
+                    shared: record.shared()?,
+                    _record: Some(record),
+                };
+                Some((connection, room))
+            }
+            Err((status, why)) => {
+                plain::refuse(connection, status, &why).await;
+                None
+            }
+        }
+    }
+
+    async fn upgrade(
+        &self,
+        mut connection: Box<dyn Connection>,
+        answer: &[u8],
+        rest: Vec<u8>,
+    ) -> Option<ClientSocket> {
+        let written = tokio::time::timeout(self.limits.head, connection.write_all(answer)).await;
+        written.ok()?.ok()?;
+        Some(ClientSocket::new(connection, rest, self.limits.socket()).await)
+    }
+}
