@@ -152,8 +152,10 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
         RunState::Stopped => "was stopped".to_owned(),
         _ => format!("is {}", with_local_times(&view.drawn.state_words())),
     };
-    let lists = view.typed.command("history");
-    let next = view.commands().into_iter().find(|(command, _)| *command != lists);
+    let (onward, lists) = (view.onward(), view.typed.command("history"));
+    let commands = view.commands();
+    let plain = commands.iter().find(|(command, _)| *command == onward);
+    let next = plain.or_else(|| commands.iter().find(|(command, _)| *command != lists));
     let next = next.map_or_else(String::new, |(command, purpose)| {
         let effect = purpose.split("; ").next().unwrap_or_default();
         format!("; `{command}` {effect}")

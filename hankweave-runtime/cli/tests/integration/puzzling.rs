@@ -329,8 +329,8 @@ fn a_command_to_a_run_that_is_not_live_says_how_the_last_one_ended_and_continues
         &asked,
         "the last run completed; `hankweave run --new` starts from the first codon",
     );
-    let session = "`hankweave run --recover session` keeps the files and lets two continue in its session";
-    says(&killed(), &format!("the last run crashed; {session}"));
+    let again = "`hankweave run` rolls back to the last success, one, and runs two again";
+    says(&killed(), &format!("the last run crashed; {again}"));
     let unknown = hint(&asked, "rollback --codon nine", 65);
     assert_eq!(
         unknown,
