@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
@@ -111,7 +110,6 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         configuration: &configuration,
         world: &world,
         typed: HintCommands::by(&args.invocation),
-        ceiling,
         waits: !args.rehearse && !configuration.flag(Setting::Autostart),
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
@@ -211,8 +209,6 @@ struct Start<'a> {
     configuration: &'a Configuration,
     world: &'a World,
     typed: HintCommands,
-    /// Limits of everything together.
-    ceiling: Ceiling,
     /// Nothing starts without a command.
     waits: bool,
     /// Workspace of a rehearsal.
