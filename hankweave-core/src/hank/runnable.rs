@@ -447,7 +447,7 @@ mod tests {
             let problems = beyond_agents(&hank("{}", &[codon("a", &asked)]), can).into_iter();
             problems.map(|problem| problem.path).collect::<Vec<_>>()
         };
-        assert_eq!(places("mute"), ["hank[0].result"]);
+        assert_eq!(places("mute"), ["hank[0].result", "hank[0].model"]);
         assert_eq!(places("claude"), [""; 0]);
     }
 

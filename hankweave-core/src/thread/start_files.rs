@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(found(fresh(), Some("a")), of("b", "s3"));
         assert_eq!(found(fresh(), Some("b")), None);
         assert_eq!(found(fresh(), Some("unknown")), None);
-        let again = |reason: &str| json!({"type": "continuation", "source": {"runId": "q", "checkpointSha": ""}, "reason": reason});
+        let again = |reason: &str| json!({"type": "continuation", "source": {"runId": "q", "afterCodon": null, "checkpointSha": ""}, "reason": reason});
         assert_eq!(found(again("continue"), None), of("a", "s1"));
         // The files held what an earlier attempt had done.
         assert_eq!(found(again("retry"), None), None);

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::TreePath;
 use super::tree::FileMode;
-use crate::world::disk::{descend, open_folder_in};
+use crate::world::disk::{descend, open_folder_in, timestamp};
 
 /// How often a file is read that changes meanwhile.
 const READINGS: usize = 4;
@@ -43,8 +43,7 @@ pub(super) struct FileTime(pub(super) i64, pub(super) u32);
 
 impl FileTime {
     pub(super) fn timestamp(self) -> Timestamp {
-        let millis = i64::from(self.1 / 1_000_000);
-        Timestamp::from_millis(self.0.saturating_mul(1_000).saturating_add(millis))
+        timestamp((self.0, self.1))
     }
 }
 

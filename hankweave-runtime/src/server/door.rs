@@ -72,12 +72,9 @@ impl Door {
         let place = self.clients.clone().try_acquire_owned();
         match (admitted, place) {
             (Admitted::List(connection) | Admitted::Client { connection, .. }, Err(_)) => {
-                plain::refuse(
-                    connection,
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "there are too many clients",
-                )
-                .await;
+                let why = "there are too many clients";
+                let refused = plain::refuse(connection, StatusCode::SERVICE_UNAVAILABLE, why);
+                self.unless_closing(refused).await;
             }
             (Admitted::List(connection), Ok(_place)) => self.unless_closing(self.list(connection)).await,
             (

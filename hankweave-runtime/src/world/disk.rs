@@ -316,6 +316,20 @@ pub struct Metadata {
     pub modified: (i64, u32),
 }
 
+impl Metadata {
+    /// Returns when its content last changed.
+    #[must_use]
+    pub fn modified_at(&self) -> Timestamp {
+        timestamp(self.modified)
+    }
+}
+
+/// Returns a time of a file system as one of records.
+pub(crate) fn timestamp((seconds, nanoseconds): (i64, u32)) -> Timestamp {
+    let millis = i64::from(nanoseconds / 1_000_000);
+    Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add(millis))
+}
+
 impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

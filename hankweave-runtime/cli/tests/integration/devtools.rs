@@ -25,6 +25,13 @@ pub(crate) struct Page {
     _profile: TempDir,
 }
 
+/// Errors of a browser that leaves a page while it is asked about it.
+const LEFT: [&str; 3] = [
+    "navigated or closed",
+    "context was destroyed",
+    "Cannot find context",
+];
+
 impl Page {
     /// Opens the page at `address`.
     pub(crate) fn open(browser: &Path, address: &str) -> Self {
@@ -126,7 +133,12 @@ impl Page {
                 look(); }})",
             PATIENCE.as_millis() / 2
         );
-        assert_eq!(self.evaluate(&look), true, "{expression}");
+        // One that leaves for another page while it is asked is asked there.
+        let mut seen = Value::Null;
+        while seen.is_null() {
+            seen = self.evaluate(&look);
+        }
+        assert_eq!(seen, true, "{expression}");
     }
 
     /// Clicks with the mouse on the element with this id, once it is there; again where it moved away meanwhile.
@@ -158,15 +170,24 @@ impl Page {
         }
     }
 
-    /// What an expression of the page gives.
+    /// What an expression of the page gives; null where the browser leaves for another page meanwhile.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let wanted = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
-        let answer = self.ask("Runtime.evaluate", wanted);
+        let answer = match self.try_to_ask("Runtime.evaluate", wanted) {
+            Ok(answer) => answer,
+            Err(error) if LEFT.iter().any(|words| error.contains(words)) => return Value::Null,
+            Err(error) => panic!("{expression}: {error}"),
+        };
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
 
     fn ask(&mut self, method: &str, parameters: Value) -> Value {
+        let answer = self.try_to_ask(method, parameters);
+        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn try_to_ask(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
         self.sent += 1;
         let mut message = json!({"id": self.sent, "method": method, "params": parameters});
         if !self.session.is_null() {
@@ -176,8 +197,10 @@ impl Page {
         loop {
             let answer = self.hear();
             if answer["id"] == self.sent {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
+                return match &answer["error"] {
+                    Value::Null => Ok(answer["result"].clone()),
+                    error => Err(error.to_string()),
+                };
             }
         }
     }

@@ -117,7 +117,10 @@ fn lists_have_columns_and_one_count() {
         .run(["run", "--headless", "--max-cost", "0.4"])
         .expect_code(3);
     let paused = project.run(["status"]).expect_code(0).stdout.clone();
-    assert!(paused.contains("  budget: $0.5000 of $0.4000, "), "{paused}");
+    assert!(
+        paused.contains("  budget: cost $0.5000 of $0.4000, over its budget by $0.1000, "),
+        "{paused}"
+    );
     project.run(["run", "--headless"]).expect_code(1);
     let failed = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(!failed.contains("budget: "), "{failed}");

@@ -281,7 +281,7 @@ fn the_record_of_a_rehearsal_that_failed_is_kept_and_continued_by_no_run() {
     }
     let status = project.run(["status", "-e", path]).expect_code(0).stdout.clone();
     assert!(
-        status.contains(": failed (rehearsal), since")
+        status.contains(": failed (rehearsal), at ")
             && status.contains("it was a rehearsal: a run begins at the first codon"),
         "{status}"
     );

@@ -101,8 +101,21 @@ fn a_sentinel_acts_on_the_end_of_its_codon_before_the_next_one_begins_and_its_co
         json!(1),
         "{state:#}"
     );
-    let diff = project.run(["diff", "b", "--stat"]).expect_code(0).stdout.clone();
-    assert!(diff.contains("notes/end.md"), "{diff}");
+    let sha = |id: &str| {
+        codon(&state["runs"][0], id)["completionCheckpoint"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let between = format!("{}..{}", sha("a"), sha("b"));
+    for (range, is_in) in [("b", false), (&between, true)] {
+        let diff = project
+            .run(["diff", range, "--stat"])
+            .expect_code(0)
+            .stdout
+            .clone();
+        assert_eq!(diff.contains("notes/end.md"), is_in, "{range}: {diff}");
+    }
 }
 
 // covers: SENT-23

@@ -1,8 +1,10 @@
 //! Work that a run undoes when it goes back by itself: the files with which it began, and the files that it made (RUN-2).
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use hankweave_core::codon::CheckpointType;
+use hankweave_core::codon::{CheckpointType, CodonExecution};
 use hankweave_core::document::{ContinuationSource, HankweaveState};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::DeclaredPatterns;
@@ -35,8 +37,16 @@ pub(in crate::runner) struct UndoneWork {
     first: String,
     /// When that began.
     began: Timestamp,
-    /// Checkpoint of the files that a crash has left, to be made.
-    cut_off: Option<CheckpointRequest>,
+    /// The crash that it ended with.
+    cut_off: Option<CutOff>,
+}
+
+/// A crash in the newest codon.
+struct CutOff {
+    /// Checkpoint of the files that it has left, to be made.
+    request: CheckpointRequest,
+    /// Log of the agent.
+    log: Option<PathBuf>,
 }
 
 impl UndoneWork {
@@ -63,7 +73,10 @@ impl UndoneWork {
             start: checkpoint,
             first: first.codon.codon_id().to_string(),
             began: *first.codon.start_time(),
-            cut_off: cut_off.map(|newest| request(opened, state, first, newest)),
+            cut_off: cut_off.map(|newest| CutOff {
+                request: request(opened, state, first, newest),
+                log: log(opened, newest),
+            }),
         }))
     }
 
@@ -76,14 +89,18 @@ impl UndoneWork {
     ) -> Result<Vec<Event>, RollbackError> {
         check_survivors(possession)?;
         let mut told = Vec::new();
-        if let Some(request) = self.cut_off {
+        if let Some(CutOff { request, log }) = self.cut_off {
             let (left, start, began) = (ends.left.clone(), self.start.clone(), self.began);
-            let kept =
-                possession.with_checkpoints(move |store| Kept::make(store, request, left, &start, began));
+            let disk = Arc::clone(&possession.world.disk);
+            let kept = possession.with_checkpoints(move |store| {
+                let printed = log.and_then(|log| disk.metadata(&log).ok());
+                let during = (began, printed.map(|log| log.modified_at()));
+                Kept::make(store, request, left, &start, during)
+            });
             let kept = kept.await.map_err(RollbackError::Restore)?;
-            if !kept.older.is_empty() {
+            if !kept.new.is_empty() {
                 let why = format!("in no checkpoint before {} began", self.first);
-                told.push(stays(&why, &kept.older));
+                told.push(stays(&why, &kept.new));
             }
             ends.left = kept.left;
         }
@@ -131,23 +148,35 @@ fn request(
     }
 }
 
+/// Returns the log of the agent of the newest codon.
+fn log(opened: &OpenedExecution, newest: &ThreadCodon) -> Option<PathBuf> {
+    match newest.codon.as_ref() {
+        CodonExecution::Failed(failed) => {
+            let log = failed.agent_log_path.as_ref()?;
+            Some(opened.possession.dir.state_dir().join(log))
+        }
+        _ => None,
+    }
+}
+
 /// Files that a crash has left.
 struct Kept {
     /// The checkpoint that is left.
     left: Option<CheckpointSha>,
-    /// New files that are older than the work.
-    older: Vec<PathChange>,
+    /// New files, where nobody knows who made them.
+    new: Vec<PathChange>,
 }
 
 impl Kept {
-    /// Makes the checkpoint. Where a new file in it was there before the work began, what counts as a file of the workspace has changed since, and nobody
-    /// knows which of the new ones were made by the work: then all stay, because `left` does not have them.
+    /// Makes the checkpoint. `during`: when the work began, and when its agent printed last. A new file in it that is older shows that what counts as a file
+    /// of the workspace has changed since, and one that is newer may be the user's. Then nobody knows which of the new ones were made by the work, and all
+    /// stay, because `left` does not have them.
     fn make(
         store: &dyn CheckpointStore,
         request: CheckpointRequest,
         left: Option<CheckpointSha>,
         start: &CheckpointSha,
-        began: Timestamp,
+        during: (Timestamp, Option<Timestamp>),
     ) -> Result<Self, RestoreError> {
         let made = create(store, request, left.as_ref().unwrap_or(start)).map_err(RestoreError::Safety)?;
         let changes = store.diff(start, &made.sha).map_err(RestoreError::History)?;
@@ -156,22 +185,22 @@ impl Kept {
             .iter()
             .map(|file| (&file.path, file.touched()))
             .collect();
+        let (began, printed) = during;
         let oldest = Timestamp::from_millis(began.as_millis().saturating_sub(COARSE_MS));
-        let is_older =
-            |change: &PathChange| touched.get(&change.path).is_none_or(|touched| *touched < oldest);
-        let added = changes
+        let is_of_work = |change: &PathChange| {
+            let touched = touched.get(&change.path);
+            touched.is_some_and(|touched| *touched >= oldest && printed.is_some_and(|last| *touched <= last))
+        };
+        let new: Vec<_> = changes
             .into_iter()
-            .filter(|change| change.kind == ChangeKind::Added);
-        let (older, newer): (Vec<_>, Vec<_>) = added.partition(is_older);
-        Ok(match older.is_empty() {
+            .filter(|change| change.kind == ChangeKind::Added)
+            .collect();
+        Ok(match new.iter().all(is_of_work) {
             true => Self {
                 left: Some(made.sha),
-                older,
+                new: Vec::new(),
             },
-            false => Self {
-                left,
-                older: [older, newer].concat(),
-            },
+            false => Self { left, new },
         })
     }
 }
