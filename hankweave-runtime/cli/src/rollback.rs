@@ -11,6 +11,7 @@ use hankweave_core::document::{CheckpointTable, HankweaveState, KnownCheckpoints
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::{self, CodonPoint, TargetError};
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget, RunOptions, Shutdown};
 use serde_json::json;
 
@@ -18,6 +19,7 @@ use crate::args::{Global, RollbackArgs, RollbackPointArg};
 use crate::directory::takes_clients;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
+use crate::keyboard;
 use crate::logging;
 use crate::output;
 use crate::owning_task::{check_by_hand, existing_state_dir};
@@ -173,7 +175,8 @@ async fn consent(
     let preview = opened.look_back(&back.target).await?;
     print_stderr(question(&preview, &HintCommands::about(back.execution)));
     // Another thread reads, so that a signal is received meanwhile.
-    let answer = tokio::task::spawn_blocking(|| {
+    keyboard::forget_typed();
+    let answer = Blocking::Threads.run(|| {
         let mut line = String::new();
         let asked = screen::ask("Do that? [y/N] ");
         let answered = asked.and_then(|()| io::stdin().lock().read_line(&mut line));
@@ -182,7 +185,7 @@ async fn consent(
     let is_meant = tokio::select! {
         biased;
         () = shutdown.requested() => false,
-        answer = answer => answer.unwrap_or(false),
+        is_meant = answer => is_meant,
     };
     if !is_meant {
         print_stderr("no file was changed\n");

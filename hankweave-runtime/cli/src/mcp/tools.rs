@@ -144,9 +144,7 @@ impl Tools {
         let mut refused = ToolError::new(EXECUTION_FAILED, "no id is free");
         for id in free_ids(self.registry.coordinator.now().await?) {
             match self.make(task(id), agent.as_ref()).await {
-                Err(error) if matches!(&*error.code, "TASK_CREATE_FAILED" | "FOLDER_TAKEN") => {
-                    refused = error
-                }
+                Err(error) if matches!(error.code, "TASK_CREATE_FAILED" | "FOLDER_TAKEN") => refused = error,
                 row => return Ok(self.describe(&row?)),
             }
         }

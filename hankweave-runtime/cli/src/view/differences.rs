@@ -1,5 +1,6 @@
 //! Differences of the files in an exported page: those of each attempt, the newest first, with limits (WIRE-43).
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -170,7 +171,7 @@ fn checkpoints(view: &RunView) -> Vec<CheckpointSha> {
     let mut attempts: Vec<_> = attempts
         .filter_map(|attempt| Some((attempt.began, attempt.seq, attempt.checkpoint.clone()?)))
         .collect();
-    attempts.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+    attempts.sort_by_key(|attempt| Reverse((attempt.0, attempt.1)));
     let mut seen = BTreeSet::new();
     let shas = attempts.into_iter().map(|(_, _, sha)| sha);
     shas.filter(|sha| seen.insert(sha.to_string())).collect()

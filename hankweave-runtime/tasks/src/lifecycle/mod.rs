@@ -479,14 +479,14 @@ impl Lifecycle {
         let known = known.max_by_key(|cost| cost.cost).unwrap_or_default();
         // What is noted already is the cost of earlier attempts.
         let is_new = noted.is_none_or(|noted| noted.cost < known.cost);
-        is_of_worker.then(|| TaskCost {
+        let last_attempt_cost = match is_new {
+            true => known.last_attempt_cost,
+            false => Usd::ZERO,
+        };
+        is_of_worker.then_some(TaskCost {
             cost_is_lower_bound: true,
             last_attempt_cost_is_lower_bound: true,
-            last_attempt_cost: if is_new {
-                known.last_attempt_cost
-            } else {
-                Usd::ZERO
-            },
+            last_attempt_cost,
             ..known
         })
     }

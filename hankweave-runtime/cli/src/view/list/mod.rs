@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -28,6 +28,7 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use self::row::{DrawnRun, Group, ListRow};
 use self::walk::FoundDirectories;
