@@ -179,7 +179,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "rollback",
-        "args directory exit failures logging output owning_task receipt remote report screen server_log signals status typed",
+        "args directory exit failures keyboard logging output owning_task receipt remote report screen server_log signals status typed",
     ),
     (
         "operations",
