@@ -121,13 +121,13 @@ impl Catalogue {
         ))
     }
 
-    /// The newest checkpoint of a codon, or of any.
+    /// The newest checkpoint of the work of a codon, or of any. The files with which it started are none of its work.
     pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&CheckpointRow> {
         let is_meant = |row: &&CheckpointRow| match codon {
             Some(codon) => row.codon_id.as_deref() == Some(codon),
             None => row.codon_id.is_some(),
         };
-        self.rows.iter().find(is_meant)
+        self.rows.iter().filter(|row| row.kind != "start").find(is_meant)
     }
 
     /// The newest checkpoint from before the codon of `row` began in that run; `row` itself when there is none.

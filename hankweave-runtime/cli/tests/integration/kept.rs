@@ -66,7 +66,9 @@ fn what_was_changed_before_a_killed_run_stays_and_what_its_codon_did_goes() {
     project.write("notes.txt", "mine\n");
     project.write("deep/mine.txt", "mine\n");
     kill_half_done(&project);
-    // The checkpoint of that moment is none of a success.
+    // The checkpoint of that moment is none of a success, nor of the work of its codon.
+    let diff = project.run(["diff", "--stat"]).expect_code(0).stdout.clone();
+    assert!(!diff.contains("prices.txt"), "{diff}");
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
         status.contains("rolls back to the last success, one, and runs two again"),
