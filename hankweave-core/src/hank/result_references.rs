@@ -80,12 +80,12 @@ fn split<'r, 'i>(
     Some((id, keys))
 }
 
-/// What is wrong with a reference in a text of the hank.
+/// Mistake in a reference to a result, in a text of the hank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferenceMistake {
     /// Problem; fits after its place.
     pub message: String,
-    /// What to write instead.
+    /// Text to write instead.
     pub hint: String,
     /// It may hold all the same, since a key of the result may be missing or not.
     pub is_doubt: bool,

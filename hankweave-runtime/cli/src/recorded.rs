@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time for which a journal is read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// What is there now.
+    /// Only as far as it is recorded now.
     No,
     /// While a process works in the directory.
     WhileLive,

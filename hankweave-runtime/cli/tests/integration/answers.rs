@@ -517,7 +517,7 @@ fn a_task_has_results_as_a_run_has() {
     assert_eq!(story.read("prompt-build-1"), "of the task");
 }
 
-/// What was served, in dollars, at the prices of each lane.
+/// Dollars for everything that was served, at the prices of each lane.
 fn served(server: &ModelServer) -> f64 {
     let rate = |lane: &str| match lane {
         "claude" | "sub" => (3.0, 15.0),

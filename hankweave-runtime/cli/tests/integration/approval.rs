@@ -115,7 +115,7 @@ fn what_was_denied_stays_so_until_somebody_approves_it_after_all() {
     assert_eq!(done(&project), "one\ntwo\n");
 }
 
-/// What is done before it stays done.
+/// Work that is done before the question stays done.
 // covers: STATE-65, CLI-30
 #[test]
 fn after_a_denial_the_smallest_way_back_is_offered_after_which_the_question_is_put_again() {

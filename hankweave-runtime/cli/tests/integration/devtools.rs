@@ -170,7 +170,7 @@ impl Page {
         }
     }
 
-    /// What an expression of the page gives; null where the browser leaves for another page meanwhile.
+    /// Value of an expression of the page; null where the browser leaves for another page meanwhile.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let wanted = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let answer = match self.try_to_ask("Runtime.evaluate", wanted) {

@@ -144,14 +144,14 @@ impl std::fmt::Debug for Listing {
     }
 }
 
-/// What was read of the directories.
+/// Directories that were found, and runs that were read.
 #[derive(Debug, Default)]
 struct KnownRuns {
     found: Option<(Instant, Arc<FoundDirectories>)>,
     drawn: HashMap<PathBuf, (Stamp, Option<DrawnRun>)>,
 }
 
-/// What changes with a record.
+/// Lengths, times and numbers that change with a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     /// Length and time of each file that is written.
