@@ -18,7 +18,7 @@ use super::limits::ServerLimits;
 use super::port::OwnPort;
 use super::record::FoldedRecord;
 use super::token::AccessTokens;
-use super::{Bound, ReportSource, ServeError, ServerOptions, Shared, accept};
+use super::{Bound, ReportSource, ServeError, ServerOptions, Shared};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
 use crate::world::World;
@@ -102,17 +102,10 @@ impl ListServer {
             closing: closing.clone(),
             open: Mutex::default(),
         };
-        let (door, listener) = self.bound.door(Rooms::Many(records), closing.clone());
-        let stopping = async {
-            stop.await;
-            closing.cancel();
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            biased;
-            () = accept::accept(listener, door) => {}
-            () = stopping => {}
-        }
+        let rooms = Rooms::Many(records);
+        self.bound
+            .serve(rooms, closing, std::future::pending(), stop)
+            .await;
     }
 }
 

@@ -417,6 +417,27 @@ impl Bound {
         }
     }
 
+    /// Lets clients into `rooms`, and does their `work`, until `stop` is done.
+    async fn serve(
+        self,
+        rooms: Rooms,
+        closing: CancellationToken,
+        work: impl Future<Output = ()>,
+        stop: impl Future<Output = ()>,
+    ) {
+        let (door, listener) = self.door(rooms, closing.clone());
+        let stopping = async {
+            stop.await;
+            closing.cancel();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = accept::accept(listener, door) => {}
+            _ = futures_util::future::join(work, stopping) => {}
+        }
+    }
+
     /// Returns the door that lets clients into `rooms` until `closing`, and its listener.
     fn door(self, rooms: Rooms, closing: CancellationToken) -> (Arc<Door>, Box<dyn Listener>) {
         let limits = self.options.limits;

@@ -20,7 +20,7 @@ use super::limits::ServerLimits;
 use super::reading::{self, DifferenceReader};
 use super::replies::Replies;
 use super::token::AccessTokens;
-use super::{Bound, ReportSource, ServeError, ServedSource, ServerOptions, Shared, SharedParts, accept};
+use super::{Bound, ReportSource, ServeError, ServedSource, ServerOptions, Shared, SharedParts};
 use crate::error::chain;
 use crate::instance_lock::live_record;
 use crate::journal::{Batch, JournalTail, RecordedJournal};
@@ -135,17 +135,7 @@ impl RecordServer {
             (self.bound.address().port(), self.bound.options.limits.clone()),
             closing.clone(),
         );
-        let (door, listener) = self.bound.door(Rooms::One(shared), closing.clone());
-        let stopping = async {
-            stop.await;
-            closing.cancel();
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            biased;
-            () = accept::accept(listener, door) => {}
-            _ = futures_util::future::join(work, stopping) => {}
-        }
+        self.bound.serve(Rooms::One(shared), closing, work, stop).await;
     }
 }
 
