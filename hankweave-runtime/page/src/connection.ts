@@ -91,6 +91,9 @@ function takeToken(): string | null {
 
 export const hasToken = token !== null;
 
+/** Address of this server with the token of this page. */
+export const bookmark = (): string | undefined => (token ? `${location.origin}/#token=${token}` : undefined);
+
 /** Takes the token out of an address that a user pastes; returns whether it has one. */
 export function pasteToken(text: string): boolean {
   const found = /#token=([\w.~-]+)/.exec(text)?.[1] ?? /^[\w.~-]{32,256}$/.exec(text.trim())?.[0];

@@ -1,6 +1,7 @@
 // The list of all runs: who waits for a person, what runs, what has ended. The server makes it; this page asks again every few seconds while it is visible.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fetchList, hasToken } from "./connection";
+import { offerAsApp } from "./install";
 import { isWanted, notifyOfList, want } from "./notify";
 import { Choice, Help, Mark, NoToken } from "./parts";
 import { Glyph, type Shape, icon, word } from "./shapes";
@@ -80,6 +81,9 @@ function useList(): Seen {
 
 export function ListPage() {
   const { list, link } = useList();
+  useEffect(() => {
+    if (list) offerAsApp(list.root);
+  }, [list?.root]);
   const [shown, show] = useState<Shown>("All");
   const [text, find] = useState("");
   const [hasHelp, help] = useState(false);

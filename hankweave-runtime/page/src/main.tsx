@@ -1,7 +1,8 @@
 import { render } from "preact";
 import { App, chosen } from "./app";
-import { Connection } from "./connection";
+import { Connection, recordPath } from "./connection";
 import { sentence, shownState } from "./hero";
+import { offerAsApp } from "./install";
 import { ListPage } from "./list";
 import { notify } from "./notify";
 import { icon, titleMark } from "./shapes";
@@ -35,6 +36,7 @@ function changed(): void {
   const [state, text] = [shownState(connection), sentence(connection)];
   const parts = [`${titleMark(state)} ${text}`, view && usd(view.money.spent), view?.hank?.name ?? "hankweave"];
   document.title = parts.filter(Boolean).join(" · ");
+  if (view && connection.link === "live" && !recordPath) offerAsApp(view.hank?.name ?? connection.folder);
   if (mark !== state) {
     document.querySelector<HTMLLinkElement>("#icon")!.href = icon(state);
     mark = state;

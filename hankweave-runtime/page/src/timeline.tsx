@@ -152,7 +152,7 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
 
 function timeInTable(ms: number, isLost: boolean): string {
   if (isLost && !ms) return "unknown";
-  return `${isLost ? "≥ " : ""}${took(Math.round(ms / 1000) * 1000 || ms)}`;
+  return `${isLost ? "≥ " : ""}${took(Math.floor(ms / 1000) * 1000 || ms)}`;
 }
 
 /** What the rows of the plan do not have, so that all rows add up to the money. */

@@ -25,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const DRAINED_BYTES: u64 = 64 * 1_024;
 
 /// Sends a file. `host` is the name under which the server was reached; the page may open a socket to it and
-/// to nothing else. The icon of its tab is an image within the page.
+/// to nothing else. The icon of its tab and the manifest of its app are within the page.
 pub(super) async fn send(connection: Box<dyn Connection>, asset: &Asset, host: &str) {
     let policy = format!(
         "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host}; \
-         img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+         img-src data:; manifest-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
     );
     write(connection, StatusCode::OK, asset.media_type, &policy, asset.body).await;
 }

@@ -98,6 +98,22 @@ impl Page {
         self.ask("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
+    /// A picture of what the window shows, as PNG in base64.
+    pub(crate) fn picture(&mut self) -> String {
+        let taken = self.ask("Page.captureScreenshot", json!({"format": "png"}));
+        taken["data"].as_str().unwrap().to_owned()
+    }
+
+    /// Asks the browser what keeps the page from being installed as an app, and with which address it would start.
+    pub(crate) fn as_app(&mut self) -> (Value, Value) {
+        let errors = self.ask("Page.getInstallabilityErrors", json!({}));
+        let manifest = self.ask("Page.getAppManifest", json!({}));
+        (
+            errors["installabilityErrors"].clone(),
+            manifest["manifest"]["startUrl"].clone(),
+        )
+    }
+
     /// Writes into the field that has the focus.
     pub(crate) fn write(&mut self, text: &str) {
         self.ask("Input.insertText", json!({"text": text}));

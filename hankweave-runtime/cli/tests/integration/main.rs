@@ -72,6 +72,7 @@ mod one_fold;
 mod operations;
 mod otel;
 mod page;
+mod page_pictures;
 mod picture;
 mod planted;
 mod policy;

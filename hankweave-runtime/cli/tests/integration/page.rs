@@ -19,11 +19,11 @@ use crate::support::{port, project, shell_agent, writing_agent};
 const SOON: Duration = Duration::from_secs(60);
 
 /// Returns the browser, or says why there is none.
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     clients::chromium().map_err(|skip| println!("{skip}")).ok()
 }
 
-fn address(project: &TestProject, token: &str) -> String {
+pub(crate) fn address(project: &TestProject, token: &str) -> String {
     let directory = project.directory();
     // The tokens are there before the port.
     let port = port(&directory);
@@ -108,6 +108,8 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
         "",
         "the token is no longer in the address bar"
     );
+    let (errors, start) = page.as_app();
+    assert_eq!((errors, start), (json!([]), json!(address(&project, "token"))));
     command(&mut page, "next");
     page.until_shows("Waits for a command");
     page.until(
@@ -474,6 +476,7 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
         "{}.includes('Deploy to production?')",
         group("Waits for you")
     ));
+    assert_eq!(page.as_app(), (json!([]), json!(address)));
     page.until(&format!(
         "{}.includes('the agent exited with code 7')",
         group("Waits for you")

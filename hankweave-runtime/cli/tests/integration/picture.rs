@@ -24,7 +24,7 @@ const ANSI: [&str; 8] = [
 ];
 
 /// A migration: a survey and a plan that are done, and a loop whose agent is at work.
-fn migration(project: &TestProject) {
+pub(crate) fn migration(project: &TestProject) {
     let script = |name: &str, turns: Value| project.write(name, json!({"turns": turns}).to_string());
     let turn = |text: &str, tools: Value, input: u64, output: u64| {
         json!({"text": text, "tools": tools,
