@@ -44,6 +44,12 @@ pub struct Operation {
 impl Operation {
     /// Command of a run that goes back by itself.
     pub const BY_A_RUN: &'static str = "run";
+
+    /// Whether somebody took files back with it, and no earlier operation by that.
+    #[must_use]
+    pub fn is_rollback(&self) -> bool {
+        matches!(self.kind, OperationKind::Rollback | OperationKind::Restore) && self.command != Self::BY_A_RUN
+    }
 }
 
 /// Items that a cleanup removed. The runs stay in the document, with their cost.

@@ -16,7 +16,7 @@ mod walk;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
 pub use cleanup::{Removable, RetentionRule, removable};
-pub use operations::{LoggedOperation, Undo, head, name, operations, undo};
+pub use operations::{LoggedOperation, Undo, head, name, operations, undo, undoable};
 pub use resume::{Recovery, Resume};
 pub use session::resumed_session;
 pub use start_files::StartOfWork;

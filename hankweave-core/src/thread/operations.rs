@@ -60,6 +60,20 @@ pub fn undo(state: &HankweaveState) -> Option<Undo> {
     })
 }
 
+/// Returns the rollback that can be undone by its name, also while a run lives: no codon has started since, and it is none that took back another one.
+#[must_use]
+pub fn undoable(state: &HankweaveState) -> Option<&Operation> {
+    let log = operations(state).into_iter();
+    let mut log = log.skip_while(|logged| match logged {
+        LoggedOperation::Run(run) => run.codons.is_empty(),
+        LoggedOperation::Recorded(_) => logged.is_cleanup(),
+    });
+    match log.next()? {
+        LoggedOperation::Recorded(operation) => Some(operation).filter(|operation| operation.is_rollback()),
+        LoggedOperation::Run(_) => None,
+    }
+}
+
 /// The point where the thread ends now, with the newest checkpoint of its files; `None` before the first run.
 #[must_use]
 pub fn head(state: &HankweaveState) -> Option<ContinuationSource> {

@@ -33,6 +33,6 @@ pub use run_view::{
 };
 pub use sentinel::{SentinelView, WatchStatus};
 pub use text::{changed, excerpt};
-pub use undone::{RolledBack, UndoneAttempt, UndoneAttempts};
+pub use undone::{RolledBack, UndoView, UndoneAttempt, UndoneAttempts};
 pub use wait::{WaitKind, WaitView};
 pub use words::{disk_words, fallback_words, line_of, subject, title_of_tool_use};

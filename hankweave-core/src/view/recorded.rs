@@ -8,12 +8,12 @@ use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
-use super::undone::RolledBack;
+use super::undone::{RolledBack, UndoView};
 use crate::agent::FailureReason;
 use crate::budget::{Ceiling, CeilingUse, runs_of_history, time_at_work};
 use crate::codon::{CodonExecution, SentinelState};
 use crate::document::{HankweaveState, RunRecord, RunStatus};
-use crate::thread::{ExecutionThread, ThreadCodon};
+use crate::thread::{self, ExecutionThread, ThreadCodon};
 use crate::wire::Event;
 
 impl RunView {
@@ -41,6 +41,7 @@ impl RunView {
         view.rollback = pending
             .filter(|pending| pending.restored)
             .map(|pending| RolledBack::of(pending, None));
+        view.undo = thread::undoable(state).map(UndoView::of);
         view.replace_plan(&state.execution_plan);
         for record in thread.codons.iter().take(200).rev() {
             view.add_record(record);

@@ -11,7 +11,7 @@ use super::files::FileChanges;
 use super::item::ItemView;
 use super::now::{CurrentActivity, CurrentAttempt};
 use super::sentinel::SentinelView;
-use super::undone::{RolledBack, UndoneAttempts};
+use super::undone::{RolledBack, UndoView, UndoneAttempts};
 use super::wait::WaitView;
 use crate::agent::InterruptedBy;
 use crate::cost::Usd;
@@ -97,6 +97,9 @@ pub struct RunView {
     /// Position to which the run was rolled back since it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollback: Option<RolledBack>,
+    /// Rollback that can be undone: no codon has started since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<UndoView>,
     /// Number of codons of the plan, and of those that are completed, over all runs. Each counts once, one in a loop when the loop has ended.
     #[serde(skip_serializing_if = "CodonCount::is_none")]
     pub codons: CodonCount,
@@ -141,6 +144,7 @@ impl Default for RunView {
             items: BTreeMap::new(),
             undone: UndoneAttempts::default(),
             rollback: None,
+            undo: None,
             codons: CodonCount::default(),
             waits: BTreeMap::new(),
             commands: BTreeMap::new(),

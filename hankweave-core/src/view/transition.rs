@@ -68,6 +68,7 @@ impl RunView {
                         newest.remove();
                     }
                 }
+                self.undo = None;
                 self.start_codon(codon_id, loop_context.as_ref(), at, seq);
                 if let (Some(chosen), Some(attempt)) = (chosen_agent, self.attempt_of(codon_id)) {
                     attempt.agent = Some(excerpt(&chosen.agent, NAME));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{AttemptKey, AttemptView, EarlierAttempts};
 use super::run_view::RunView;
-use crate::document::{ContinuationSource, PendingRollback};
+use crate::document::{ContinuationSource, Operation, PendingRollback};
 use crate::id::{CheckpointSha, CodonId};
 use crate::time::Timestamp;
 
@@ -55,6 +55,19 @@ pub struct RolledBack {
     /// When it was recorded; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+}
+
+/// Undo of a rollback.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UndoView {
+    /// Id of the rollback's operation.
+    pub operation: String,
+    /// Checkpoint of the files as they were before it.
+    pub to: CheckpointSha,
+    /// Checkpoint of the files to which it led.
+    pub from: CheckpointSha,
 }
 
 /// Position of an attempt in time. Those of a state document have no number, and are older than those with one.
@@ -119,6 +132,16 @@ impl RolledBack {
     }
 }
 
+impl UndoView {
+    pub(super) fn of(operation: &Operation) -> Self {
+        Self {
+            operation: operation.id.clone(),
+            to: operation.before.checkpoint_sha.clone(),
+            from: operation.after.checkpoint_sha.clone(),
+        }
+    }
+}
+
 const fn moment(attempt: &AttemptView) -> Moment {
     let seq = match attempt.seq {
         Some(seq) => seq,
@@ -136,6 +159,8 @@ impl RunView {
         }
         (self.ask, self.answered) = (None, None);
         self.rollback = Some(RolledBack::of(pending, Some(at)));
+        let operation = pending.operation.as_ref().filter(|operation| operation.is_rollback());
+        self.undo = operation.map(UndoView::of);
     }
 
     /// Lets the history end at `source`: attempts after it count no longer, and those that led there count again. Returns the number of the event that

@@ -118,6 +118,15 @@ pub enum Command {
         #[serde(default)]
         auto_restart: bool,
     },
+    /// Undo a rollback that was made in this run: the newest operation that is not undone.
+    #[serde(rename = "rollback.undo")]
+    RollbackUndo {
+        /// Id of its operation, as the view names it, so that a second client does not undo another one.
+        operation: String,
+        /// Whether codons start by themselves afterwards, in a run that starts codons by itself.
+        #[serde(default)]
+        auto_restart: bool,
+    },
     /// Answer with `state.snapshot`.
     #[serde(rename = "state.snapshot")]
     StateSnapshot,
@@ -210,6 +219,7 @@ impl Command {
             | Self::RollbackToCheckpoint { .. }
             | Self::RollbackToCodon { .. }
             | Self::RollbackToLastSuccess { .. }
+            | Self::RollbackUndo { .. }
             | Self::PingBroadcast => false,
         }
     }
@@ -231,6 +241,7 @@ impl Command {
             | Self::RollbackToCheckpoint { .. }
             | Self::RollbackToCodon { .. }
             | Self::RollbackToLastSuccess { .. }
+            | Self::RollbackUndo { .. }
             | Self::StateSnapshot
             | Self::ViewGet
             | Self::DiffFiles { .. }

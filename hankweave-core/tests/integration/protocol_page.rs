@@ -69,6 +69,10 @@ fn requests() -> Vec<Command> {
             auto_restart: true,
         },
         Command::RollbackToLastSuccess { auto_restart: false },
+        Command::RollbackUndo {
+            operation: "c1d2e3f4a5b6".to_owned(),
+            auto_restart: false,
+        },
         Command::StateSnapshot,
         Command::ViewGet,
         Command::DiffFiles {

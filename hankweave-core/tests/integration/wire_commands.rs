@@ -136,6 +136,13 @@ fn samples() -> Vec<(Value, Command)> {
             Command::RollbackToLastSuccess { auto_restart: false },
         ),
         (
+            json!({"type": "rollback.undo", "data": {"operation": "c1d2e3f4a5b6"}}),
+            Command::RollbackUndo {
+                operation: "c1d2e3f4a5b6".to_owned(),
+                auto_restart: false,
+            },
+        ),
+        (
             json!({"type": "history.sync", "data": {"afterSeq": 12}}),
             Command::HistorySync { after_seq: Some(12) },
         ),

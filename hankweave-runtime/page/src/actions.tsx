@@ -47,6 +47,11 @@ export function rollback(sha: string, effect: string, preview: ComponentChildren
     line: (folder) => `hankweave rollback --to ${sha.slice(0, 12)} ${folder}` };
 }
 
+export function undo(operation: string, preview: ComponentChildren): Action {
+  return { id: "undo", key: "u", label: "Undo the rollback", effect: "The files and the position become those before the rollback; files in the way are kept in a checkpoint first.", preview, command: "rollback.undo",
+    data: () => ({ operation, autoRestart: false }), line: (folder) => `hankweave undo ${folder}` };
+}
+
 type Status = { is: "asked" } | { is: "sent" } | { is: "refused"; message: string; hint?: string };
 
 /** Buttons, and the question of the one that was pressed. */

@@ -21,7 +21,7 @@ export function chosen(view: View): { place: Place | undefined; route: Route | u
   return place ? { place, route } : { place: current(view), route: undefined };
 }
 
-const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2", "transcript, changes"], ["[ ]", "previous and next file"], ["f", "follow the newest codon"], ["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b", "roll back"], ["y", "copy this address"], ["?", "this help"]];
+const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2", "transcript, changes"], ["[ ]", "previous and next file"], ["f", "follow the newest codon"], ["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b u", "roll back, undo it"], ["y", "copy this address"], ["?", "this help"]];
 if (recordPath) KEYS.splice(-1, 0, ["g", "all runs"]);
 
 export function App({ connection, transcript }: { connection: Connection; transcript: Transcript }) {
@@ -67,7 +67,7 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
   );
 }
 
-const BUTTONS: Record<string, string> = { a: "approve", d: "deny", s: "skip", r: "redo", x: "stop", b: "rollback", c: "next" };
+const BUTTONS: Record<string, string> = { a: "approve", d: "deny", s: "skip", r: "redo", x: "stop", b: "rollback", u: "undo", c: "next" };
 
 /** Keys open questions, and never answer them. */
 function useKeys(connection: Connection, help: () => void): void {

@@ -1,8 +1,9 @@
 // What a person has to do or to know: the question, the failure, the wait, or how the run ended.
 import type { ComponentChildren } from "preact";
-import { Actions, answers, redo, start, stop } from "./actions";
+import { Actions, answers, redo, start, stop, undo } from "./actions";
 import type { Connection } from "./connection";
 import { CommandLine, Meter, Path, useSecond } from "./parts";
+import { RollbackPreview } from "./preview";
 import { Glyph } from "./shapes";
 import { type View, find, hasEnded, places } from "./view";
 import { answerWords, bytes, clock, local, quoted, seconds, usd, visible } from "./words";
@@ -139,7 +140,10 @@ function Idle({ connection, view }: { connection: Connection; view: View }) {
   const isFailed = view.problem !== undefined;
   const main = isFailed ? <FailureCause view={view} /> : <><h2>Nothing runs until you start it</h2><p class="by">Nothing is spent while it waits.</p></>;
   const hasRun = Object.values(view.items ?? {}).some((item) => Object.keys(item.attempts ?? {}).length);
-  const actions = isFailed ? [{ ...redo, isPrimary: true }, stop] : [start, ...(hasRun ? [redo] : []), stop];
+  const back = view.undo;
+  const preview = back && <RollbackPreview connection={connection} view={view} to={back.to} from={back.from} undone={[]} />;
+  const undoing = back ? [undo(back.operation, preview)] : [];
+  const actions = isFailed ? [{ ...redo, isPrimary: true }, ...undoing, stop] : [start, ...(hasRun ? [redo] : []), ...undoing, stop];
   return (
     <Panel kind={isFailed ? "bad" : "calm"} label={isFailed ? "Failure" : "Waits for a command"} main={main}>
       {connection.mayCommand ? <Actions connection={connection} of={actions} /> : <CommandLine line={`hankweave ${isFailed ? "status" : "next"} ${quoted(connection.folder || ".")}`} />}

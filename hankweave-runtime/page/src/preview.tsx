@@ -16,12 +16,14 @@ interface Props {
   view: View;
   /** The checkpoint to which the files go back. */
   to: string;
+  /** The checkpoint of the files as they are; the newest one when absent. */
+  from?: string;
   /** Attempts that began after it. */
   undone: Place[];
 }
 
-export function RollbackPreview({ connection, view, to, undone }: Props) {
-  const newest = places(view).findLast(({ attempt }) => attempt.checkpoint)?.attempt.checkpoint;
+export function RollbackPreview({ connection, view, to, from, undone }: Props) {
+  const newest = from ?? places(view).findLast(({ attempt }) => attempt.checkpoint)?.attempt.checkpoint;
   const [files, set] = useState<Differences | string | undefined>();
   useEffect(() => {
     let isShown = true;

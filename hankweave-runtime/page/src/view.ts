@@ -91,6 +91,7 @@ export interface View {
   codons?: { completed: number; planned: number };
   undone?: { newest?: Record<string, { item: string; key: string; by: number; attempt: Attempt }>; earlier?: Earlier };
   rollback?: { codon?: string; checkpoint: string; at?: string };
+  undo?: { operation: string; to: string; from: string };
   answered?: Answer;
   approved?: boolean;
   timeLimitMs?: number;

@@ -15,6 +15,8 @@ pub enum RollbackTarget {
     LastSuccess,
     /// Position before the newest operation that is not undone (STATE-67).
     Undo,
+    /// Position before the rollback with this id, which nothing has followed but a run without a codon.
+    UndoOf(String),
     /// Position after the operation whose name begins with this text.
     Operation(String),
 }
@@ -26,7 +28,7 @@ impl RollbackTarget {
             Self::Checkpoint(prefix) => format!("rollback --to {prefix}"),
             Self::Codon(id, _) => format!("rollback --codon {id}"),
             Self::LastSuccess => "rollback --last-success".to_owned(),
-            Self::Undo => "undo".to_owned(),
+            Self::Undo | Self::UndoOf(_) => "undo".to_owned(),
             Self::Operation(prefix) => format!("op restore {prefix}"),
         }
     }
@@ -43,7 +45,7 @@ impl RollbackTarget {
     const fn kind(&self) -> OperationKind {
         match self {
             Self::Checkpoint(_) | Self::Codon(..) | Self::LastSuccess => OperationKind::Rollback,
-            Self::Undo => OperationKind::Undo,
+            Self::Undo | Self::UndoOf(_) => OperationKind::Undo,
             Self::Operation(_) => OperationKind::Restore,
         }
     }

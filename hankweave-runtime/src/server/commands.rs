@@ -246,6 +246,10 @@ fn run_command(wanted: &Wanted, client: &str) -> Option<RunCommand> {
             *auto_restart,
         ),
         Wanted::RollbackToLastSuccess { auto_restart } => back(RollbackTarget::LastSuccess, *auto_restart),
+        Wanted::RollbackUndo {
+            operation,
+            auto_restart,
+        } => back(RollbackTarget::UndoOf(operation.clone()), *auto_restart),
         _ => None,
     }
 }

@@ -899,6 +899,19 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     page.until_shows("hankweave rollback --to ");
     page.click("sure");
     page.until("document.querySelectorAll('.row.todo').length === 2");
+    // It is undone, and made again.
+    page.click("undo");
+    page.until_shows("hankweave undo ");
+    page.until(&format!("({preview}).includes('comes back')"));
+    page.click("sure");
+    page.until("document.querySelectorAll('.row.todo').length === 1");
+    let notes = project.directory().join("notes.txt");
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\n");
+    page.until("!document.getElementById('undo')");
+    page.evaluate("location.hash = '#/a.1.1'");
+    command(&mut page, "rollback");
+    page.until("document.querySelectorAll('.row.todo').length === 2");
+    assert!(!notes.exists());
     command(&mut page, "next");
     page.until_shows("Runs Review it");
     command(&mut page, "stop");

@@ -40,6 +40,9 @@ pub enum RollbackError {
     /// No operation is left that could be undone; nothing was changed.
     #[error("there is no operation left to undo")]
     NothingToUndo,
+    /// Another operation came after it, it is undone, or it is none that took files back; nothing was changed.
+    #[error("operation {0} is not the newest rollback, so it is not undone")]
+    NotNewest(String),
     /// There is no such operation, or the record does not say where it ended; nothing was changed.
     #[error("no operation begins with `{0}`")]
     UnknownOperation(String),

@@ -36,6 +36,7 @@ pub(super) async fn find(
     }
     let undone = match target {
         RollbackTarget::Undo => thread::undo(&state).map(|undo| undo.id),
+        RollbackTarget::UndoOf(id) => Some(id.clone()),
         _ => None,
     };
     Ok(RollbackPlan {
@@ -62,6 +63,11 @@ fn resolve(
         RollbackTarget::Undo => {
             let undo = thread::undo(state).ok_or(RollbackError::NothingToUndo)?;
             Ok(undo.target)
+        }
+        RollbackTarget::UndoOf(id) => {
+            let operation = thread::undoable(state).filter(|operation| operation.id == *id);
+            let operation = operation.ok_or_else(|| RollbackError::NotNewest(id.clone()))?;
+            Ok(operation.before.clone())
         }
         RollbackTarget::Operation(prefix) => behind(state, prefix),
     }

@@ -106,6 +106,7 @@ async fn a_reader_changes_nothing() {
             json!({"codonId": "a", "checkpointType": "end"}),
         ),
         ("rollback.toLastSuccess", json!(null)),
+        ("rollback.undo", json!({"operation": "0123456789ab"})),
         ("ping.broadcast", json!(null)),
     ] {
         guest.refused(name, data, "INSUFFICIENT_PERMISSIONS").await;

@@ -1,6 +1,7 @@
 //! Every command on a real socket (WIRE-12, WIRE-13).
 
 use hankweave_core::codon::CodonStatus;
+use hankweave_core::thread;
 use serde_json::{Value, json};
 
 use super::guest::{Guest, soon};
@@ -190,6 +191,51 @@ async fn a_run_goes_back_to_where_a_client_wants_it() {
         assert_eq!(told("rollback.completed")["data"]["checkpoint"], sha.as_str());
         assert_eq!(live.project.done(), "one\n");
     }
+    live.stop().await;
+}
+
+// covers: STATE-67
+#[tokio::test]
+async fn a_rollback_of_a_live_run_is_undone_by_its_id_and_nothing_else_is() {
+    let live = live(waiting(&["one", "two"])).await;
+    let mut guest = Guest::commander(&live).await;
+    for id in ["1", "2"] {
+        guest.accepted(id, "codon.next", json!(null)).await;
+        guest.until("codon.completed").await;
+        guest.until("server.idle").await;
+    }
+    let run = thread::name(live.state().runs[0].run_id.as_str());
+    let undo = |id: &str| json!({"operation": id});
+    guest.refused("rollback.undo", undo(&run), "ROLLBACK_FAILED").await;
+    let back = json!({"codonId": "a", "checkpointType": "end"});
+    guest.accepted("3", "rollback.toCodon", back).await;
+    guest.idle("rollback-completed").await;
+    assert_eq!(live.project.done(), "one\n");
+
+    let view = guest.command("4", "view.get", json!(null)).await["data"]["view"].clone();
+    let operation = live.state().operations.last().unwrap().id.clone();
+    assert_eq!(view["undo"]["operation"], operation.as_str(), "{view}");
+    guest
+        .refused("rollback.undo", undo("0123456789ab"), "ROLLBACK_FAILED")
+        .await;
+    let done = guest.accepted("5", "rollback.undo", undo(&operation)).await;
+    assert_eq!(
+        (&done["outcome"], &done["codonId"], &done["nextCodonId"]),
+        (&json!("rolled-back"), &json!("b"), &Value::Null),
+        "{done}"
+    );
+    guest.idle("rollback-completed").await;
+    assert_eq!(live.project.done(), "one\ntwo\n");
+    let state = live.state();
+    assert_eq!(
+        state.operations.last().unwrap().undoes.as_deref(),
+        Some(&*operation)
+    );
+    guest
+        .refused("rollback.undo", undo(&operation), "ROLLBACK_FAILED")
+        .await;
+    let view = guest.command("6", "view.get", json!(null)).await["data"]["view"].clone();
+    assert!(view["undo"].is_null(), "an undo is not undone: {view}");
     live.stop().await;
 }
 
