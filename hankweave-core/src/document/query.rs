@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{HankweaveState, PlanEntry, Removed, RunRecord, RunStatus};
+use crate::codon::{CodonExecution, CodonStatus};
 use crate::cost::{TokenUsage, UsageTotals, Usd};
 use crate::id::{CheckpointSha, CodonId, RunId, SessionId};
 
@@ -128,6 +129,13 @@ impl RunRecord {
     #[must_use]
     pub fn cost_is_lower_bound(&self) -> bool {
         self.codons.iter().any(|codon| codon.cost_is_lower_bound())
+    }
+
+    /// Whether more was spent than is recorded, also by an agent that works or was cut off: it may be in the middle of an answer.
+    #[must_use]
+    pub fn spends_at_least(&self) -> bool {
+        let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
+        self.cost_is_lower_bound() || self.open_codon().is_some_and(works)
     }
 
     /// The tokens that go with [`codon_cost`](Self::codon_cost).

@@ -58,6 +58,12 @@ impl ContinuedRun {
         &self.state
     }
 
+    /// How it begins.
+    #[must_use]
+    pub const fn resume(&self) -> &Resume {
+        &self.resume
+    }
+
     /// How many entries at the front of the plan are behind it.
     #[must_use]
     pub fn kept(&self, hank: &Hank) -> usize {

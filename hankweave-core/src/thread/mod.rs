@@ -13,10 +13,11 @@ mod start_files;
 mod target;
 mod tip;
 mod walk;
+mod work;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
 pub use cleanup::{Removable, RetentionRule, removable};
-pub use operations::{LoggedOperation, Undo, head, name, operations, undo, undoable};
+pub use operations::{LoggedOperation, Undo, end_at, head, name, operations, undo, undo_of, undoable};
 pub use resume::{Recovery, Resume};
 pub use session::resumed_session;
 pub use start_files::StartOfWork;
@@ -25,3 +26,4 @@ pub use target::{
 };
 pub use tip::ThreadTip;
 pub use walk::{ThreadCodons, ThreadItem, walk};
+pub use work::CodonWork;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::target::{beginnings, newest_checkpoint};
+use super::target::{beginnings, newest_checkpoint, standing_on};
 use super::{ExecutionThread, build};
+use crate::codon::CheckpointType;
 use crate::document::{
-    ContinuationSource, HankweaveState, Operation, OperationKind, PendingRollback, RunRecord,
+    ContinuationReason, ContinuationSource, HankweaveState, Operation, OperationKind, PendingRollback,
+    RunRecord, StartingConditions,
 };
 use crate::id::CheckpointSha;
 use crate::machine::Extra;
@@ -26,6 +28,8 @@ pub struct Undo {
     pub id: String,
     /// Position of the thread before it.
     pub target: ContinuationSource,
+    /// Checkpoint of the files with which it ended: files that only a later one has were made by the user. `None` where a crash ended it.
+    pub left: Option<CheckpointSha>,
 }
 
 /// All operations, newest first.
@@ -53,11 +57,14 @@ pub fn undo(state: &HankweaveState) -> Option<Undo> {
     {
         place = log.iter().position(|known| known.id() == *undone)? + 1;
     }
-    let newest = log.get(place)?;
-    Some(Undo {
-        id: newest.id(),
-        target: newest.before(state)?,
-    })
+    log.get(place)?.undo(state)
+}
+
+/// Returns the undo of the rollback with this id, as long as that is [`undoable`].
+#[must_use]
+pub fn undo_of(state: &HankweaveState, id: &str) -> Option<Undo> {
+    let operation = undoable(state).filter(|operation| operation.id == id)?;
+    LoggedOperation::Recorded(operation).undo(state)
 }
 
 /// Returns the rollback that can be undone by its name, also while a run lives: no codon has started since, and it is none that took back another one.
@@ -83,11 +90,27 @@ pub fn head(state: &HankweaveState) -> Option<ContinuationSource> {
     }
 }
 
+/// Returns the checkpoint with which the codon of a position ended, in its newest attempt; what differs from it there was changed by somebody else since.
+#[must_use]
+pub fn end_at<'s>(state: &'s HankweaveState, position: &ContinuationSource) -> Option<&'s CheckpointSha> {
+    let mut codons = state.run(&position.run_id)?.codons.iter().rev();
+    let newest = codons.find(|codon| Some(codon.codon_id()) == position.after_codon.as_ref());
+    newest?.end_checkpoint().map(|(_, sha)| sha)
+}
+
 impl LoggedOperation<'_> {
     /// Whether it removed what nothing needs.
     #[must_use]
     pub fn is_cleanup(&self) -> bool {
         matches!(self, Self::Recorded(operation) if operation.kind == OperationKind::Cleanup)
+    }
+
+    fn undo(&self, state: &HankweaveState) -> Option<Undo> {
+        Some(Undo {
+            id: self.id(),
+            target: self.before(state)?,
+            left: self.left().cloned(),
+        })
     }
 
     /// Its name: twelve digits 0-9 and a-f.
@@ -97,6 +120,14 @@ impl LoggedOperation<'_> {
             Self::Run(run) => name(run.run_id.as_str()),
             Self::Recorded(operation) => operation.id.clone(),
         }
+    }
+
+    fn left(&self) -> Option<&CheckpointSha> {
+        let left = match self {
+            Self::Run(run) => run.codons.last()?.end_checkpoint()?.1,
+            Self::Recorded(operation) => &operation.after.checkpoint_sha,
+        };
+        Some(left).filter(|left| !left.is_blank())
     }
 
     /// Returns the thread's position before it; `None` when the document does not have it.
@@ -126,12 +157,57 @@ pub fn name(text: &str) -> String {
     format!("{:012x}", hash >> 16)
 }
 
+/// Returns the position at which a run began, with the files with which its first codon started: what the user changed since the run before is none of its
+/// work (STATE-71).
 fn start_of(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
+    let source = position_before(state, run)?;
+    let started = run.codons.first().and_then(|codon| codon.start_checkpoint());
+    match started {
+        Some(files) => {
+            let source = end_before_again(state, run).unwrap_or(source);
+            Some(match files == source.checkpoint_sha {
+                true => source,
+                false => at_files(state, &source, files),
+            })
+        }
+        None if source.checkpoint_sha.is_blank() => Some(with_files(&source, files_at(state, &source)?)),
+        None => Some(source),
+    }
+}
+
+/// Returns the position before a run that began with the newest codon again, at the end of that codon; `None` for another run.
+fn end_before_again(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
+    let StartingConditions::Continuation {
+        reason: Some(ContinuationReason::Retry),
+        ..
+    } = &run.starting_conditions
+    else {
+        return None;
+    };
+    let is_other = |logged: &LoggedOperation<'_>| !is_run(logged, run);
+    let log = operations(state).into_iter();
+    let mut older = log.skip_while(is_other).skip(1);
+    let before = older.find(|logged| !logged.is_cleanup())?.after(state)?;
+    let again = run.codons.first()?.codon_id();
+    (before.after_codon.as_ref() == Some(again)).then_some(before)
+}
+
+fn is_run(logged: &LoggedOperation<'_>, run: &RunRecord) -> bool {
+    matches!(logged, LoggedOperation::Run(known) if known.run_id == run.run_id)
+}
+
+/// Returns a position with other files than those of its checkpoint. One at a rig is told by that checkpoint alone, so with other files it lies before the codon
+/// of the rig, which is set up again.
+fn at_files(state: &HankweaveState, source: &ContinuationSource, files: CheckpointSha) -> ContinuationSource {
+    let is_rig = source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
+    let before_rig = is_rig.then(|| standing_on(state, &source.checkpoint_sha, &files));
+    before_rig.flatten().unwrap_or_else(|| with_files(source, files))
+}
+
+/// Returns the position of the thread before a run, as its record has it.
+fn position_before(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
     if let Some(source) = run.starting_conditions.source() {
-        return match source.checkpoint_sha.is_blank() {
-            false => Some(source.clone()),
-            true => Some(with_files(source, files_at(state, source)?)),
-        };
+        return Some(source.clone());
     }
     // A fresh run begins with the files as they are, and before it the thread was another one.
     let mut older = state.runs.iter().skip_while(|known| known.run_id != run.run_id);

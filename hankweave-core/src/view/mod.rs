@@ -35,4 +35,4 @@ pub use sentinel::{SentinelView, WatchStatus};
 pub use text::{changed, excerpt};
 pub use undone::{RolledBack, UndoView, UndoneAttempt, UndoneAttempts};
 pub use wait::{WaitKind, WaitView};
-pub use words::{disk_words, fallback_words, line_of, subject, title_of_tool_use};
+pub use words::{disk_words, fallback_words, line_of, stopped_words, subject, title_of_tool_use};

@@ -62,7 +62,7 @@ impl RunView {
             RunState::Completed => "Completed".to_owned(),
             RunState::Failed => self.failed(),
             RunState::Stopped => match &self.cause {
-                Some(cause) => format!("Stopped: {cause}"),
+                Some(cause) => stopped_words("Stopped", cause),
                 None => "Stopped".to_owned(),
             },
             RunState::Paused => self.paused(),
@@ -344,6 +344,15 @@ impl RunView {
             ItemKind::Codon => Some(&item.name),
             ItemKind::Loop => Some(&self.items.get(item.order.first()?)?.name),
         }
+    }
+}
+
+/// Returns why something was stopped, after the word that says so: `stopped: interrupted by SIGINT`, `stopped on request`.
+#[must_use]
+pub fn stopped_words(stopped: &str, cause: &str) -> String {
+    match cause.strip_prefix("stopped ") {
+        Some(how) => format!("{stopped} {how}"),
+        None => format!("{stopped}: {cause}"),
     }
 }
 

@@ -18,7 +18,7 @@ use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
 
 use crate::approval_prompt::{answer_words, because};
 use crate::args::{Global, LogsArgs};
-use crate::directory::is_served;
+use crate::directory::{is_served, suspended};
 use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
@@ -65,7 +65,7 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
     }
     match (args.codon(), newest) {
         (Some(codon), _) if logs.is_empty => return Err(logs.nothing_of(codon)),
-        (_, Some(newest)) if args.follow && !global.quiet => {
+        (_, Some(newest)) if args.follow && !global.quiet && newest.suspended.is_none() => {
             print_stderr(format!("the run has ended: {}\n", newest.state_words));
         }
         _ => {}
@@ -73,22 +73,26 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
     Ok(code)
 }
 
-/// End of the newest run of a directory where no run is live.
+/// End of the newest run of a directory where no run works.
 struct NewestRun {
-    /// Codon that the run left open, because it was killed.
+    /// Codon that the run left open, because it was killed or is suspended.
     left_open: Option<CodonId>,
+    /// Its process, where that is suspended.
+    suspended: Option<u32>,
     state_words: &'static str,
 }
 
 /// Returns the end of the newest run; `None` while a process works in the directory.
 fn newest_run(execution: &Path) -> Option<NewestRun> {
-    if is_served(execution) {
+    let suspended = suspended(execution);
+    if suspended.is_none() && is_served(execution) {
         return None;
     }
     let state = crate::state::read_execution(execution).ok()?;
     let run = state.runs.front()?;
     Some(NewestRun {
         left_open: run.open_codon().map(|open| open.codon_id().clone()),
+        suspended,
         state_words: run_standing(run, RunProcess::None),
     })
 }
@@ -269,14 +273,22 @@ fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
         },
         Event::ApprovalRequested { question, .. } => format!("asked at {at}: {question}"),
         Event::RunContinued { .. } => event_text(&entry.event)?,
+        Event::Info { message } => asked_again(message)?.1.to_owned(),
         _ => return None,
     };
     let (mark, style) = ("— ", Style::new().dimmed());
     Some(MarkedText { mark, style, words })
 }
 
+/// Returns the codon and the reason of a message that its agent was asked again; `None` for another one, and after a check, which is told by itself.
+fn asked_again(message: &str) -> Option<(&str, &str)> {
+    let (codon, why) = message.split_once(": ")?;
+    let (before, after) = why.split_once("the agent continues (retry ")?;
+    (!before.is_empty() || after.contains("): ")).then_some((codon, why))
+}
+
 impl LogPrinter<'_> {
-    /// Says that the codon crashed which the newest run left open: nothing after its last line does.
+    /// Says that the codon crashed or is suspended which the newest run left open: nothing after its last line does.
     fn tell_end(&mut self, newest: &NewestRun) -> io::Result<()> {
         let is_wanted = self.want == SpeakerFilter::Everybody;
         let Some(codon) = newest
@@ -294,7 +306,10 @@ impl LogPrinter<'_> {
             let _ = text.styled(Style::new().bold(), format_args!("{codon}\n"));
             self.speaker = Some(codon.clone());
         }
-        let words = "crashed: its process no longer exists".to_owned();
+        let words = match newest.suspended {
+            Some(pid) => format!("suspended; `kill -CONT {pid}` continues it"),
+            None => "crashed: its process no longer exists".to_owned(),
+        };
         let (mark, style) = ("— ", Style::new().dimmed());
         let _ = MarkedText { mark, style, words }.write(text);
         print(std::mem::take(text))
@@ -308,7 +323,7 @@ impl LogPrinter<'_> {
 
     /// Returns the codon that an event meets which names none: the open one, or the one that was answered about.
     fn codon_of(&self, line: TailLine<'_>) -> Option<CodonId> {
-        if !matches!(line.kind, "state.transition" | "run.continued") {
+        if !matches!(line.kind, "state.transition" | "run.continued" | "info") {
             return None;
         }
         match JournalEntry::from_json(line.bytes).ok()?.event {
@@ -318,6 +333,10 @@ impl LogPrinter<'_> {
                 _ => None,
             },
             Event::RunContinued { .. } => self.open.clone(),
+            Event::Info { message } => {
+                let (codon, _) = asked_again(&message)?;
+                self.open.clone().filter(|open| open.as_str() == codon)
+            }
             _ => None,
         }
     }

@@ -22,7 +22,7 @@ use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
 use crate::directory::process_of;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::report::{RunProcess, codon_standing, counted};
+use crate::report::{RunProcess, codon_standing, counted, money};
 use crate::rollback::{RollbackRequest, roll_back};
 use crate::screen::{SafeText, local_time, one_line};
 use crate::state::read_execution;
@@ -38,7 +38,7 @@ pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliEr
                 execution: &args.execution.execution,
                 target,
                 dry_run: args.dry_run,
-                asks: false,
+                asks: !args.yes,
             };
             roll_back(global, &back)
         }
@@ -70,6 +70,8 @@ struct OperationRow {
     outcome: String,
     /// Spending, in US dollars; an undo does not return it.
     cost: Usd,
+    /// More was spent than is known.
+    cost_is_lower_bound: bool,
     /// How many files it changed, as far as checkpoints know.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<u64>,
@@ -106,6 +108,7 @@ impl OperationRow {
             run_id: None,
             outcome,
             cost: Usd::ZERO,
+            cost_is_lower_bound: false,
             files: None,
             undone: false,
             cleaned: false,
@@ -119,6 +122,7 @@ impl OperationRow {
             LoggedOperation::Run(run) => Self {
                 run_id: Some(run.run_id.clone()),
                 cost: run.spend(),
+                cost_is_lower_bound: run.spends_at_least(),
                 files: changed(history, before.as_ref(), after.as_ref()),
                 ..row(
                     "run",
@@ -285,8 +289,8 @@ impl OperationRow {
     /// Cost in words; empty for an operation that cost nothing.
     fn cost_words(&self) -> String {
         match self.cost {
-            Usd::ZERO => String::new(),
-            cost => cost.to_string(),
+            Usd::ZERO if !self.cost_is_lower_bound => String::new(),
+            cost => money(cost, self.cost_is_lower_bound),
         }
     }
 

@@ -5,8 +5,8 @@ use std::fmt::{self, Write as _};
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::Hank;
-use hankweave_core::plan::{ContinuedRun, HankChanges, initial_plan};
-use hankweave_core::thread::Recovery;
+use hankweave_core::plan::{ContinuedRun, initial_plan};
+use hankweave_core::thread::{Recovery, Resume};
 use hankweave_runtime::inspect::recorded_checkpoints;
 use serde::Serialize;
 
@@ -21,6 +21,9 @@ pub(crate) struct PlanChanges {
     /// Next codon of a run.
     #[serde(skip)]
     pub(crate) next: Option<String>,
+    /// How the next run begins, unless that is at the first codon.
+    #[serde(skip)]
+    pub(crate) resume: Option<Resume>,
     /// The next run begins at the first codon of the hank, although runs are recorded.
     #[serde(skip)]
     pub(crate) is_fresh: bool,
@@ -36,7 +39,7 @@ impl PlanChanges {
         match going_on(state, hank, recovery) {
             None => Self::fresh(state, hank),
             _ if is_rehearsal(state) => Self::fresh(state, hank),
-            Some(going_on) => Self::from_changes(&going_on.changes(hank)),
+            Some(going_on) => Self::from_run(&going_on, hank),
         }
     }
 
@@ -46,7 +49,7 @@ impl PlanChanges {
             return Self::fresh(state, hank);
         };
         match going_on.replan(hank) {
-            Ok(()) => Self::from_changes(&going_on.changes(hank)),
+            Ok(()) => Self::from_run(&going_on, hank),
             Err(error) => Self {
                 misfits: vec![error.to_string()],
                 ..Self::default()
@@ -65,8 +68,10 @@ impl PlanChanges {
         }
     }
 
-    fn from_changes(changes: &HankChanges) -> Self {
+    fn from_run(run: &ContinuedRun, hank: &Hank) -> Self {
+        let changes = run.changes(hank);
         Self {
+            resume: Some(run.resume().clone()),
             misfits: changes.misfits.iter().map(ToString::to_string).collect(),
             notices: match changes.misfits.is_empty() {
                 true => changes.notices(),

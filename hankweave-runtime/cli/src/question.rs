@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use hankweave_core::codon::CheckpointType;
+use hankweave_core::view::stopped_words;
 use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
 
 use crate::keyboard;
@@ -122,7 +123,7 @@ fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
     let reason = trouble.reason.as_deref();
     let what = match reason {
         _ if trouble.crashed => "crashed with its run".to_owned(),
-        Some(reason) if trouble.stopped => format!("was stopped: {reason}"),
+        Some(reason) if trouble.stopped => stopped_words("was stopped", reason),
         None if trouble.stopped => "was stopped".to_owned(),
         Some(reason) => format!("failed: {reason}"),
         None => "failed".to_owned(),
@@ -212,6 +213,17 @@ mod tests {
         assert_eq!(chosen, RecoveryChoice::Recover(Recovery::CrashPoint));
         assert!(
             text.contains("where survey began") && !text.contains("session"),
+            "{text}"
+        );
+        let (_, text) = ask(
+            &UnfinishedCodon {
+                reason: Some("stopped on request: the fan is loud".to_owned()),
+                ..stopped(true, SuccessTarget::Beginning)
+            },
+            "q\n",
+        );
+        assert!(
+            text.starts_with("survey was stopped on request: the fan is loud\n"),
             "{text}"
         );
         // After a failed set-up the files are kept unless somebody chooses otherwise.

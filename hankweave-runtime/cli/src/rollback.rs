@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::document::{CheckpointTable, HankweaveState, KnownCheckpoints};
@@ -28,8 +29,8 @@ use crate::report::{counted, restoring};
 use crate::screen::{self, is_drawable, one_line, print_stderr};
 use crate::server_log::ServerLog;
 use crate::signals::{self, HangUp};
-use crate::status;
-use crate::typed::{CommandEdit, HintCommands};
+use crate::status::{self, Outlook};
+use crate::typed::{CommandEdit, HintCommands, word};
 
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     existing_state_dir(&args.execution.execution)?;
@@ -41,7 +42,7 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         execution: &args.execution.execution,
         target: target(args),
         dry_run: args.dry_run,
-        asks: false,
+        asks: !args.yes,
     };
     roll_back(global, &back)
 }
@@ -53,6 +54,23 @@ fn command(target: &RollbackTarget) -> &'static str {
         RollbackTarget::Operation(_) => "op restore",
         _ => "rollback",
     }
+}
+
+/// Returns the arguments that were typed, as a command that lists all of the files.
+fn listing(target: &RollbackTarget) -> String {
+    let command = command(target);
+    let of = match target {
+        RollbackTarget::Undo => String::new(),
+        RollbackTarget::Operation(prefix) => format!(" {prefix}"),
+        RollbackTarget::Checkpoint(prefix) => format!(" --to {prefix}"),
+        RollbackTarget::LastSuccess => " --last-success".to_owned(),
+        RollbackTarget::Codon(id, CodonPoint::End) => format!(" --codon {}", word(id.as_str())),
+        RollbackTarget::Codon(id, CodonPoint::Start) => format!(" --codon {} --at start", word(id.as_str())),
+        RollbackTarget::Codon(id, CodonPoint::At(kind)) => {
+            format!(" --codon {} --at {kind}", word(id.as_str()))
+        }
+    };
+    format!("{command}{of} --dry-run")
 }
 
 /// A way back that somebody asked for.
@@ -88,7 +106,7 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
     });
     // A thread that is in the middle of it must not keep whoever insists.
     runtime.shutdown_background();
-    let Some(rollback) = performed.transpose()? else {
+    let Some((rollback, state)) = performed.transpose()? else {
         return Ok(signals::stopped(&shutdown));
     };
     if !back.dry_run {
@@ -97,20 +115,30 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
     if global.json() {
         output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {
-        let typed = HintCommands::about(back.execution);
-        let onward = status::command_onward(back.execution).unwrap_or_else(|| typed.run());
-        output::print_lines(text(&rollback, back.dry_run, Some((&typed, &onward))))?;
+        let outlook = outlook_after(back.execution, &state, &rollback);
+        output::print_lines(text(&rollback, back.dry_run, outlook.as_ref()))?;
     }
     Ok(signals::stopped(&shutdown))
 }
 
-/// Rolls back; `None` when the user was asked and does not want it.
+/// Returns what is next after a rollback, done or not yet, as `status` says it then.
+fn outlook_after(execution: &Path, state: &HankweaveState, rollback: &Rollback) -> Option<Outlook> {
+    let ahead = HankweaveState {
+        pending_rollback: Some(rollback.record.clone()),
+        approval: None,
+        ..state.clone()
+    };
+    // What cannot be read is no reason to keep back what was done.
+    status::outlook_of(execution, &ahead).ok().flatten()
+}
+
+/// Rolls back, and returns the state then; `None` when the user was asked and does not want it.
 async fn perform(
     global: &Global,
     back: &RollbackRequest<'_>,
     log: &ServerLog,
     shutdown: &Shutdown,
-) -> Result<Option<Rollback>, CliError> {
+) -> Result<Option<(Rollback, Arc<HankweaveState>)>, CliError> {
     let world = World::real();
     let options = RunOptions {
         strict_state: true,
@@ -158,7 +186,7 @@ async fn perform(
         }
     })?;
     saved.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
-    Ok(rollback)
+    Ok(rollback.map(|rollback| (rollback, state)))
 }
 
 /// Shows the user at a terminal what would change, and asks, where the request says so; whether to continue. A signal means no.
@@ -173,7 +201,9 @@ async fn consent(
         return Ok(true);
     }
     let preview = opened.look_back(&back.target).await?;
-    print_stderr(question(&preview, &HintCommands::about(back.execution)));
+    let outlook = outlook_after(back.execution, &opened.state(), &preview);
+    let lists = HintCommands::about(back.execution).command(&listing(&back.target));
+    print_stderr(question(&preview, outlook.as_ref(), &lists));
     // Another thread reads, so that a signal is received meanwhile.
     keyboard::forget_typed();
     let answer = Blocking::Threads.run(|| {
@@ -193,10 +223,9 @@ async fn consent(
     Ok(is_meant)
 }
 
-/// Describes what the user is asked about: the way back, and its files.
-fn question(preview: &Rollback, typed: &HintCommands) -> String {
-    let onward = typed.run();
-    let all = text(preview, true, Some((typed, &onward)));
+/// Describes what the user is asked about: the way back, and its files. `lists` is the command that lists all of them.
+fn question(preview: &Rollback, outlook: Option<&Outlook>, lists: &str) -> String {
+    let all = text(preview, true, outlook);
     let is_file = |line: &&str| line.starts_with("  would ");
     let more = all.lines().filter(is_file).count().saturating_sub(MOST_ASKED);
     let mut files = 0;
@@ -207,7 +236,6 @@ fn question(preview: &Rollback, typed: &HintCommands) -> String {
             shown += &format!("{line}\n");
         }
         if files == MOST_ASKED && more > 0 && is_file(&line) {
-            let lists = typed.command("undo --dry-run");
             shown += &format!("  and {}, which `{lists}` lists\n", counted(more, "more file"));
         }
     }
@@ -250,11 +278,14 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
     })
 }
 
-/// `typed`: commands about the directory, and the one that continues; `None` in a program that runs the next codon itself.
-pub(crate) fn text(rollback: &Rollback, dry_run: bool, typed: Option<(&HintCommands, &str)>) -> String {
+/// Describes a rollback. `outlook` is what is next; `None` in a program that runs the next codon itself.
+pub(crate) fn text(rollback: &Rollback, dry_run: bool, outlook: Option<&Outlook>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(&mut text, rollback, dry_run, typed);
+    let _ = write(&mut text, rollback, dry_run).and_then(|()| match outlook {
+        Some(outlook) => writeln!(text, "{outlook}"),
+        None => write_next(&mut text, rollback),
+    });
     text
 }
 
@@ -267,15 +298,9 @@ fn write_paths<P: std::fmt::Display>(text: &mut String, verb: &str, paths: &[P])
     paths.try_for_each(|path| writeln!(text, "  {verb}  {}", one_line(path)))
 }
 
-fn write(
-    text: &mut String,
-    rollback: &Rollback,
-    dry_run: bool,
-    typed: Option<(&HintCommands, &str)>,
-) -> std::fmt::Result {
+fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Result {
     let (source, files) = (&rollback.source, &rollback.files);
     let sha = source.checkpoint_sha.short();
-    let codon = source.after_codon.as_ref().map_or("", |id| id.as_str());
     let would = if dry_run { "would roll" } else { "rolled" };
     if let Some(undone) = &rollback.undoes {
         let undo = if dry_run { "would undo" } else { "undid" };
@@ -326,25 +351,22 @@ fn write(
             )?;
         }
     }
+    Ok(())
+}
+
+/// Writes the next codon of a run that waits for commands.
+fn write_next(text: &mut String, rollback: &Rollback) -> std::fmt::Result {
+    let codon = rollback.source.after_codon.as_ref().map_or("", |id| id.as_str());
     match &rollback.next {
-        Some(next) => {
-            let command = typed.map_or("next", |(_, onward)| onward);
-            writeln!(text, "next: {next} (`{command}` continues there)")
-        }
-        None if rollback.failed => {
-            write!(text, "next: nothing, because {codon} did not complete there")?;
-            match typed {
-                Some((typed, _)) => {
-                    let lists = typed.command("history");
-                    writeln!(
-                        text,
-                        "; `{lists}` lists the checkpoints before it, from which it runs again"
-                    )
-                }
-                None => writeln!(text, "; an earlier checkpoint, or redo, runs it again"),
-            }
-        }
-        None => writeln!(text, "next: nothing; {codon} is the last codon of the plan"),
+        Some(next) => writeln!(text, "next: {next} (`next` continues there)"),
+        None if rollback.failed => writeln!(
+            text,
+            "next: nothing, because {codon} did not complete there; an earlier checkpoint, or redo, runs it again"
+        ),
+        None => writeln!(
+            text,
+            "nothing is left to do; {codon} is the last codon of the plan"
+        ),
     }
 }
 

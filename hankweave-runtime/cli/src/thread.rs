@@ -57,7 +57,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         process: process_of(file, execution),
         // A file alone and an older thread have no hank that says what is next.
         outlook: match (file, &args.run) {
-            (None, None) => status::outlook_of(execution, &document)?,
+            (None, None) => status::outlook_of(execution, &document)?.map(|outlook| outlook.words),
             _ => None,
         },
     };
@@ -86,11 +86,7 @@ struct ThreadView<'a> {
 impl ThreadView<'_> {
     fn write(&self, text: &mut SafeText, pending: Option<&PendingRollback>) -> std::fmt::Result {
         if let Some(pending) = pending {
-            let sha = pending.source.checkpoint_sha.short();
-            writeln!(
-                text,
-                "rolled back to checkpoint {sha}; the next run continues from there"
-            )?;
+            writeln!(text, "{}", status::rolled_back(pending))?;
         }
         writeln!(text, "{}, newest first", numbers(self.document, self.thread))?;
         let codons = &self.thread.codons;

@@ -1,9 +1,13 @@
 //! Differences between two checkpoints, as a review shows them: files with their counts, renames, and the lines of one file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use git2::{DiffOptions, Oid, Patch};
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CheckpointSha;
+use hankweave_core::thread::{self, CodonWork};
 use hankweave_core::wire::{
     DifferenceKind, FileDifference, FileDifferences, LineDifference, LineDifferenceKind, NoLinesReason,
 };
@@ -118,15 +122,83 @@ impl GitHistory {
         }
     }
 
+    /// Returns the work that ended with a checkpoint, over all attempts of its codon. Where the document does not know it, that is what lies between it and the
+    /// newest checkpoint from before the codon began in its run.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when a checkpoint on the way cannot be read.
+    pub fn work_until(
+        &self,
+        state: Option<&HankweaveState>,
+        to: &CheckpointSha,
+    ) -> Result<CodonWork, HistoryError> {
+        let recorded = state.and_then(|state| {
+            let ends_there =
+                |codon: &Arc<CodonExecution>| codon.end_checkpoint().is_some_and(|(_, sha)| sha == to);
+            let run = state.runs.iter().find(|run| run.codons.iter().any(ends_there))?;
+            thread::build(state, Some(&run.run_id), None).work_until(state, to)
+        });
+        if let Some(work) = recorded {
+            let pairs = work.attempts.iter();
+            let all: BTreeSet<&CheckpointSha> = pairs.flat_map(|(from, to)| [from, to]).collect();
+            let wanted: Vec<CheckpointSha> = all.into_iter().cloned().collect();
+            if self.existing(&wanted)?.len() == wanted.len() {
+                return Ok(work);
+            }
+        }
+        Ok(CodonWork {
+            attempts: vec![(self.before_codon(to)?, to.clone())],
+        })
+    }
+
+    /// Compares the files with which work began with those with which it ended, without those that only the user changed between its attempts.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when a checkpoint does not exist or cannot be read.
+    pub fn compare_work(&self, work: &CodonWork, to: &CheckpointSha) -> Result<Comparison, HistoryError> {
+        let (from, to) = work.ends().unwrap_or((to, to));
+        self.compare_without(from, to, &self.changed_between(work)?)
+    }
+
+    /// Returns the files that work left different, and that none of its attempts has changed: the user did between them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when a checkpoint does not exist or cannot be read.
+    pub fn changed_between(&self, work: &CodonWork) -> Result<BTreeSet<TreePath>, HistoryError> {
+        let mut all = BTreeSet::new();
+        if let (Some((from, to)), 2..) = (work.ends(), work.attempts.len()) {
+            all.extend(self.diff(from, to)?.into_iter().map(|change| change.path));
+            for (from, to) in &work.attempts {
+                for change in self.diff(from, to)? {
+                    all.remove(&change.path);
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// Compares the files of two checkpoints.
     ///
     /// # Errors
     ///
     /// Returns [`HistoryError`] when one of them does not exist or cannot be read.
     pub fn compare(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Comparison, HistoryError> {
+        self.compare_without(from, to, &BTreeSet::new())
+    }
+
+    fn compare_without(
+        &self,
+        from: &CheckpointSha,
+        to: &CheckpointSha,
+        left_out: &BTreeSet<TreePath>,
+    ) -> Result<Comparison, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let reader = open_reader(&repository)?;
         let (before, after) = differing(&reader, from, to)?;
+        let [before, after] = [before, after].map(|files| files.without(left_out));
         let mut comparing = Comparing {
             reader: &reader,
             bytes_left: MAX_COUNTED_BYTES,

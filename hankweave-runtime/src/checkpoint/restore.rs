@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use git2::Oid;
 use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
 use hankweave_core::hank::reserved::{RepositoryShape, is_never_a_link};
+use hankweave_core::time::Timestamp;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -185,11 +187,12 @@ fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> boo
 /// Copies the bytes of a blob into a sink.
 pub(super) type CopyContents<'a> = dyn Fn(Oid, &mut dyn io::Write) -> Result<(), ContentError> + 'a;
 
-/// Carries out `plan`; `contents` copies the bytes of a blob. What is already done is done again without harm.
+/// Carries out `plan`; `contents` copies the bytes of a blob. What is already done is done again without harm. Folders that are empty afterwards go, unless they are
+/// older than the target, which was made at `made`.
 pub(super) fn apply(
     workspace: &Workspace,
     plan: &RestorePlan,
-    target: &Listing,
+    (target, made): (&Listing, Option<Timestamp>),
     contents: &CopyContents<'_>,
     counted: &FileProgress,
 ) -> Result<(), RestoreError> {
@@ -199,7 +202,7 @@ pub(super) fn apply(
     };
     counted.begin(plan.delete.len() + plan.write.len());
     for path in &plan.delete {
-        delete(workspace, path).map_err(|error| at(path)(error.into()))?;
+        delete(workspace, path, made).map_err(|error| at(path)(error.into()))?;
         counted.step();
     }
     for path in &plan.write {
@@ -240,8 +243,8 @@ pub(super) fn sweep(workspace: &Workspace, skipped: &[Skipped]) -> Result<(), Re
     Ok(())
 }
 
-/// Deletes the file at `path` and the folders that are empty after it.
-fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
+/// Deletes the file at `path` and the folders that are empty after it and younger than `made`.
+fn delete(workspace: &Workspace, path: &TreePath, made: Option<Timestamp>) -> Result<(), Errno> {
     let (folder, name) = path.split();
     match workspace
         .folder(folder)
@@ -254,6 +257,10 @@ fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
     }
     for folder in path.folders().filter(|folder| !folder.is_empty()) {
         let folder = TreePath::new(folder).expect("a folder of a path is a path");
+        // git holds no empty folders, so the checkpoint does not say whether this one was there.
+        if made.is_some_and(|made| is_older(workspace, &folder, made)) {
+            break;
+        }
         let (parent, name) = folder.split();
         let removed = workspace
             .folder(parent)
@@ -263,6 +270,17 @@ fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+/// Whether a folder was made before this time, as far as the file system knows.
+fn is_older(workspace: &Workspace, folder: &TreePath, time: Timestamp) -> bool {
+    let metadata = workspace
+        .folder(folder.as_bytes())
+        .ok()
+        .and_then(|folder| File::from(folder).metadata().ok());
+    let born = metadata.and_then(|metadata| metadata.created().ok());
+    let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    born.is_some_and(|born| i64::try_from(born.as_millis()).is_ok_and(|born| born < time.as_millis()))
 }
 
 /// Puts a file or link at `path`, whatever stands there now.

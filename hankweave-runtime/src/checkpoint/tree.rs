@@ -1,7 +1,7 @@
 //! Contents of a checkpoint, as plain data: paths, modes and contents by id.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -181,6 +181,13 @@ pub(super) struct Listing(Vec<(TreePath, FileEntry)>);
 pub(super) type Folders = HashMap<Box<[u8]>, Oid>;
 
 impl Listing {
+    /// Returns the files but for those of `left_out`.
+    pub(super) fn without(self, left_out: &BTreeSet<TreePath>) -> Self {
+        let mut files = self.0;
+        files.retain(|(path, _)| !left_out.contains(path));
+        Self(files)
+    }
+
     pub(super) fn get(&self, path: &[u8]) -> Option<&FileEntry> {
         let found = self.0.binary_search_by(|(known, _)| known.as_bytes().cmp(path));
         found.ok().map(|at| &self.0[at].1)

@@ -28,20 +28,7 @@ pub(super) fn start_of_work(
         .iter()
         .take_while(|entry| belongs(codon, &entry.codon, which));
     let attempts = attempts.count();
-    let first = thread.codons.get(attempts.checked_sub(1)?)?;
-    if let Some(rig) = first.codon.rig_setup_checkpoint() {
-        return Some(rig.clone());
-    }
-    if first.codon_index_in_run > 0 {
-        let (_, end) = thread.codons.get(attempts)?.codon.end_checkpoint()?;
-        return Some(end.clone());
-    }
-    let run = state.runs.iter().find(|run| run.run_id == first.run_id)?;
-    let named = run
-        .starting_conditions
-        .checkpoint()
-        .filter(|sha| !sha.as_str().is_empty());
-    named.or(state.initial_checkpoint.as_ref()).cloned()
+    thread.files_before(state, attempts.checked_sub(1)?)
 }
 
 /// Whether the codon was started before, and did not complete.

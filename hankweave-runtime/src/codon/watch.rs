@@ -12,6 +12,7 @@ use std::time::Duration;
 use hankweave_core::hank::Patterns;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::sentinel::FileInterest;
+use hankweave_core::thread::{self, CodonWork};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, FileAction, FileNode, file_tree};
 use sha2::{Digest, Sha256};
@@ -19,7 +20,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::context::CodonRun;
-use super::start_of_work::{Attempts, start_of_work, was_attempted};
+use super::start_of_work::was_attempted;
 use crate::checkpoint::{CheckpointStore, RestoreRequest, SurveyedFile, TreePath, WorkspaceSurvey};
 use crate::error::chain;
 use crate::world::World;
@@ -111,20 +112,20 @@ impl FileWatcher {
     /// Counts changes from here on, behind the rig. What earlier attempts of the codon have changed counts as well.
     pub(super) async fn begin_work(&self, codon: &CodonRun<'_>) {
         let state = codon.run.manager.snapshot();
-        let is_first = !was_attempted(codon, &state);
-        let tip = codon.run.tip().clone();
-        let base = match is_first {
-            true => tip,
-            false => start_of_work(codon, &state, Attempts::All),
+        let work = match was_attempted(codon, &state) {
+            // The newest one is the present attempt, which has not ended.
+            true => thread::build(&state, None, None).work(&state, 0),
+            false => None,
         };
+        let tip = codon.run.tip().clone();
         let mut seen = self.0.lock().await;
         seen.at_start = seen.files.clone();
         seen.touched.clear();
-        seen.base.clone_from(&base);
-        if let (false, Some(base), Some(files)) = (is_first, base, seen.files.clone()) {
-            let differences = Differences::of(codon, base, files);
-            let found = codon.run.world.blocking.run(move || differences.find()).await;
-            seen.changed_before = found.unwrap_or_default();
+        seen.base = work.as_ref().map_or(tip, |work| Some(work.ends()?.0.clone()));
+        if let Some(work) = work {
+            let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
+            let find = move || changed_by(&*store, &work, &patterns);
+            seen.changed_before = codon.run.world.blocking.run(find).await.unwrap_or_default();
         }
     }
 
@@ -182,13 +183,15 @@ impl FileWatcher {
         let is_changed = |path: &&TreePath| before.get(*path) != now.get(*path);
         let mut changed: BTreeSet<TreePath> = seen.touched.iter().filter(is_changed).cloned().collect();
         // A file that was written again with what it held has not changed.
-        if let (Some(base), false) = (seen.base.clone(), changed.is_empty()) {
+        let mut earlier = seen.changed_before.clone();
+        if let (Some(base), false) = (seen.base.clone(), changed.is_empty() && earlier.is_empty()) {
             let differences = Differences::of(codon, base, now.clone());
             if let Some(differing) = codon.run.world.blocking.run(move || differences.find()).await {
                 changed.retain(|path| differing.contains(path) || !now.contains_key(path));
+                earlier.retain(|path| differing.contains(path));
             }
         }
-        changed.extend(seen.changed_before.iter().cloned());
+        changed.extend(earlier);
         Some(changed)
     }
 
@@ -201,6 +204,28 @@ impl FileWatcher {
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
     }
+}
+
+/// Returns the watched files that earlier attempts have changed; `None` when their checkpoints cannot be read.
+fn changed_by(
+    store: &dyn CheckpointStore,
+    work: &CodonWork,
+    patterns: &[String],
+) -> Option<BTreeSet<TreePath>> {
+    let watched = Patterns::parse(patterns).ok()?;
+    let mut changed = BTreeSet::new();
+    for (from, to) in &work.attempts {
+        let found = store.diff(from, to);
+        let found = found.inspect_err(|error| {
+            tracing::warn!(
+                error = chain(error),
+                "what an earlier attempt changed could not be read"
+            );
+        });
+        let paths = found.ok()?.into_iter().map(|change| change.path);
+        changed.extend(paths.filter(|path| patterns.is_empty() || watched.matches(path.as_bytes())));
+    }
+    Some(changed)
 }
 
 /// Comparison of the workspace with a checkpoint.

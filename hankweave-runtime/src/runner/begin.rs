@@ -104,7 +104,10 @@ async fn go_back(
 ) -> Result<ContinuationSource, RunError> {
     let thread = thread::build(state, None, None);
     let work = UndoneWork::find(opened, state, &thread, &source).await?;
-    let rollback = rollback::go_back_to(&opened.possession, source, work).await?;
+    let newest = thread.codons.first().map(|entry| entry.codon.codon_id());
+    let declared = newest.map(|id| DeclaredPatterns::default().until(state, id).to_vec());
+    let patterns = opened.patterns(declared.unwrap_or_default());
+    let rollback = rollback::go_back_to(&opened.possession, source, work, patterns).await?;
     Ok(rollback.source)
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use hankweave_core::document::HankweaveState;
+use hankweave_core::id::CheckpointSha;
 use hankweave_core::thread;
 use hankweave_core::wire::{
     CheckpointList, Code, Command, DirectPayload, FileDifferences, LineDifferences, MAX_DIFF_FILES,
@@ -45,7 +46,7 @@ pub(super) struct DifferenceReader {
     dir: ExecutionDir,
     replies: Replies,
     report: Option<ReportSource>,
-    comparison: Option<Arc<Comparison>>,
+    comparison: Option<(Option<CheckpointSha>, Arc<Comparison>)>,
     /// Lines of one file of the comparison.
     lines: Option<(String, Arc<ShownLines>)>,
 }
@@ -138,20 +139,26 @@ impl DifferenceReader {
             Err(error) => Err(refused(&error)),
         };
         let to = named(to)?;
-        let from = match from {
-            Some(from) => named(from)?,
-            None => history.before_codon(&to).map_err(|error| refused(&error))?,
+        let from = from.map(named).transpose()?;
+        let is_known = |known: &&(Option<CheckpointSha>, Arc<Comparison>)| {
+            let (asked, comparison) = known;
+            *asked == from && comparison.differences.to == to
         };
-        let known = self
-            .comparison
-            .as_ref()
-            .filter(|known| known.differences.from == from && known.differences.to == to);
-        if let Some(known) = known {
+        if let Some((_, known)) = self.comparison.as_ref().filter(is_known) {
             return Ok(Arc::clone(known));
         }
-        let comparison = history.compare(&from, &to).map_err(|error| refused(&error))?;
+        let comparison = match &from {
+            Some(from) => history.compare(from, &to),
+            None => {
+                let state = self.state().ok();
+                let work = history.work_until(state.as_ref(), &to);
+                work.and_then(|work| history.compare_work(&work, &to))
+            }
+        };
+        let comparison = Arc::new(comparison.map_err(|error| refused(&error))?);
         self.lines = None;
-        Ok(Arc::clone(self.comparison.insert(Arc::new(comparison))))
+        self.comparison = Some((from, Arc::clone(&comparison)));
+        Ok(comparison)
     }
 
     /// Returns the lines of a file, which are those of the last request in most cases.

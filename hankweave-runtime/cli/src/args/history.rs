@@ -28,6 +28,9 @@ pub(crate) struct RollbackArgs {
     /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(short, long, conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -114,4 +117,7 @@ pub(crate) struct OpRestoreArgs {
     /// List the files that would change; change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(short, long, conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
 }

@@ -18,6 +18,7 @@ use crate::typed::HintCommands;
 
 /// The checkpoints of an execution directory, newest first.
 pub(super) struct Catalogue {
+    pub(super) state: HankweaveState,
     pub(super) rows: Vec<CheckpointRow>,
     history: Option<GitHistory>,
     pub(super) typed: HintCommands,
@@ -55,7 +56,8 @@ impl Catalogue {
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let history =
             GitHistory::open(&repository).map_err(|error| repository_failure(&repository, &error, &typed))?;
-        let mut rows = recorded(&state::read_execution(execution)?);
+        let state = state::read_execution(execution)?;
+        let mut rows = recorded(&state);
         let (known, restorable) = match &history {
             None => Default::default(),
             Some(history) => read_history(history, &rows)
@@ -79,7 +81,12 @@ impl Catalogue {
                 .cmp(&left.timestamp)
                 .then(left.sha.cmp(&right.sha))
         });
-        Ok(Self { rows, history, typed })
+        Ok(Self {
+            state,
+            rows,
+            history,
+            typed,
+        })
     }
 
     /// The checkpoint that `name`, a SHA or its beginning, means.
@@ -128,26 +135,6 @@ impl Catalogue {
             None => row.codon_id.is_some(),
         };
         self.rows.iter().filter(|row| row.kind != "start").find(is_meant)
-    }
-
-    /// The newest checkpoint from before the codon of `row` began in that run; `row` itself when there is none.
-    pub(super) fn before<'r>(&'r self, row: &'r CheckpointRow) -> &'r CheckpointRow {
-        let parent = |row: &CheckpointRow| {
-            self.rows
-                .iter()
-                .find(|other| Some(&other.sha) == row.parent.as_ref())
-        };
-        let is_of_it = |other: &CheckpointRow| {
-            row.codon_id.is_some() && (&other.codon_id, &other.run_id) == (&row.codon_id, &row.run_id)
-        };
-        let mut found = row;
-        while let Some(older) = parent(found) {
-            found = older;
-            if !is_of_it(older) || older.kind == "start" {
-                break;
-            }
-        }
-        found
     }
 
     pub(super) fn lists(&self) -> String {
@@ -268,6 +255,7 @@ mod tests {
             ..CheckpointRow::recorded(CheckpointSha::new(*sha), "completed")
         };
         Catalogue {
+            state: HankweaveState::default(),
             rows: shas.iter().map(row).collect(),
             history: None,
             typed: HintCommands::about(Path::new(".")),

@@ -1,15 +1,17 @@
 //! `hankweave diff`: what changed in the files, as git tells it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::id::CheckpointSha;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::TreePath;
+use hankweave_runtime::checkpoint::{HistoryError, TreePath};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
 use serde::Serialize;
@@ -28,22 +30,28 @@ const LINE_BYTES: u64 = 64 << 10;
 /// Shows what changed (CLI-23).
 pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliError> {
     let catalogue = Catalogue::of(args.execution())?;
-    let (from, to) = ends(&catalogue, args.what())?;
+    let compared = compared(&catalogue, args.what())?;
+    let DiffEnds { from, to, left_out } = &compared;
+    let changes = || {
+        let mut changes = catalogue.history()?.diff(&from.sha, &to.sha);
+        if let Ok(changes) = &mut changes {
+            changes.retain(|change| !left_out.contains(&change.path));
+        }
+        changes.map_err(|error| unreadable(&catalogue, &to.sha, &error))
+    };
     if global.json() {
-        let changes = catalogue.history()?.diff(&from.sha, &to.sha);
-        let changes = changes.map_err(|error| unreadable(&catalogue, &to.sha, &error))?;
+        let changes = changes()?;
         return output::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
     }
     // What cannot be compared here git reports below.
-    let changes = catalogue.history()?.diff(&from.sha, &to.sha);
-    if changes.is_ok_and(|changes| changes.is_empty()) {
+    if changes().is_ok_and(|changes| changes.is_empty()) {
         if !global.quiet {
             print_stderr(unchanged(args.what(), from, to));
         }
         return Ok(ExitCode::SUCCESS);
     }
     let failed = |error: io::Error| CliError::from_error(CliErrorKind::Io, &error);
-    let mut git = git(&catalogue, args.execution(), args.stat, [from, to])?;
+    let mut git = git(&catalogue, args.execution(), args.stat, &compared)?;
     let not_started =
         |error: io::Error| CliError::new(CliErrorKind::Io, format!("failed to start git: {error}"));
     let git = git.spawn().map_err(not_started)?;
@@ -68,16 +76,25 @@ fn unchanged(what: Option<&str>, from: &CheckpointRow, to: &CheckpointRow) -> St
 }
 
 /// The two checkpoints that are compared.
-fn ends<'c>(
-    catalogue: &'c Catalogue,
-    what: Option<&str>,
-) -> Result<(&'c CheckpointRow, &'c CheckpointRow), CliError> {
+struct DiffEnds<'c> {
+    from: &'c CheckpointRow,
+    to: &'c CheckpointRow,
+    /// Files that are none of what the codon did: the user has changed them between its attempts.
+    left_out: BTreeSet<TreePath>,
+}
+
+/// Finds what is compared.
+fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds<'c>, CliError> {
     let one = |name: &str| match catalogue.newest_of(Some(name)) {
         Some(row) => Ok(row),
         None => catalogue.find(name),
     };
     if let Some((from, to)) = what.and_then(|what| what.split_once("..")) {
-        return Ok((one(from)?, one(to)?));
+        return Ok(DiffEnds {
+            from: one(from)?,
+            to: one(to)?,
+            left_out: BTreeSet::new(),
+        });
     }
     let to = match what {
         Some(name) => one(name)?,
@@ -85,7 +102,19 @@ fn ends<'c>(
             CliError::new(CliErrorKind::Input, "no codon has a checkpoint yet").hint(catalogue.lists())
         })?,
     };
-    Ok((catalogue.before(to), to))
+    let failed = |error: HistoryError| unreadable(catalogue, &to.sha, &error);
+    let history = catalogue.history()?;
+    let work = history
+        .work_until(Some(&catalogue.state), &to.sha)
+        .map_err(failed)?;
+    let left_out = history.changed_between(&work).map_err(failed)?;
+    let from = work.ends().map_or(&to.sha, |(from, _)| from);
+    let from = catalogue.rows.iter().find(|row| row.sha == *from);
+    Ok(DiffEnds {
+        from: from.unwrap_or(to),
+        to,
+        left_out,
+    })
 }
 
 /// The most bytes of the differences of one file.
@@ -244,8 +273,9 @@ fn git(
     catalogue: &Catalogue,
     execution: &Path,
     stat: bool,
-    ends: [&CheckpointRow; 2],
+    compared: &DiffEnds<'_>,
 ) -> Result<Command, CliError> {
+    let ends = [compared.from, compared.to];
     let Some(git) = find_git() else {
         let [from, to] = ends.map(|row| row.sha.short());
         let files = catalogue.typed.command(&format!("checkpoints diff {from} {to}"));
@@ -260,8 +290,15 @@ fn git(
         .args(if stat { &["--stat"][..] } else { &[] })
         .args(ends.map(|row| row.sha.as_str()))
         .arg("--");
+    for path in compared.left_out.iter().take(MOST_LEFT_OUT) {
+        let pathspec = [b":(exclude,literal)", path.as_bytes()].concat();
+        command.arg(OsStr::from_bytes(&pathspec));
+    }
     Ok(command)
 }
+
+/// Most files that a command line leaves out of the differences.
+const MOST_LEFT_OUT: usize = 1_000;
 
 /// The program in which a person reads what is long; nobody has to have one.
 fn pager() -> Option<Child> {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::document::RunRecord;
 use hankweave_core::hank::{CodonConfig, Hank, PromptSource};
 use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::thread::CodonWork;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, excerpt};
 use hankweave_runtime::ExecutionDir;
@@ -284,48 +283,27 @@ fn codons(
         .collect()
 }
 
-/// Returns the lines that each codon added and removed, from its rig or from before its first attempt in a row to its newest checkpoint. Where other files
-/// have changed in between than the codon is known to have changed, some are those of a user, and its lines are not known.
+/// Returns the lines that each codon added and removed in all its attempts. Where other files have changed in between than the codon is known to have changed, some are
+/// those of a user, and its lines are not known.
 fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonId, LineCounts> {
-    let is_whole = status.thread.codons.len() <= MOST_PAIRS;
-    let mut before = beginning(status).filter(|_| is_whole);
-    let (mut starts, mut ends) = (BTreeMap::new(), BTreeMap::new());
-    let mut newest = None;
-    for entry in status.thread.codons.iter().take(MOST_PAIRS).rev() {
+    let mut works = BTreeMap::new();
+    for (at, entry) in status.thread.codons.iter().enumerate().take(MOST_PAIRS) {
         let codon = &*entry.codon;
-        let id = codon.codon_id();
-        if newest != Some(id)
-            && let Some(start) = codon.rig_setup_checkpoint().or(before)
+        if codon.end_checkpoint().is_some()
+            && !works.contains_key(codon.codon_id())
+            && let Some(work) = status.thread.work(status.state, at)
         {
-            starts.insert(id, start);
-        }
-        newest = Some(id);
-        if let Some((_, end)) = codon.end_checkpoint() {
-            ends.insert(id, (end, codon.files_changed()));
-            before = Some(end);
+            works.insert(codon.codon_id(), (work, codon.files_changed()));
         }
     }
-    let pairs: Vec<_> = ends
-        .iter()
-        .rev()
-        .filter_map(|(id, (end, _))| Some((*starts.get(id)?, *end)))
-        .collect();
+    let pairs: Vec<_> = works.values().filter_map(|(work, _)| work.ends()).collect();
     let lines = changed_lines_of(execution, &pairs).unwrap_or_default();
-    let of_codon = |(id, (end, files)): (&CodonId, (&CheckpointSha, Option<u64>))| {
-        let (counts, changed) = lines.get(end).filter(|_| starts.contains_key(id))?;
+    let of_codon = |(id, (work, files)): (&&CodonId, &(CodonWork, Option<u64>))| {
+        let (counts, changed) = lines.get(work.ends()?.1)?;
         let is_own = files.is_none_or(|files| files == *changed);
-        is_own.then(|| (id.clone(), *counts))
+        is_own.then(|| ((*id).clone(), *counts))
     };
-    ends.into_iter().filter_map(of_codon).collect()
-}
-
-/// Returns the checkpoint with which the history began, where it is known.
-fn beginning<'s>(status: &'s StatusView<'_>) -> Option<&'s CheckpointSha> {
-    let is_fresh = |run: &&Arc<RunRecord>| run.starting_conditions.source().is_none();
-    let fresh = status.state.runs.iter().find(is_fresh)?;
-    let is_first = status.state.runs.iter().next_back().map(|run| &run.run_id) == Some(&fresh.run_id);
-    let recorded = fresh.starting_conditions.checkpoint();
-    recorded.or(status.state.initial_checkpoint.as_ref().filter(|_| is_first))
+    works.iter().filter_map(of_codon).collect()
 }
 
 /// First line of a prompt, or the files that hold it.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hankweave_core::document::{HankweaveState, Operation};
 use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, PathChange};
@@ -101,12 +102,7 @@ fn changes(history: &GitHistory, state: &HankweaveState, operation: &Operation) 
     if is_exact(&all) {
         return Some(all);
     }
-    let codons = state
-        .run(&before.run_id)
-        .into_iter()
-        .flat_map(|run| run.codons.iter().rev());
-    let mut newest = codons.filter(|codon| Some(codon.codon_id()) == before.after_codon.as_ref());
-    let left = newest.find_map(|codon| codon.end_checkpoint().map(|(_, sha)| sha));
+    let left = thread::end_at(state, before);
     let since = left.and_then(|left| history.diff(left, &before.checkpoint_sha).ok());
     let spared: BTreeSet<_> = since.into_iter().flatten().map(|change| change.path).collect();
     let others = all.iter().filter(|change| !spared.contains(&change.path));

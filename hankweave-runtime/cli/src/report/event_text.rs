@@ -211,7 +211,10 @@ fn end(event: &Event) -> Option<String> {
         } else {
             CodonStatus::Skipped
         };
-        format!(", {}", at_its_budget(status, exceeded))
+        format!(
+            ", {}",
+            at_its_budget(status, exceeded, *cost_is_lower_bound == Some(true))
+        )
     });
     let spent = *cost + sentinel_cost.unwrap_or_default();
     let cost = spent.display(*cost_is_lower_bound == Some(true));

@@ -243,7 +243,11 @@ fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::
     {
         writeln!(text, "    {}", message)?;
     } else if let Some(exceeded) = codon.budget_exceeded {
-        writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
+        writeln!(
+            text,
+            "    {}",
+            at_its_budget(codon.status, exceeded, codon.cost_is_lower_bound)
+        )?;
     }
     write_remarks(codon, text)
 }

@@ -155,9 +155,9 @@ pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy
 }
 
 /// That a codon ended at a limit of its own, which is no failure.
-pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded) -> String {
+pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
     let over = match exceeded {
-        BudgetExceeded::Cost { limit, used } => overrun_words(used, false, Some(limit)),
+        BudgetExceeded::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
         _ => None,
     };
     let over = over.map(|over| format!(", {over}")).unwrap_or_default();

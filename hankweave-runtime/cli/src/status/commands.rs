@@ -8,13 +8,18 @@ use hankweave_core::codon::CodonStatus;
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::Decision;
-use hankweave_core::thread::Recovery;
+use hankweave_core::thread::{Recovery, Resume};
 
 use super::StatusView;
 use crate::typed::CommandEdit;
 
 /// A command, and what it does.
 pub(crate) type SuggestedCommand = (String, String);
+
+/// Returns the effect of a command without what is said beside it.
+pub(super) fn first_part(purpose: &str) -> String {
+    purpose.split("; ").next().unwrap_or_default().to_owned()
+}
 
 fn offer(command: String, purpose: impl Into<String>) -> SuggestedCommand {
     (command, purpose.into())
@@ -153,11 +158,22 @@ impl StatusView<'_> {
         let goes_on = format!("keeps the files and lets {id} continue in its session");
         let goes_on = has_session.then(|| offer(self.recover("session"), goes_on));
         let again = format!("keeps the files and runs {id} again from its beginning");
-        let others = [
-            offer(self.onward(), self.way_back(id)),
-            offer(self.recover("crash-point"), again),
-        ];
+        let others = match self.keeps_files() {
+            true => [
+                offer(self.onward(), again),
+                offer(self.recover("last-success"), self.back_to_success(id)),
+            ],
+            false => [
+                offer(self.onward(), self.way_back(id)),
+                offer(self.recover("crash-point"), again),
+            ],
+        };
         goes_on.into_iter().chain(others).collect()
+    }
+
+    /// Whether the next run runs its first codon again with the files as they are, because a rollback has led there.
+    fn keeps_files(&self) -> bool {
+        self.state.pending_rollback.is_some() && matches!(self.changes.resume, Some(Resume::Again(_)))
     }
 
     /// Returns the command of the next run, with what is used up raised.
@@ -173,16 +189,24 @@ impl StatusView<'_> {
 
     /// Describes where the next run continues by itself after `id` has not completed.
     fn way_back(&self, id: &CodonId) -> String {
+        let does = match self.thread.default_recovery() {
+            Recovery::CrashPoint => format!("keeps the files and runs {id} again from its set-up"),
+            Recovery::Session | Recovery::LastSuccess => self.back_to_success(id),
+        };
+        // After a rollback the target was chosen already.
+        match self.state.pending_rollback {
+            None => format!("{does}; asks first on a terminal"),
+            Some(_) => does,
+        }
+    }
+
+    fn back_to_success(&self, id: &CodonId) -> String {
         let mut codons = self.thread.codons.iter();
         let success = codons.find(|entry| entry.codon.status() == CodonStatus::Completed);
-        let does = match success.map(|entry| entry.codon.codon_id()) {
-            _ if self.thread.default_recovery() == Recovery::CrashPoint => {
-                format!("keeps the files and runs {id} again from its set-up")
-            }
+        match success.map(|entry| entry.codon.codon_id()) {
             Some(success) => format!("rolls back to the last success, {success}, and runs {id} again"),
             None => "rolls back to where the work began, for nothing has completed".to_owned(),
-        };
-        format!("{does}; asks first on a terminal")
+        }
     }
 
     /// How long the next run would have to be allowed to wait for a limit at which the last one paused.

@@ -40,6 +40,9 @@ use crate::report::RunProcess;
 use crate::screen::{SafeText, with_local_times};
 use crate::typed::HintCommands;
 pub(crate) use attempts::AttemptTotals;
+use commands::first_part;
+pub(crate) use outlook::Outlook;
+pub(crate) use words::rolled_back;
 
 pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     let state = crate::state::read_execution(&execution.execution)?;
@@ -62,7 +65,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "workedMs": u64::try_from(view.worked(run).as_millis()).unwrap_or(u64::MAX),
                 "workedIsLowerBound": view.lost_time(run),
                 "cost": run.spend(),
-                "costIsLowerBound": view.is_lower_bound(run),
+                "costIsLowerBound": run.spends_at_least(),
             })),
             "live": view.live,
             "suspendedPid": view.suspended,
@@ -124,8 +127,8 @@ pub(crate) fn outlook(execution: &Path, state: &HankweaveState, hank: Option<&Ha
     Some(view.outlook(state.runs.front()?))
 }
 
-/// Returns the next codon of an execution directory by the hank that ran there last, or what blocks it, as `status` says it.
-pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Option<String>, CliError> {
+/// Returns the next codon of an execution directory by the hank that ran there last, or what blocks it, as `status` says it with this state.
+pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Option<Outlook>, CliError> {
     let Some(run) = state.runs.front() else {
         return Ok(None);
     };
@@ -133,7 +136,7 @@ pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Opt
     let hank = last_hank(execution);
     let task = OwningTask::of(execution).map(OwningTask::looked_up);
     let view = StatusView::whole(execution, state, &thread, hank.as_ref(), task)?;
-    Ok(Some(view.outlook(run)))
+    Ok(Some(view.outlook_after(run)))
 }
 
 /// Returns how the last run of an execution directory ended, and the command that continues it or starts over; `None` before its first run.
@@ -157,22 +160,12 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
     let plain = commands.iter().find(|(command, _)| *command == onward);
     let next = plain.or_else(|| commands.iter().find(|(command, _)| *command != lists));
     let next = next.map_or_else(String::new, |(command, purpose)| {
-        let effect = purpose.split("; ").next().unwrap_or_default();
-        format!("; `{command}` {effect}")
+        format!("; `{command}` {}", first_part(purpose))
     });
     let rolled_back = state.pending_rollback.as_ref();
     let rolled_back = rolled_back.map_or("", |_| " and was rolled back");
     let run = if run.is_rehearsal() { "rehearsal" } else { "run" };
     Some(format!("the last {run} {ended}{rolled_back}{next}"))
-}
-
-/// Returns the command that continues in an execution directory, with what its budget has to be raised to.
-pub(crate) fn command_onward(execution: &Path) -> Option<String> {
-    let state = crate::state::read_execution(execution).ok()?;
-    let thread = thread::build(&state, None, None);
-    let hank = last_hank(execution);
-    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), None).ok()?;
-    Some(view.onward())
 }
 
 /// Returns the view of an execution directory without a look at its files and checkpoints.
@@ -498,16 +491,10 @@ impl StatusView<'_> {
         self.live && run.status == RunStatus::Running
     }
 
-    /// Whether more was used than is recorded: an agent that works may be in the middle of an answer, and one that was cut off may have been.
-    fn is_lower_bound(&self, run: &RunRecord) -> bool {
-        let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
-        run.cost_is_lower_bound() || run.open_codon().is_some_and(works)
-    }
-
     /// Whether more was used in the whole directory than is recorded.
     pub(crate) fn costs_at_least(&self) -> bool {
         let newest = self.state.runs.front();
-        self.state.cost_is_lower_bound() || newest.is_some_and(|run| self.is_lower_bound(run))
+        self.state.cost_is_lower_bound() || newest.is_some_and(|run| run.spends_at_least())
     }
 
     /// Whether a failure keeps the next run from simply continuing. A run that completed all the same had ignored it (HANK-44).

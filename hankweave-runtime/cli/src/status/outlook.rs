@@ -1,14 +1,54 @@
 //! Next codon of an execution directory, or what blocks it.
 
+use std::fmt;
+
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, stuck_words};
 
 use super::StatusView;
+use super::commands::{SuggestedCommand, first_part};
 use crate::approval_prompt::{answer_words, because};
 use crate::report;
 
+/// Next codon of an execution directory, or what blocks it, with the command that continues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    /// Next codon, or what blocks it.
+    pub(crate) words: String,
+    /// Command that continues, and its effect; `None` where nothing continues.
+    pub(crate) onward: Option<SuggestedCommand>,
+}
+
+impl fmt::Display for Outlook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.words)?;
+        let Some((command, effect)) = &self.onward else {
+            return Ok(());
+        };
+        // The codon is named already.
+        let effect = match effect.starts_with("continues with ") {
+            true => "continues there",
+            false => effect,
+        };
+        write!(f, " (`{command}` {effect})")
+    }
+}
+
 impl StatusView<'_> {
+    /// Returns the outlook after the newest run, `run`.
+    pub(super) fn outlook_after(&self, run: &RunRecord) -> Outlook {
+        let onward = self.onward();
+        let plain = self
+            .commands()
+            .into_iter()
+            .find(|(command, _)| *command == onward);
+        Outlook {
+            words: self.outlook(run),
+            onward: plain.map(|(command, purpose)| (command, first_part(&purpose))),
+        }
+    }
+
     /// Describes the next codon, or what blocks it.
     pub(crate) fn outlook(&self, run: &RunRecord) -> String {
         let thread = &self.thread;

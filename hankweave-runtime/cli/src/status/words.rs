@@ -8,7 +8,7 @@ use console::measure_text_width;
 use hankweave_core::budget::over_budget;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{RunRecord, StateWarning};
+use hankweave_core::document::{PendingRollback, RunRecord, StateWarning};
 use hankweave_core::view::RunState;
 use hankweave_runtime::CodonSummary;
 
@@ -53,6 +53,20 @@ fn write_commands(
         writeln!(text, "{gap}{lines}")?;
     }
     Ok(())
+}
+
+/// Describes a rollback after which nothing has run.
+pub(crate) fn rolled_back(pending: &PendingRollback) -> String {
+    let source = &pending.source;
+    let codon = source.after_codon.as_ref();
+    let codon = codon.map_or("the beginning", |id| id.as_str());
+    let sha = source.checkpoint_sha.short();
+    match pending.restored {
+        true => format!("rolled back to checkpoint {sha} of {codon}, and nothing has run since"),
+        false => {
+            format!("rolling back to checkpoint {sha} of {codon} was interrupted; the next start finishes it")
+        }
+    }
 }
 
 impl StatusView<'_> {
@@ -104,7 +118,11 @@ impl StatusView<'_> {
                     {
                         writeln!(text, "    {message}")?;
                     } else if let Some(exceeded) = codon.budget_exceeded {
-                        writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
+                        writeln!(
+                            text,
+                            "    {}",
+                            at_its_budget(codon.status, exceeded, codon.cost_is_lower_bound)
+                        )?;
                     }
                     self.write_check(known, text)?;
                     if let Some(says) = self.says.as_ref().filter(|(of, _)| of == id) {
@@ -170,21 +188,8 @@ impl StatusView<'_> {
         let Some(pending) = &self.state.pending_rollback else {
             return Ok(());
         };
-        let source = &pending.source;
-        let codon = source.after_codon.as_ref();
-        let codon = codon.map_or("the beginning", |id| id.as_str());
-        let sha = source.checkpoint_sha.short();
-        if !pending.restored {
-            return writeln!(
-                text,
-                "rolling back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
-            );
-        }
-        write!(
-            text,
-            "rolled back to checkpoint {sha} of {codon}, and nothing has run since"
-        )?;
-        match self.next() {
+        write!(text, "{}", rolled_back(pending))?;
+        match self.next().filter(|_| pending.restored) {
             Some(next) => writeln!(text, "; the next run continues with {next}"),
             None => writeln!(text),
         }
@@ -232,14 +237,14 @@ impl StatusView<'_> {
         writeln!(
             text,
             "  this run {} in {}, all runs {}",
-            run.spend().display(self.is_lower_bound(run)),
+            run.spend().display(run.spends_at_least()),
             report::worked(self.worked(run), self.lost_time(run)),
             self.state.total_spend().display(self.costs_at_least())
         )?;
         if money.limit.is_none() && self.drawn.time_limit_ms.is_none() && !self.budget_is_of_newest {
             return Ok(());
         }
-        let is_open = run.open_codon().is_some() && self.is_lower_bound(run);
+        let is_open = run.open_codon().is_some() && run.spends_at_least();
         let [time, spent] = report::used(&self.drawn, is_open, self.now);
         let over = money
             .limit

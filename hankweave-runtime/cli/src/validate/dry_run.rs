@@ -7,6 +7,7 @@ use anstyle::Style;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
+use hankweave_core::plan::initial_plan;
 use hankweave_core::thread::{self, Recovery};
 use hankweave_core::view::{MoneyView, RunView};
 use hankweave_runtime::hank_files::missing_requirements;
@@ -99,8 +100,9 @@ fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
 
 /// Describes the first run, where nothing is recorded that counts.
 fn first(looked: &ValidationInput) -> String {
-    let codon = looked.loaded.hank.as_ref().and_then(|hank| hank.codons().next());
-    codon.map_or_else(String::new, |codon| format!("next: {}", codon.id))
+    let plan = looked.loaded.hank.as_ref().map(initial_plan);
+    let first = plan.as_ref().and_then(|plan| plan.first());
+    first.map_or_else(String::new, |entry| format!("next: {}", entry.codon_id))
 }
 
 /// `$5.0000, of which $1.2400 is used, and 15 min 0 s`

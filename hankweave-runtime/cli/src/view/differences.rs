@@ -77,6 +77,8 @@ impl ExportedDifferences {
 
     fn within(execution: &Path, view: &RunView, mut limits: ExportLimits) -> Self {
         let checkpoints = checkpoints(view);
+        // What the record does not say the repository does.
+        let state = crate::state::read_execution(execution).ok();
         let mut found = Self::default();
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let history = match GitHistory::open(&repository) {
@@ -90,7 +92,7 @@ impl ExportedDifferences {
         };
         for (at, to) in checkpoints.iter().enumerate() {
             let compared = (at < limits.attempts && limits.bytes > 0)
-                .then(|| history.compare(&history.before_codon(to)?, to))
+                .then(|| history.compare_work(&history.work_until(state.as_ref(), to)?, to))
                 .transpose();
             match compared {
                 Ok(Some(comparison)) => {

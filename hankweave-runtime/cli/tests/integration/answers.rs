@@ -194,6 +194,13 @@ fn an_answer_that_does_not_fit_is_asked_for_once_more_in_its_session() {
         assert!(again.contains(words), "{words}: {again}");
     }
     assert!(story.read("prompt-plan-4").contains("it holds no JSON object"));
+    let logs = story.0.run(["logs", "plan"]).expect_code(0).stdout.clone();
+    assert!(
+        logs.lines()
+            .any(|line| line.contains("— the agent continues (retry ")
+                && line.contains("'more' was unexpected")),
+        "{logs}"
+    );
 
     let story = Story::new();
     story.hank(&[

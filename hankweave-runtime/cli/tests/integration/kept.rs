@@ -94,8 +94,11 @@ fn what_was_changed_before_a_killed_run_stays_and_what_its_codon_did_goes() {
         "{finished}"
     );
     assert!(
-        said.contains(" of one (6 files changed: ")
-            && said.contains("changed before two began, so kept: deep/mine.txt, notes.txt, prices.txt\n"),
+        said.contains(" of one (4 files changed: ")
+            && said.contains(
+                "taken back to what they were when two began, with what was changed before: notes.txt, prices.txt\n"
+            )
+            && said.contains("changed before two began, so kept: deep/mine.txt\n"),
         "{finished}"
     );
 
@@ -162,19 +165,7 @@ fn files_that_were_ignored_before_the_killed_run_stay_when_they_are_not_ignored_
 // covers: RUN-2
 #[test]
 fn what_was_changed_before_a_run_that_failed_stays_after_the_next_failure() {
-    let project = project();
-    let agent = shell_agent(&project);
-    let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
-    let fails = "say working\n[ \"$prompt\" = two ] && [ -e broken ] && echo half >> done.txt && exit 3\n";
-    project.write("agent.sh", text.replace("say working\n", fails));
-    let codon = |id: &str| {
-        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
-            "promptText": id, "checkpointedFiles": ["*.txt"]})
-    };
-    project.write_hank(&json!({"hank": [codon("one"), codon("two")]}));
-    project.write("prices.txt", "pear 1\n");
-    project.write("broken", "");
-    project.run(["run", "--headless"]).expect_code(1);
+    let project = failing();
     project.write("prices.txt", "pear 2\n");
     project.run(["run", "--headless"]).expect_code(1);
     fs::remove_file(project.directory().join("broken")).unwrap();
@@ -185,4 +176,201 @@ fn what_was_changed_before_a_run_that_failed_stays_after_the_next_failure() {
         ("pear 2\n".to_owned(), "one\ntwo\n".to_owned()),
         "{finished}"
     );
+}
+
+/// The second codon adds to two files, and fails while there is a file `broken`.
+fn failing() -> TestProject {
+    let project = project();
+    let agent = shell_agent(&project);
+    let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
+    let fails = "say working\n[ \"$prompt\" = two ] && [ -e broken ] && for file in done notes; do echo half >> $file.txt; done && exit 3\n";
+    project.write("agent.sh", text.replace("say working\n", fails));
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["*.txt"]})
+    };
+    project.write_hank(&json!({"hank": [codon("one"), codon("two")]}));
+    project.write("prices.txt", "pear 1\n");
+    project.write("broken", "");
+    project.run(["run", "--headless"]).expect_code(1);
+    project
+}
+
+/// A file that the user changed both before a run and after it is named once, and so is one that the codon has changed as well.
+// covers: RUN-2
+#[test]
+fn each_file_that_stays_is_named_once_and_new_ones_are_named_too() {
+    let project = failing();
+    project.write("prices.txt", "pear 2\n");
+    project.write("notes.txt", "mine\n");
+    project.run(["run", "--headless"]).expect_code(1);
+    project.write("prices.txt", "pear 3\n");
+    project.write("late.txt", "mine\n");
+    fs::remove_file(project.directory().join("broken")).unwrap();
+    let finished = project.run(["run", "--headless"]);
+    let said = &finished.expect_code(0).stdout;
+    for line in [
+        " of one (1 file changed: done.txt)\n",
+        "taken back to what they were when two began, with what was changed before: notes.txt\n",
+        "changed since the run ended, so kept: late.txt, prices.txt\n",
+    ] {
+        assert!(said.contains(line), "{line}{finished}");
+    }
+    assert_eq!(said.matches("prices.txt").count(), 1, "{finished}");
+    let files = ["done.txt", "notes.txt", "prices.txt", "late.txt"].map(|name| read(&project, name));
+    assert_eq!(files, ["one\ntwo\n", "mine\n", "pear 3\n", "mine\n"]);
+}
+
+/// An undo goes to the files with which the run began, not to an older checkpoint, and the next run leaves what the user had changed by then.
+// covers: RUN-2, STATE-67, STATE-71
+#[test]
+fn an_undone_run_leaves_what_was_changed_before_it() {
+    let project = failing();
+    project.write("prices.txt", "pear 2\n");
+    project.write("mine.txt", "mine\n");
+    fs::remove_file(project.directory().join("broken")).unwrap();
+    project
+        .run(["run", "--headless", "--recover", "crash-point"])
+        .expect_code(0);
+    let rows = operations(&project);
+    assert_eq!((&rows[0]["kind"], &rows[0]["files"]), (&json!("run"), &json!(1)));
+
+    let undone = project.run(["undo"]).expect_code(0).stdout.clone();
+    let files = || ["done.txt", "prices.txt", "mine.txt"].map(|name| read(&project, name));
+    assert_eq!(files(), ["one\nhalf\n", "pear 2\n", "mine\n"], "{undone}");
+
+    assert!(
+        undone.contains(
+            "
+blocked: two failed ("
+        ),
+        "{undone}"
+    );
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(0);
+    assert_eq!(files(), ["one\ntwo\n", "pear 2\n", "mine\n"], "{finished}");
+}
+
+/// What is next after an undo is said in the same words everywhere, also where that is nothing, and the next run leaves what the user had changed by then.
+// covers: RUN-2, STATE-67, CLI-32
+#[test]
+fn an_undo_to_a_codon_that_failed_says_what_the_next_run_does_and_it_does_that() {
+    let project = failing();
+    project.write("prices.txt", "pear 2\n");
+    project.write("mine.txt", "mine\n");
+    fs::remove_file(project.directory().join("broken")).unwrap();
+    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["undo"]).expect_code(0);
+    let onward =
+        "blocked: two failed (`hankweave run` rolls back to the last success, one, and runs two again)\n";
+    let planned = project.run(["undo", "--dry-run"]).expect_code(0).stdout.clone();
+    assert!(planned.ends_with(onward), "{planned}");
+    // The run began with a way back, which is an operation of its own.
+    let undone = project.run(["undo"]).expect_code(0).stdout.clone();
+    let files = || ["done.txt", "prices.txt", "mine.txt"].map(|name| read(&project, name));
+    assert_eq!(files(), ["one\nhalf\n", "pear 2\n", "mine\n"], "{undone}");
+    assert!(undone.ends_with(onward), "{undone}");
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(
+        status.contains("\nblocked: two failed\n")
+            && status.contains(" rolls back to the last success, one, and runs two again\n"),
+        "{status}"
+    );
+    let history = project.run(["history"]).expect_code(0).stdout.clone();
+    assert!(
+        history.ends_with("\nblocked: two failed\n") && !history.contains("continues from there"),
+        "{history}"
+    );
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(0);
+    assert_eq!(files(), ["one\ntwo\n", "pear 2\n", "mine\n"], "{finished}");
+}
+
+/// The codon after the undo of a run that continued one that was stopped runs with the files as they were then, and every screen says so.
+// covers: RUN-2, STATE-67
+#[test]
+fn an_undo_to_a_stopped_codon_is_followed_by_that_codon_with_the_files_of_then() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str, prompt: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+            "promptText": prompt, "checkpointedFiles": ["*.txt"]})
+    };
+    project.write_hank(&json!({"hank": [codon("one", "one"), codon("two", "wait for go")]}));
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"codonId\":\"two\"") && line.contains("\"working\""));
+    run.signal(rustix::process::Signal::INT);
+    run.finish_within(std::time::Duration::from_secs(100))
+        .expect_code(130);
+    project.write("go", "");
+    project.write("prices.txt", "pear 2\n");
+    project
+        .run(["run", "--headless", "--recover", "session"])
+        .expect_code(0);
+    let undone = project.run(["undo"]).expect_code(0).stdout.clone();
+    assert_eq!(read(&project, "prices.txt"), "pear 2\n", "{undone}");
+    let onward = "next: two (`hankweave run` keeps the files and runs two again from its beginning)\n";
+    assert!(undone.ends_with(onward), "{undone}");
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    let row = status.lines().find(|line| line.starts_with("  hankweave run  "));
+    assert!(
+        row.is_some_and(|row| row.ends_with(" keeps the files and runs two again from its beginning"))
+            && status.contains("\nnext: two\n"),
+        "{status}"
+    );
+    let history = project.run(["history"]).expect_code(0).stdout.clone();
+    assert!(history.ends_with("\nnext: two\n"), "{history}");
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(read(&project, "prices.txt"), "pear 2\n");
+}
+
+/// The number of changed files and the differences are one answer: what the codon did in all attempts, without what the user changed between them.
+// covers: CLI-23, HANK-66, WIRE-45
+#[test]
+fn what_a_codon_changed_is_the_same_in_its_number_and_in_its_differences() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
+    let half = "say working\n[ -e go ] || { echo half >> notes.txt; say half-done; }\n";
+    project.write("agent.sh", text.replace("say working\n", half));
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "one", "agent": agent, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "wait for go", "checkpointedFiles": ["*.txt"]}]}),
+    );
+    project.write("prices.txt", "pear 1\n");
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("half-done"));
+    run.signal(rustix::process::Signal::INT);
+    run.finish_within(std::time::Duration::from_secs(100))
+        .expect_code(130);
+    project.write("go", "");
+    project.write("prices.txt", "pear 2\n");
+    project.write("mine.txt", "mine\n");
+    project
+        .run(["run", "--headless", "--recover", "session"])
+        .expect_code(0);
+
+    let state = project.state(&project.directory());
+    let newest = state["runs"][0]["codons"].as_array().unwrap().last().unwrap();
+    assert_eq!(newest["filesChanged"], 2, "{newest:#}");
+    let names = |document: &Value| {
+        let changes = document["changes"].as_array().unwrap().iter();
+        let names = changes.map(|change| change["path"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let of_one = project
+        .run(["diff", "one", "--json"])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(names(&of_one), ["done.txt", "notes.txt"]);
+    let stat = project.run(["diff", "--stat"]).expect_code(0).stdout.clone();
+    assert!(
+        stat.contains("2 files changed") && !stat.contains("mine.txt") && !stat.contains("prices.txt"),
+        "{stat}"
+    );
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    let row = status.lines().find(|line| line.trim_start().starts_with("one "));
+    assert!(row.is_some_and(|row| row.contains("2 files")), "{status}");
+    let report = project.run(["report", "--json"]).expect_code(0).json_document();
+    assert_eq!(report["codons"][0]["filesChanged"], 2, "{report:#}");
 }

@@ -129,7 +129,7 @@ fn after_a_rollback_to_a_stop_the_codon_runs_with_the_files_that_were_chosen() {
     let back = project.run(["rollback", "--codon", "two", "--at", "error"]);
     let said = &back.expect_code(0).stdout;
     assert!(
-        said.contains("next: two (`hankweave run` continues there)"),
+        said.contains("next: two (`hankweave run` keeps the files and runs two again from its beginning)\n"),
         "{said}"
     );
     project.run(["run", "--headless"]).expect_code(0);

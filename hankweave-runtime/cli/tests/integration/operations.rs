@@ -170,6 +170,70 @@ fn undo_names_the_files_that_it_changes_and_asks_on_a_terminal() {
     assert!(restored.contains("  1 file changed: done.txt\n"), "{restored}");
 }
 
+/// git holds no empty folders, so a checkpoint does not say that there was one.
+// covers: G8
+#[test]
+fn a_folder_that_was_empty_stays_when_the_files_in_it_are_taken_back() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
+    let writes =
+        "say working\n[ \"$prompt\" = two ] && mkdir new && echo x > new/x.txt && echo y > out/y.txt\n";
+    project.write("agent.sh", text.replace("say working\n", writes));
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["**/*.txt"]})
+    };
+    let mut one = codon("one");
+    one["rigSetup"] = json!([{"type": "command", "command": {"run": "mkdir out"}}]);
+    project.write_hank(&json!({"hank": [one, codon("two")]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let exists = |path: &str| project.directory().join(path).exists();
+    assert!(exists("out/y.txt") && exists("new/x.txt"));
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    assert!(!exists("out/y.txt") && !exists("new"));
+    assert!(exists("out"), "the rig has made it before the checkpoint");
+}
+
+/// Every way back asks the same question.
+// covers: CLI-16, CLI-32
+#[test]
+fn rollback_and_op_restore_name_the_files_that_they_change_and_ask_on_a_terminal() {
+    let project = with_codons(project(), &["one", "two"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    let run = id(&log(&project)[0]);
+    let ask = "Do that? [y/N] ";
+    let Some(mut terminal) = Terminal::open(&project, "rollback --codon one") else {
+        return;
+    };
+    terminal.until("would roll back to the completed checkpoint ");
+    terminal.until("would write   done.txt");
+    terminal.until("next: two (");
+    terminal.until(ask);
+    terminal.press("n\n");
+    terminal.until("no file was changed");
+    assert_eq!(terminal.close(), Some(0));
+    assert_eq!(
+        (done(&project), log(&project).len()),
+        ("one\ntwo\n".to_owned(), 1)
+    );
+    let mut terminal = Terminal::open(&project, "rollback --codon one").unwrap();
+    terminal.until(ask);
+    terminal.press("y\n");
+    terminal.until("  1 file changed: done.txt");
+    assert_eq!(terminal.close(), Some(0));
+    assert_eq!(done(&project), "one\n");
+    let mut terminal = Terminal::open(&project, &format!("op restore {run}")).unwrap();
+    terminal.until("would write   done.txt");
+    terminal.until(ask);
+    terminal.press("n\n");
+    assert_eq!(terminal.close(), Some(0));
+    assert_eq!(done(&project), "one\n");
+    let mut terminal = Terminal::open(&project, "rollback --codon one --yes").unwrap();
+    terminal.until("no file changed");
+    assert_eq!(terminal.close(), Some(0));
+}
+
 // covers: STATE-67
 #[test]
 fn undo_after_undo_takes_back_older_operations() {

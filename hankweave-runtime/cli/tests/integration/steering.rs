@@ -92,7 +92,7 @@ fn status_says_where_one_is_and_what_one_can_type() {
     );
     assert_eq!(commands[0], "hankweave run");
     let thread = project.run(["thread"]).stdout;
-    assert!(thread.contains("the next run continues from there"), "{thread}");
+    assert!(thread.contains("of one, and nothing has run since\n"), "{thread}");
 
     project.run(["run", "--headless"]).expect_code(0);
     let (_, commands) = said(&project);

@@ -134,6 +134,11 @@ fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
     let modes = project.directory().join("suspended.txt");
     wait_for(&modes);
     stands_still(&project);
+    let logs = project.run(["logs"]).expect_code(0).stdout.clone();
+    assert!(
+        logs.ends_with(&format!("— suspended; `kill -CONT {number}` continues it\n")),
+        "{logs}"
+    );
     let modes = fs::read_to_string(modes).unwrap();
     for mode in [" icanon", " echo "] {
         assert!(modes.contains(mode), "the shell gets its terminal back: {modes}");

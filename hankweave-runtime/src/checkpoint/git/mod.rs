@@ -269,10 +269,12 @@ impl CheckpointStore for GitCheckpoints {
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
             let contents = |blob, sink: &mut dyn io::Write| reader.copy_content(blob, sink).map(drop);
+            let target = history::find(&reader, &request.target).map_err(RestoreError::History)?;
+            let made = message::timestamp(&target.message);
             apply(
                 &workspace,
                 &prepared.plan,
-                &prepared.target,
+                (&prepared.target, made),
                 &contents,
                 &self.counted,
             )?;

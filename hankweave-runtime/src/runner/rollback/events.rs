@@ -5,9 +5,10 @@ use hankweave_core::id::CodonId;
 use hankweave_core::wire::Event;
 
 use super::super::rig_cleanup::clean_up;
+use super::kept::KeptFiles;
 use super::route::RollbackPlan;
 use super::{Rollback, RollbackError};
-use crate::checkpoint::named;
+use crate::checkpoint::{TreePath, named};
 use crate::recovery::LockedExecution;
 use crate::rig::RigCopy;
 
@@ -85,29 +86,24 @@ pub(super) async fn publish_arrival(
     possession.publish(arrived).await;
 }
 
-pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
+/// Describes the end of a rollback, with the files that it changed, except for those that the user had changed before: these are named by themselves.
+pub(super) fn arrived(rollback: &Rollback, changed: usize, kept: &KeptFiles) -> Event {
     let (source, files) = (&rollback.source, &rollback.files);
     let behind = source.after_codon.as_ref().map(|id| format!(" of {id}"));
     let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
-    let message = match changed {
-        0 => format!("the files are those of checkpoint {target}"),
-        changed => format!(
+    let taken_back: Vec<&TreePath> = kept.taken_back(files).collect();
+    let own = files.write.iter().chain(&files.delete);
+    let own = own.filter(|path| !taken_back.contains(path));
+    let message = match (changed, changed.saturating_sub(taken_back.len())) {
+        (0, _) => format!("the files are those of checkpoint {target}"),
+        (_, 0) => format!("rolled back to checkpoint {target}"),
+        (_, changed) => format!(
             "rolled back to checkpoint {target} ({}: {})",
             changed_files(changed),
-            named(files.write.iter().chain(&files.delete).map(ToString::to_string))
+            named(own.map(ToString::to_string))
         ),
     };
     Event::Info { message }
-}
-
-/// Names the files that stay, because somebody has changed them since the codon ended.
-pub(super) fn spared(rollback: &Rollback) -> Option<Event> {
-    let spared = &rollback.files.spared;
-    let message = || {
-        let names = named(spared.iter().map(ToString::to_string));
-        format!("changed since the run ended, so kept: {names}")
-    };
-    (!spared.is_empty()).then(|| Event::Info { message: message() })
 }
 
 pub(super) fn failed(error: &RollbackError) -> Event {

@@ -34,18 +34,33 @@ pub(super) async fn find(
     if let Some(error) = cleaned_up(&state, |sha| *sha == source.checkpoint_sha) {
         return Err(error);
     }
-    let undone = match target {
-        RollbackTarget::Undo => thread::undo(&state).map(|undo| undo.id),
-        RollbackTarget::UndoOf(id) => Some(id.clone()),
+    let undo = match target {
+        RollbackTarget::Undo => thread::undo(&state),
+        RollbackTarget::UndoOf(id) => thread::undo_of(&state, id),
         _ => None,
+    };
+    let made = match undo.as_ref().and_then(|undo| undo.left.clone()) {
+        Some(made) => existing(possession, made).await?,
+        None => None,
     };
     Ok(RollbackPlan {
         source,
-        left: left(&state, &thread, &known),
+        left: made.or_else(|| left(&state, &thread, &known)),
         state,
         thread,
-        cause: target.cause(undone),
+        cause: target.cause(undo.map(|undo| undo.id)),
     })
+}
+
+/// Returns the checkpoint, unless it cannot be restored.
+async fn existing(
+    possession: &LockedExecution,
+    sha: CheckpointSha,
+) -> Result<Option<CheckpointSha>, RollbackError> {
+    let wanted = [sha];
+    let found = possession.with_checkpoints(move |store| store.restorable(&wanted));
+    let found = found.await.map_err(RollbackError::History)?;
+    Ok(found.into_keys().next())
 }
 
 fn resolve(
@@ -65,9 +80,8 @@ fn resolve(
             Ok(undo.target)
         }
         RollbackTarget::UndoOf(id) => {
-            let operation = thread::undoable(state).filter(|operation| operation.id == *id);
-            let operation = operation.ok_or_else(|| RollbackError::NotNewest(id.clone()))?;
-            Ok(operation.before.clone())
+            let undo = thread::undo_of(state, id);
+            Ok(undo.ok_or_else(|| RollbackError::NotNewest(id.clone()))?.target)
         }
         RollbackTarget::Operation(prefix) => behind(state, prefix),
     }
@@ -183,13 +197,23 @@ pub(crate) async fn restorable(possession: &LockedExecution) -> Result<Checkpoin
         .collect())
 }
 
-/// The checkpoint of the current files: the newest one that can be read. Files that only a lost one knew
-/// stay.
-pub(super) fn left(
+/// Returns the checkpoint that a run leaves that goes back by itself: the one with which the newest codon ended, also where a rollback or an undo has led there with
+/// other files, which are the user's.
+pub(super) fn left_by_run(
     state: &HankweaveState,
     thread: &ExecutionThread,
     known: &CheckpointTable,
 ) -> Option<CheckpointSha> {
+    let end = || {
+        let end = thread::end_at(state, &state.pending_rollback.as_ref()?.source)?;
+        known.contains_key(end).then(|| end.clone())
+    };
+    end().or_else(|| left(state, thread, known))
+}
+
+/// The checkpoint of the current files: the newest one that can be read. Files that only a lost one knew
+/// stay.
+fn left(state: &HankweaveState, thread: &ExecutionThread, known: &CheckpointTable) -> Option<CheckpointSha> {
     let position = thread::position(state, thread);
     let recorded = thread.codons.iter().filter_map(|entry| {
         let (_, newest) = entry.codon.checkpoints().last()?;

@@ -8,6 +8,7 @@ mod archive;
 mod error;
 mod events;
 mod find;
+mod kept;
 mod restore;
 mod route;
 mod undone;
@@ -17,15 +18,15 @@ use std::sync::Arc;
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::document::{ContinuationSource, PendingRollback};
 use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::machine::Extra;
 use hankweave_core::thread;
 use hankweave_core::wire::Event;
 
 use self::archive::archived;
 use self::error::changed_nothing;
-use self::events::{arrived, failed, publish_arrival, spared, started, undo_codons};
-use self::find::{find, left};
-use self::restore::{check_survivors, finish_restore, protect, record, request};
+use self::events::{arrived, failed, publish_arrival, started, undo_codons};
+use self::find::{find, left_by_run};
+use self::kept::KeptFiles;
+use self::restore::{check_survivors, ends_newest, finish_restore, protect, record, request};
 use self::route::RollbackPlan;
 use self::undone::Ends;
 use super::approval;
@@ -61,6 +62,8 @@ pub struct Rollback {
     pub failed: bool,
     /// The operation that this takes back, if it is an undo.
     pub undoes: Option<String>,
+    /// Record of it, once it is done; of a preview, the record that it would have.
+    pub record: PendingRollback,
 }
 
 /// Finds out what a rollback to `target` would change. Changes no file.
@@ -79,9 +82,14 @@ pub(crate) async fn preview(
     let plan = possession
         .with_checkpoints(move |store| store.plan_restore(&request))
         .await;
+    let plan = plan.map_err(RollbackError::Restore)?;
+    let record = PendingRollback {
+        operation: route.operation(possession, None, &plan),
+        ..route.pending()
+    };
     Ok(Rollback {
         rig_copies,
-        ..route.rollback(plan.map_err(RollbackError::Restore)?, archived)
+        ..route.rollback(plan, archived, record)
     })
 }
 
@@ -101,24 +109,34 @@ pub(crate) async fn go_back(
     let route = find(possession, state, target).await?;
     // Who goes back wants to be asked again what comes after it.
     approval::withdraw(&possession.manager).await?;
-    roll_back(possession, route).await
+    roll_back(possession, route, &KeptFiles::default()).await
 }
 
-/// Rolls back to a target that is known to exist, for a run; `work` is what that undoes, where its beginning is known.
+/// Rolls back to a target that is known to exist, for a run; `work` is what that undoes, where its beginning is known, and `patterns` are those of the checkpoint
+/// that the files are in.
 pub(crate) async fn go_back_to(
     possession: &LockedExecution,
     source: ContinuationSource,
     work: Option<UndoneWork>,
+    patterns: Vec<String>,
 ) -> Result<Rollback, RollbackError> {
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
-    let left = left(&state, &thread, &known_checkpoints(possession).await?);
+    let left = left_by_run(&state, &thread, &known_checkpoints(possession).await?);
     let mut ends = Ends { source, left };
-    let told = match work {
+    let mut kept = match work {
         Some(work) => work.narrow(possession, &mut ends).await?,
-        None => Vec::new(),
+        None => KeptFiles::default(),
     };
     let Ends { source, left } = ends;
+    if let Some(left) = left.as_ref().filter(|left| ends_newest(&state, None, Some(left))) {
+        kept.find_new(
+            possession,
+            patterns,
+            [left.clone(), source.checkpoint_sha.clone()],
+        )
+        .await;
+    }
     let route = RollbackPlan {
         state,
         thread,
@@ -126,24 +144,20 @@ pub(crate) async fn go_back_to(
         left,
         cause: OperationCause::of_a_run(),
     };
-    let rollback = roll_back(possession, route).await?;
-    for event in told {
-        possession.publish(event).await;
-    }
-    Ok(rollback)
+    roll_back(possession, route, &kept).await
 }
 
-async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<Rollback, RollbackError> {
+async fn roll_back(
+    possession: &LockedExecution,
+    route: RollbackPlan,
+    kept: &KeptFiles,
+) -> Result<Rollback, RollbackError> {
     check_survivors(possession)?;
     let recorded = possession.manager.snapshot().pending_rollback.clone();
     let archived = archived(possession, &route.source, route.left.clone()).await?;
     let mut pending = PendingRollback {
-        source: route.source.clone(),
-        left: route.left.clone(),
-        safety: None,
         restored: false,
-        operation: None,
-        extra: Extra::default(),
+        ..route.pending()
     };
     let protection = protect(possession, &pending, route.cause.is_of_a_run()).await;
     if let Err(error) = &protection {
@@ -154,8 +168,9 @@ async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<
     pending.operation = route.operation(possession, pending.safety.as_ref(), &plan);
     let mut rollback = Rollback {
         safety: pending.safety.clone(),
-        ..route.rollback(plan, archived)
+        ..route.rollback(plan, archived, pending.clone())
     };
+    rollback.record.restored = true;
     if let Some(safety) = &rollback.safety {
         let safety = safety.short();
         let message = format!("what is replaced is kept in checkpoint {safety}, to which one can roll back");
@@ -171,9 +186,9 @@ async fn roll_back(possession: &LockedExecution, route: RollbackPlan) -> Result<
     match going_back.await {
         Ok(changed) => {
             rollback.rig_copies = cleaned.iter().map(place).collect();
-            possession.publish(arrived(&rollback, changed)).await;
-            if let Some(spared) = spared(&rollback) {
-                possession.publish(spared).await;
+            possession.publish(arrived(&rollback, changed, kept)).await;
+            for event in kept.events(&rollback.files) {
+                possession.publish(event).await;
             }
             publish_arrival(possession, &route.state, &rollback).await;
             Ok(rollback)

@@ -1,9 +1,9 @@
 //! Bringing back the files of a checkpoint, also where that was interrupted (G8).
 
-use hankweave_core::document::{HankweaveState, PendingRollback};
+use hankweave_core::document::{HankweaveState, Operation, PendingRollback};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::thread::ThreadTip;
+use hankweave_core::thread;
 use hankweave_core::wire::{Event, ProgressKind};
 
 use super::RollbackError;
@@ -134,7 +134,7 @@ fn restore_of(possession: &LockedExecution, pending: &PendingRollback, by_a_run:
     let state = possession.manager.snapshot();
     RestoreRequest {
         safety: pending.safety.clone(),
-        spares_changed: by_a_run && ends_newest(&state, pending.left.as_ref()),
+        spares_changed: by_a_run && ends_newest(&state, pending.operation.as_ref(), pending.left.as_ref()),
         ..request(possession, &pending.source.checkpoint_sha, pending.left.clone())
     }
 }
@@ -144,13 +144,17 @@ fn is_of_a_run(pending: &PendingRollback) -> bool {
     pending.operation.is_some() && !pending.is_chosen()
 }
 
-/// Whether the checkpoint has the files as the newest codon left them, so that what differs was changed by somebody else.
-fn ends_newest(state: &HankweaveState, left: Option<&CheckpointSha>) -> bool {
-    let mut recorded = state.clone();
-    recorded.pending_rollback = None;
-    let thread = ThreadTip::of(&recorded);
-    let newest = thread.newest();
-    newest.is_some_and(|newest| newest.codon.end_checkpoint().map(|(_, sha)| sha) == left && left.is_some())
+/// Whether the checkpoint has the files as the newest codon left them, so that what differs was changed by somebody else. `operation` is that of the rollback, once
+/// it is on record: from then on only it has the position before.
+pub(super) fn ends_newest(
+    state: &HankweaveState,
+    operation: Option<&Operation>,
+    left: Option<&CheckpointSha>,
+) -> bool {
+    let before = operation.map(|operation| operation.before.clone());
+    let before = before.or_else(|| thread::head(state));
+    let end = before.and_then(|before| thread::end_at(state, &before).cloned());
+    end.is_some() && end.as_ref() == left
 }
 
 pub(super) fn request(

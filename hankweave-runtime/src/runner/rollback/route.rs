@@ -39,17 +39,22 @@ impl RollbackPlan {
             .collect()
     }
 
-    /// The thread as it will be.
-    fn ahead(&self) -> ExecutionThread {
-        let mut ahead = HankweaveState::clone(&self.state);
-        ahead.pending_rollback = Some(PendingRollback {
+    /// Returns the record of the rollback once it is done, without its operation.
+    pub(super) fn pending(&self) -> PendingRollback {
+        PendingRollback {
             source: self.source.clone(),
-            left: None,
+            left: self.left.clone(),
             safety: None,
             restored: true,
             operation: None,
             extra: Extra::default(),
-        });
+        }
+    }
+
+    /// The thread as it will be.
+    fn ahead(&self) -> ExecutionThread {
+        let mut ahead = HankweaveState::clone(&self.state);
+        ahead.pending_rollback = Some(self.pending());
         thread::build(&ahead, None, None)
     }
 
@@ -95,7 +100,12 @@ impl RollbackPlan {
     }
 
     /// Returns the result of the rollback.
-    pub(super) fn rollback(&self, files: RestorePlan, archived: Vec<ArchiveEntry>) -> Rollback {
+    pub(super) fn rollback(
+        &self,
+        files: RestorePlan,
+        archived: Vec<ArchiveEntry>,
+        record: PendingRollback,
+    ) -> Rollback {
         let is_written = |path: &str| {
             files
                 .write
@@ -115,6 +125,7 @@ impl RollbackPlan {
             next: thread.next_codon_id,
             failed: thread.failed,
             undoes: self.cause.undoes.clone(),
+            record,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Work that a run undoes when it goes back by itself: the files with which it began, and the files that it made (RUN-2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::DeclaredPatterns;
 use hankweave_core::thread::{ExecutionThread, StartOfWork, ThreadCodon};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::Event;
 
 use super::RollbackError;
+use super::kept::KeptFiles;
 use super::restore::check_survivors;
 use crate::checkpoint::{
     ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, PathChange, RestoreError,
-    named,
+    TreePath,
 };
 use crate::recovery::{LockedExecution, OpenedExecution};
 
@@ -80,15 +80,15 @@ impl UndoneWork {
         }))
     }
 
-    /// Puts the files with which the work began in the place of the target's, and what a crash has left in the place of what is left; returns what to say of files
-    /// that stay so.
+    /// Puts the files with which the work began in the place of the target's, and what a crash has left in the place of what is left; returns the files that
+    /// stay so.
     pub(super) async fn narrow(
         self,
         possession: &LockedExecution,
         ends: &mut Ends,
-    ) -> Result<Vec<Event>, RollbackError> {
+    ) -> Result<KeptFiles, RollbackError> {
         check_survivors(possession)?;
-        let mut told = Vec::new();
+        let mut files = KeptFiles::of_work(self.first);
         if let Some(CutOff { request, log }) = self.cut_off {
             let (left, start, began) = (ends.left.clone(), self.start.clone(), self.began);
             let disk = Arc::clone(&possession.world.disk);
@@ -98,29 +98,21 @@ impl UndoneWork {
                 Kept::make(store, request, left, &start, during)
             });
             let kept = kept.await.map_err(RollbackError::Restore)?;
-            if !kept.new.is_empty() {
-                let why = format!("in no checkpoint before {} began", self.first);
-                told.push(stays(&why, &kept.new));
-            }
+            files.unknown = paths(kept.new);
             ends.left = kept.left;
         }
         let (from, to) = (ends.source.checkpoint_sha.clone(), self.start.clone());
         let changed = possession
             .with_checkpoints(move |store| store.diff(&from, &to))
             .await;
-        let changed = changed.map_err(RollbackError::History)?;
-        if !changed.is_empty() {
-            told.push(stays(&format!("changed before {} began", self.first), &changed));
-        }
+        files.older = paths(changed.map_err(RollbackError::History)?);
         ends.source.checkpoint_sha = self.start;
-        Ok(told)
+        Ok(files)
     }
 }
 
-fn stays(why: &str, changes: &[PathChange]) -> Event {
-    let names = named(changes.iter().map(|change| change.path.to_string()));
-    let message = format!("{why}, so kept: {names}");
-    Event::Info { message }
+fn paths(changes: Vec<PathChange>) -> BTreeSet<TreePath> {
+    changes.into_iter().map(|change| change.path).collect()
 }
 
 /// Asks for a checkpoint of the files that a crash has left, on the branch of the run that crashed. The patterns are those with which the first codon began, so

@@ -1,0 +1,155 @@
+//! Work of a codon over all its attempts, without what the user changed between them (HANK-66, CLI-23).
+
+use super::{ExecutionThread, ThreadCodon};
+use crate::codon::{CodonExecution, CodonStatus};
+use crate::document::HankweaveState;
+use crate::id::{CheckpointSha, CodonId};
+
+/// Work of a codon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodonWork {
+    /// Checkpoints of the beginning and the end of each attempt, oldest first, after its rig. At least one.
+    pub attempts: Vec<(CheckpointSha, CheckpointSha)>,
+}
+
+impl CodonWork {
+    /// Returns the checkpoints with which the first attempt began and the newest one ended; `None` without an attempt.
+    #[must_use]
+    pub fn ends(&self) -> Option<(&CheckpointSha, &CheckpointSha)> {
+        let (first, last) = (self.attempts.first()?, self.attempts.last()?);
+        Some((&first.0, &last.1))
+    }
+}
+
+impl ExecutionThread {
+    /// Returns the work that ended with this checkpoint; `None` where no codon of the thread ended with it, or its beginning is not known.
+    #[must_use]
+    pub fn work_until(&self, state: &HankweaveState, end: &CheckpointSha) -> Option<CodonWork> {
+        let ends_there =
+            |entry: &ThreadCodon| entry.codon.end_checkpoint().is_some_and(|(_, sha)| sha == end);
+        self.work(state, self.codons.iter().position(ends_there)?)
+    }
+
+    /// Returns the work of the codon at this position of the thread, in this attempt and those before it since it last completed or was skipped; `None` where no
+    /// attempt has ended, or its beginning is not known.
+    #[must_use]
+    pub fn work(&self, state: &HankweaveState, newest: usize) -> Option<CodonWork> {
+        let id = self.codons.get(newest)?.codon.codon_id();
+        let older = self.codons[newest + 1..].iter();
+        let first = newest + older.take_while(|entry| is_unfinished(&entry.codon, id)).count();
+        let mut begin = self.files_before(state, first)?;
+        let mut attempts = Vec::new();
+        for at in (newest..=first).rev() {
+            let next = at.checked_sub(1).filter(|next| *next >= newest);
+            let next = next.map(|next| &self.codons[next].codon);
+            let started = next.and_then(|next| next.start_checkpoint());
+            let end = self.codons[at].codon.end_checkpoint().map(|(_, sha)| sha.clone());
+            // An attempt that a crash ended has no checkpoint of its end: what differs at the next start counts as its work.
+            if let Some(end) = end.or_else(|| started.clone()) {
+                let behind_rig = next.and_then(|next| next.rig_setup_checkpoint().cloned());
+                let from = behind_rig.or(started).unwrap_or_else(|| end.clone());
+                attempts.push((std::mem::replace(&mut begin, from), end));
+            }
+        }
+        (!attempts.is_empty()).then_some(CodonWork { attempts })
+    }
+
+    /// Returns the checkpoint of the files with which the codon at this position began, after its rig; `None` where that is not known.
+    #[must_use]
+    pub fn files_before(&self, state: &HankweaveState, at: usize) -> Option<CheckpointSha> {
+        let entry = self.codons.get(at)?;
+        if let Some(rig) = entry.codon.rig_setup_checkpoint() {
+            return Some(rig.clone());
+        }
+        if let Some(start) = entry.codon.start_checkpoint() {
+            return Some(start);
+        }
+        // Records of older versions do not have it.
+        if entry.codon_index_in_run > 0 {
+            let (_, end) = self.codons.get(at + 1)?.codon.end_checkpoint()?;
+            return Some(end.clone());
+        }
+        let run = state.run(&entry.run_id)?;
+        let named = run.starting_conditions.checkpoint();
+        let named = named.filter(|sha| !sha.is_blank());
+        named.or(state.initial_checkpoint.as_ref()).cloned()
+    }
+}
+
+/// Whether this is an attempt of the codon that did not finish it.
+fn is_unfinished(attempt: &CodonExecution, id: &CodonId) -> bool {
+    attempt.codon_id() == id && !matches!(attempt.status(), CodonStatus::Completed | CodonStatus::Skipped)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::thread::build;
+
+    /// The work until `end` in one run with these attempts: id, start, rig and end.
+    fn work(attempts: &[[&str; 4]], end: &str) -> Option<Vec<(String, String)>> {
+        let codon = |[id, start, rig, end]: &[&str; 4]| {
+            let mut codon = json!({"codonId": id, "status": "failed", "startTime": "2025-01-04T12:00:00.000Z", "endTime": "2025-01-04T12:00:01.000Z",
+                "failedDuring": "running", "exitCode": 1, "failureReason": {"type": "unknown", "retriable": false}, "partialCost": 0,
+                "partialTokens": {"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0}});
+            let fields = [
+                ("startCheckpoint", start),
+                ("rigSetupCheckpoint", rig),
+                ("errorCheckpoint", end),
+            ];
+            for (key, sha) in fields.into_iter().filter(|(_, sha)| !sha.is_empty()) {
+                codon[key] = Value::from(*sha);
+            }
+            codon
+        };
+        let document = json!({
+            "runs": [{
+                "runId": "r", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "crashed",
+                "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"},
+                "startTime": "2025-01-04T12:00:00.000Z", "endTime": "2025-01-04T12:00:01.000Z",
+                "codons": attempts.iter().map(codon).collect::<Vec<_>>(),
+            }],
+            "currentRunId": null, "executionPlan": [],
+        });
+        let state = crate::document::parse(document.to_string().as_bytes()).unwrap();
+        let found = build(&state, None, None).work_until(&state, &CheckpointSha::new(end))?;
+        let pair = |(from, to): (CheckpointSha, CheckpointSha)| (from.to_string(), to.to_string());
+        Some(found.attempts.into_iter().map(pair).collect())
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Option<Vec<(String, String)>> {
+        let own = |(from, to): &(&str, &str)| ((*from).to_owned(), (*to).to_owned());
+        Some(pairs.iter().map(own).collect())
+    }
+
+    // covers: HANK-66, CLI-23
+    #[test]
+    fn the_work_of_a_codon_lies_between_the_beginning_and_the_end_of_each_attempt() {
+        let all = [
+            ["a", "s1", "", "e1"],
+            ["b", "s2", "r2", "e2"],
+            ["b", "s3", "r3", "e3"],
+            ["b", "s4", "", "e4"],
+        ];
+        assert_eq!(work(&all, "e1"), pairs(&[("s1", "e1")]));
+        assert_eq!(work(&all, "e3"), pairs(&[("r2", "e2"), ("r3", "e3")]));
+        assert_eq!(
+            work(&all, "e4"),
+            pairs(&[("r2", "e2"), ("r3", "e3"), ("s4", "e4")])
+        );
+        assert_eq!(work(&all, "r3"), None);
+    }
+
+    // covers: HANK-66, CLI-23
+    #[test]
+    fn what_a_crash_left_counts_as_work_until_the_next_attempt_starts() {
+        let crashed = [["a", "s1", "", ""], ["a", "s2", "", "e2"]];
+        assert_eq!(work(&crashed, "e2"), pairs(&[("s1", "s2"), ("s2", "e2")]));
+        // Records of older versions have no starts.
+        let older = [["a", "", "", "e1"], ["b", "", "", ""], ["b", "", "", "e3"]];
+        assert_eq!(work(&older, "e3"), pairs(&[("e1", "e3")]));
+        assert_eq!(work(&older, "e1"), pairs(&[("s0", "e1")]));
+    }
+}
