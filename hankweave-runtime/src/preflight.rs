@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 
 use hankweave_core::agent::AgentOptions;
 use hankweave_core::hank::{
-    AgentChoice, CodonConfig, FallbackAgent, Hank, Problem, Severity, beyond_agents, uncounted_money,
-    unknown_names,
+    AgentChoice, CodonConfig, ContinuationMode, FallbackAgent, Hank, Problem, Severity, beyond_agents,
+    uncounted_money, unknown_names,
 };
 use hankweave_core::plan::{AgentList, ListedAgent};
 use hankweave_core::sentinel::model::unready_sentinels;
@@ -167,6 +167,12 @@ fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Prob
             if let Some(agent) = list.entry(position).cloned() {
                 places.push((path, fallback_place(hank, codon, &agent)));
                 *replaced = agent.codon;
+                // Another agent begins a new session with a summary, so nothing is forked.
+                if replaced.agent_name() != codon.agent_name()
+                    && matches!(replaced.continuation_mode, ContinuationMode::Fork(_))
+                {
+                    replaced.continuation_mode = ContinuationMode::Fresh;
+                }
             }
         }
         if !found {
@@ -267,7 +273,8 @@ fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
         let driver = drivers.get(agent)?;
         let can = driver.capabilities();
         let takes_schema = codon.result.as_ref().is_some_and(|asked| can.result.takes(asked));
-        if hank.agent_options(codon) == AgentOptions::default() && !takes_schema {
+        let forks = matches!(codon.continuation_mode, ContinuationMode::Fork(_));
+        if hank.agent_options(codon) == AgentOptions::default() && !takes_schema && !forks {
             return None;
         }
         let program = driver.program()?;
@@ -282,7 +289,7 @@ fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
         let message = format!(
             "agent `{agent}` is {version} here, and what this codon asks of it was measured with {oldest} and newer"
         );
-        let hint = "install a newer one, or leave out effort, permissions, isolate, mcpServers, args and result";
+        let hint = "install a newer one, or leave out effort, permissions, isolate, mcpServers, args, result and fork";
         Some(Problem::error(&hank.places, place, message).with_hint(hint))
     });
     older.collect()

@@ -11,6 +11,8 @@ use super::result::AskedResult;
 pub struct Capabilities {
     /// It continues with a session of an earlier process.
     pub resume: bool,
+    /// It continues with a copy of such a session, which stays as it is.
+    pub fork: bool,
     /// How it tells what it cost.
     pub cost: CostReporting,
     /// It tells what it has used with each message, so a limit ends it while it works.
@@ -35,6 +37,7 @@ impl Capabilities {
     /// Of an agent of which nothing is known.
     pub const NONE: Self = Self {
         resume: false,
+        fork: false,
         cost: CostReporting::Unknown,
         per_message_usage: false,
         interrupt: false,

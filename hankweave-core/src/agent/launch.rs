@@ -23,13 +23,15 @@ pub struct Launch {
     pub appended_system_prompt: Option<String>,
     /// The session to continue with; `None` begins a new one.
     pub resume: Option<SessionId>,
+    /// Whether the agent continues with a copy of that session, under a new name. Only an agent that states it among its capabilities is asked for it.
+    pub fork: bool,
     /// The codon's own environment, laid over what the runtime passes on.
     pub env: BTreeMap<String, String>,
     /// Iteration of the loop the codon is in, counted from 0; agents see it as `HANKWEAVE_ITERATION`.
     pub iteration: Option<u32>,
     /// Spending limit; an agent that can count its own money stops there, even when no client listens.
     pub max_dollars: Option<Usd>,
-    /// Cost of the earlier processes of the resumed session.
+    /// Cost of the earlier processes of the resumed session, and of those of which it is a copy.
     pub carried: Option<Usd>,
     /// Prices of models, for agents that report tokens but no money.
     pub prices: Arc<Prices>,
@@ -54,7 +56,7 @@ pub struct Launch {
     pub permissions: Permissions,
     /// How the hank wants it to work. Those that its driver does not state among its capabilities are not asked for.
     pub options: AgentOptions,
-    /// Form of the answer, for an agent that takes its schema; others are asked in the prompt.
+    /// Form of the answer. An agent that does not take its schema is asked in the prompt.
     pub result: Option<AskedResult>,
     /// How an agent signs in that can be told so, by its own name for that way.
     pub auth: Option<String>,

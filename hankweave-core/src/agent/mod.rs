@@ -12,6 +12,7 @@ pub mod codex;
 mod decoder;
 mod error_class;
 mod event;
+mod example;
 mod failure;
 pub mod gemini;
 mod launch;

@@ -8,8 +8,17 @@ use serde_json::{Map, Value};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AskedResult {
-    /// JSON Schema of the answer, whose `type` is `object`.
+    /// JSON Schema of the answer, whose `type` is `object`, or the path of a file with it.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema_or_file"))]
     pub schema: Map<String, Value>,
+    /// The file of the schema, which is read once, when the hank is loaded: what is checked is what runs.
+    #[serde(skip)]
+    pub file: Option<String>,
+}
+
+#[cfg(feature = "schema")]
+fn schema_or_file(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"anyOf": [{"type": "object"}, {"type": "string", "minLength": 1}]})
 }
 
 impl AskedResult {
@@ -79,7 +88,7 @@ mod tests {
 
     fn asked(schema: &Value) -> AskedResult {
         let schema = schema.as_object().unwrap().clone();
-        AskedResult { schema }
+        AskedResult { schema, file: None }
     }
 
     // covers: AGENT-70

@@ -86,6 +86,18 @@ impl PlannedCodon {
         self.string("continuationMode") == Some("continue-previous")
     }
 
+    /// The id in hank.json of the codon whose conversation is copied for this one.
+    #[must_use]
+    pub fn forked(&self) -> Option<&str> {
+        self.0.get("continuationMode")?.get("fork")?.as_str()
+    }
+
+    /// Whether the agent goes on from the conversation of an earlier codon, in it or in a copy.
+    #[must_use]
+    pub fn continues(&self) -> bool {
+        self.continues_previous() || self.forked().is_some()
+    }
+
     /// Returns the failure policy.
     #[must_use]
     pub fn on_failure(&self) -> OnFailure {

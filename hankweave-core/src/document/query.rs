@@ -48,6 +48,25 @@ impl HankweaveState {
         Some(&self.execution_plan[self.planned_at(id)?])
     }
 
+    /// Returns the usage of all ended attempts' agents in this session, and in those of which it is a copy: an agent that tells the sum of a session counts them as well (AGENT-71).
+    #[must_use]
+    pub fn carried_in(&self, session: &SessionId) -> UsageTotals {
+        let (mut carried, mut copied) = (UsageTotals::default(), HashSet::new());
+        let mut next = Some(session);
+        while let Some(session) = next.filter(|session| copied.insert(*session)) {
+            let used = self.used_in(session);
+            carried.tokens += used.tokens;
+            carried.cost += used.cost;
+            carried.lower_bound |= used.lower_bound;
+            let mut codons = self.runs.iter().flat_map(|run| &run.codons);
+            let record = codons.find(|record| {
+                record.agent_session_id() == Some(session) && record.previous_session_id() != Some(session)
+            });
+            next = record.and_then(|record| record.previous_session_id());
+        }
+        carried
+    }
+
     /// Returns the usage of all ended attempts' agents in this session.
     #[must_use]
     pub fn used_in(&self, session: &SessionId) -> UsageTotals {

@@ -133,7 +133,7 @@ pub(super) static CODON: KeyTable = KeyTable {
         ("archiveOnSuccess", "archive* teardown cleanup"),
         ("env", "environment envVars"),
         ("outputFiles", "output outputs"),
-        ("continuationMode", "continuation mode"),
+        ("continuationMode", "continuation mode fork forks forkOf"),
         ("budget.maxDollars", "costLimit maxCost maxBudget maxDollars"),
         ("budget.maxTimeSeconds", "maxDuration* timeLimit"),
         ("budget.maxOutputTokens", "maxTokens tokenLimit"),
@@ -166,6 +166,11 @@ pub(super) static ITERATION_LIMIT: KeyTable = KeyTable::new("`terminateOn`", "ty
 pub(super) static CONTEXT_EXCEEDED: KeyTable = KeyTable::new("`terminateOn`", "type");
 pub(super) static UNTIL_CHECK_PASSES: KeyTable = KeyTable::new("`terminateOn`", "type run limit");
 pub(super) static RESULT: KeyTable = KeyTable::new("`result`", "schema");
+pub(super) static CONTINUATION: KeyTable = KeyTable {
+    kind: "`continuationMode`",
+    valid: "fork",
+    known_mistakes: &[("fork", "from of codon continue resume branch")],
+};
 pub(super) static CHECK: KeyTable = KeyTable::new("`check`", "run retries");
 pub(super) static RETRY: KeyTable = KeyTable::new("`retryConfig`", "maxAttempts delayMs maxDelayMs");
 pub(super) static COPY_ITEM: KeyTable = KeyTable::new("a copy item", "type copy replace allowFailure");

@@ -73,7 +73,10 @@ pub use keys::did_you_mean;
 #[cfg(feature = "hanks")]
 pub use old_template::{ConvertedPrompt, convert_prompt};
 #[cfg(feature = "hanks")]
-pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_script, check_sentinel, parse, parse_bytes};
+pub use parse::{
+    CheckedSentinel, MAX_HANK_BYTES, Parsed, check_result_schema, check_script, check_sentinel, parse,
+    parse_bytes,
+};
 #[cfg(feature = "hanks")]
 pub use patterns::{PatternError, Patterns};
 #[cfg(feature = "hanks")]

@@ -5,6 +5,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::de::IgnoredAny;
+use serde_json::{Map, Value as JsonValue};
 
 use super::check;
 use super::document::Hank;
@@ -80,7 +81,7 @@ pub struct CheckedSentinel {
     /// Its id, if it is valid.
     pub id: Option<String>,
     /// Configuration, once nothing is wrong with it.
-    pub config: Option<serde_json::Map<String, serde_json::Value>>,
+    pub config: Option<Map<String, JsonValue>>,
     /// All errors and warnings.
     pub problems: Problems,
 }
@@ -101,6 +102,15 @@ pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let (id, config) = read.unwrap_or_default();
     let config = config.filter(|_| !problems.has_errors());
     CheckedSentinel { id, config, problems }
+}
+
+/// Reads the file of a result's schema, and reports everything that is wrong with it (HANK-93). Whether it is a schema is checked where the files of the hank are.
+#[must_use]
+pub fn check_result_schema(text: &str) -> (Option<Map<String, JsonValue>>, Problems) {
+    let empty = r#"the smallest schema of a result is { "type": "object" }"#;
+    let (reader, schema) = read_with(text, empty, read::result_schema);
+    let problems = reader.problems;
+    (schema.filter(|_| !problems.has_errors()), problems)
 }
 
 /// Reads a script of the scripted agent and returns everything that is wrong with it (HANK-74).

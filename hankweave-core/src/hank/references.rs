@@ -28,6 +28,8 @@ pub enum ReferenceKind {
     AgentScript,
     /// The configuration of a sentinel.
     Sentinel,
+    /// The schema of a result.
+    ResultSchema,
 }
 
 /// Lists everything in the folder of the hank that the hank names, in the order of the text.
@@ -72,6 +74,9 @@ fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
             let place = format!("{at}.rigSetup[{index}].copy.from");
             add(ReferenceKind::CopySource, &copy.from, place);
         }
+    }
+    if let Some(file) = codon.result.as_ref().and_then(|asked| asked.file.as_deref()) {
+        add(ReferenceKind::ResultSchema, file, format!("{at}.result.schema"));
     }
     for (place, sentinel) in codon.located_sentinels(at) {
         if let SentinelSource::File(path) = &sentinel.sentinel_config {

@@ -136,8 +136,16 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
             problems.push(problem.with_hint(hint));
         };
         let no_session = "cannot continue with a session";
-        if !can.resume && codon.continuation_mode == ContinuationMode::ContinuePrevious {
-            refuse("continuationMode", no_session, "write \"fresh\"");
+        match codon.continuation_mode {
+            ContinuationMode::ContinuePrevious if !can.resume => {
+                refuse("continuationMode", no_session, "write \"fresh\"");
+            }
+            ContinuationMode::Fork(_) if !can.fork => refuse(
+                "continuationMode",
+                "cannot continue with a copy of a session",
+                "write \"fresh\" or \"continue-previous\", or have both codons run by claude, codex, opencode or pi",
+            ),
+            _ => {}
         }
         if !can.resume && codon.exhaust_with_prompt.is_some() {
             refuse("exhaustWithPrompt", no_session, "leave it out");
@@ -425,6 +433,7 @@ mod tests {
         let resume = true;
         Some(Capabilities {
             resume,
+            fork: agent == "claude",
             cost,
             per_message_usage: agent != "late",
             interrupt: false,

@@ -40,7 +40,7 @@ impl Story {
         Self::default()
     }
 
-    /// The plan is made; a codon after `>` continues the conversation of the one before.
+    /// The plan is made; a codon after `>` continues the conversation of the one before, and `b<a` forks that of `a`.
     #[must_use]
     pub fn plan(self, ids: &[&str]) -> Self {
         let execution_plan = ids.iter().map(|id| entry(id)).collect();
@@ -223,14 +223,15 @@ fn codon_id(text: &str) -> CodonId {
 }
 
 fn entry(text: &str) -> PlanEntry {
-    let (id, mode) = match text.strip_prefix('>') {
-        Some(id) => (id, "continue-previous"),
-        None => (text, "fresh"),
+    let (id, mode) = match (text.strip_prefix('>'), text.split_once('<')) {
+        (Some(id), _) => (id, json!("continue-previous")),
+        (None, Some((id, forked))) => (id, json!({"fork": forked})),
+        (None, None) => (text, json!("fresh")),
     };
     let codon_id = codon_id(id);
     let mut codon = Map::new();
     codon.insert("id".to_owned(), json!(codon_id.configured()));
-    codon.insert("continuationMode".to_owned(), json!(mode));
+    codon.insert("continuationMode".to_owned(), mode);
     PlanEntry {
         codon: PlannedCodon::from(codon),
         codon_id,

@@ -8,22 +8,50 @@ use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry, SharedList};
 use crate::id::{CodonId, SessionId};
 
+/// Codons whose conversation another one goes on from.
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    /// The codon before it in the plan.
+    Previous(&'a CodonId),
+    /// Every iteration of this codon that the plan has before this position.
+    Forked(&'a str, usize),
+}
+
 impl ThreadTip<'_> {
-    /// The session that the codon `id` of the plan resumes; `None` when it begins a new one or when there is
-    /// nothing to resume.
+    /// The session that the codon `id` of the plan goes on from; `None` when it begins a new one or when there is
+    /// nothing to go on from.
     #[must_use]
     pub fn continuation_session(&self, id: &CodonId) -> Option<&SessionId> {
-        let mut attempts = self.attempts(self.continued(id)?);
-        attempts.find_map(resumable_session)
+        self.continued_attempts(id).find_map(resumable_session)
     }
 
-    /// The codon before `id` in the plan, if `id` continues the conversation of that one.
-    #[must_use]
-    pub fn continued(&self, id: &CodonId) -> Option<&CodonId> {
+    /// The records of the codon whose conversation `id` goes on from, newest first: of the codon before it in the plan, or of
+    /// all iterations of the codon that it forks.
+    pub fn continued_attempts<'t>(&'t self, id: &CodonId) -> impl Iterator<Item = &'t CodonExecution> {
+        let source = self.source_of(id);
+        let codons = self.codons().map(|entry| entry.codon.as_ref());
+        codons.filter(move |codon| source.is_some_and(|source| self.is_of(source, codon.codon_id())))
+    }
+
+    fn source_of(&self, id: &CodonId) -> Option<Source<'_>> {
         let plan = &self.state.execution_plan;
         let position = self.state.planned_at(id)?;
-        let continues = plan[position].codon.continues_previous();
-        Some(&plan.get(position.checked_sub(1).filter(|_| continues)?)?.codon_id)
+        let codon = &plan[position].codon;
+        if let Some(forked) = codon.forked() {
+            return Some(Source::Forked(forked, position));
+        }
+        let before = position.checked_sub(1).filter(|_| codon.continues_previous());
+        Some(Source::Previous(&plan.get(before?)?.codon_id))
+    }
+
+    fn is_of(&self, source: Source<'_>, id: &CodonId) -> bool {
+        match source {
+            Source::Previous(previous) => id == previous,
+            Source::Forked(forked, position) => {
+                let is_before = || self.state.planned_at(id).is_some_and(|at| at < position);
+                id.configured() == forked && is_before()
+            }
+        }
     }
 
     /// The records of a codon, newest first.
@@ -34,24 +62,37 @@ impl ThreadTip<'_> {
 }
 
 impl ExecutionThread {
-    /// Returns the session to resume for every codon of `plan`, in one pass over the thread.
+    /// Returns the session to go on from for every codon of `plan`, in one pass over the thread.
     #[must_use]
     pub fn continuation_sessions<'a>(
         &'a self,
         plan: &'a SharedList<PlanEntry>,
     ) -> BTreeMap<&'a CodonId, Option<&'a SessionId>> {
         let mut newest = HashMap::new();
-        for codon in self.codons.iter().map(|entry| entry.codon.as_ref()) {
+        for (age, codon) in self.codons.iter().map(|entry| entry.codon.as_ref()).enumerate() {
             if let Some(session) = resumable_session(codon) {
-                newest.entry(codon.codon_id()).or_insert(session);
+                newest.entry(codon.codon_id()).or_insert((age, session));
             }
         }
-        let previous = std::iter::once(None).chain(plan.iter().map(|entry| Some(&entry.codon_id)));
-        let session = |(entry, previous): (&'a PlanEntry, Option<&CodonId>)| {
-            let previous = previous.filter(|_| entry.codon.continues_previous());
-            (&entry.codon_id, previous.and_then(|id| newest.get(id).copied()))
-        };
-        plan.iter().zip(previous).map(session).collect()
+        let mut previous = None;
+        // The newest session of each configured id in the plan up to the entry.
+        let mut forkable: HashMap<&str, (usize, &SessionId)> = HashMap::new();
+        let mut sessions = BTreeMap::new();
+        for entry in plan.iter() {
+            let codon = &entry.codon;
+            let continued = previous.filter(|_| codon.continues_previous());
+            let session = match codon.forked() {
+                Some(forked) => forkable.get(forked).copied(),
+                None => continued,
+            };
+            sessions.insert(&entry.codon_id, session.map(|(_, session)| session));
+            previous = newest.get(&entry.codon_id).copied();
+            if let Some(own) = previous {
+                let known = forkable.entry(entry.codon_id.configured()).or_insert(own);
+                *known = own.min(*known);
+            }
+        }
+        sessions
     }
 }
 

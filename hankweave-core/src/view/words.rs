@@ -452,9 +452,12 @@ pub fn line_of(event: &Event) -> Option<String> {
             format!("a line of {length} bytes is too long to be read; the log has it")
         }
         Event::CodonStarted {
-            previous_session_id, ..
+            session_id,
+            previous_session_id,
+            ..
         } => match previous_session_id {
-            Some(_) => "the agent continues its session".to_owned(),
+            Some(previous) if previous == session_id => "the agent continues its session".to_owned(),
+            Some(_) => "the agent continues a copy of the session".to_owned(),
             None => "the agent works".to_owned(),
         },
         Event::CodonFallback {

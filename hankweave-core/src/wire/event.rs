@@ -54,7 +54,7 @@ pub enum Event {
         codon_description: Option<String>,
         /// The agent's session.
         session_id: SessionId,
-        /// The session that it resumed.
+        /// The session that it resumed, or of which its own is a copy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         previous_session_id: Option<SessionId>,
         /// When the codon began.

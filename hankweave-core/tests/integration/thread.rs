@@ -258,22 +258,55 @@ fn a_continuation_from_the_beginning_of_a_continuation_shows_the_grandparent() {
     assert_eq!((thread.total_runs, thread.codons[0].run_index), (3, 2));
 }
 
+/// The session that a codon goes on from, as the newest end of the thread and the whole of it have it.
+#[track_caller]
+fn session(story: &Story, id: &str) -> Option<String> {
+    let thread = thread(story);
+    let plan = story.state().execution_plan.clone();
+    let one = ThreadTip::of(story.state())
+        .continuation_session(&codon_id(id))
+        .map(ToString::to_string);
+    let all = thread.continuation_sessions(&plan);
+    assert_eq!(
+        all.get(&codon_id(id)).copied().flatten().map(ToString::to_string),
+        one
+    );
+    one
+}
+
+// covers: STATE-55, HANK-95
+#[test]
+fn a_fork_goes_on_from_the_newest_iteration_that_completed_before_it() {
+    let plan = [
+        "a", "b<a", ">c", "x#0<a", "y#0<x", "x#1<a", "y#1<x", "x#2<a", "z<x",
+    ];
+    let story = Story::new()
+        .plan(&plan)
+        .fresh("r1")
+        .codon("a", Completed)
+        .codon("b", Completed)
+        .codon("c", Completed)
+        .codon("x#0 first", Completed)
+        .codon("x#1 second", Completed)
+        .codon("x#2", Failed);
+    for (id, expected) in [
+        ("a", None),
+        ("b", Some("a-session")),
+        ("c", Some("b-session")),
+        ("x#2", Some("a-session")),
+        ("y#0", Some("x#0-first-session")),
+        ("y#1", Some("x#1-second-session")),
+        ("z", Some("x#1-second-session")),
+    ] {
+        assert_eq!(session(&story, id).as_deref(), expected, "{id}");
+    }
+    let unheard = Story::new().plan(&plan).fresh("r1").codon("a", Failed);
+    assert_eq!(session(&unheard, "b"), None, "there is nothing to copy");
+}
+
 // covers: STATE-55
 #[test]
 fn a_session_is_taken_up_from_the_newest_record_that_has_one() {
-    let session = |story: &Story, id: &str| {
-        let thread = thread(story);
-        let plan = story.state().execution_plan.clone();
-        let one = ThreadTip::of(story.state())
-            .continuation_session(&codon_id(id))
-            .map(ToString::to_string);
-        let all = thread.continuation_sessions(&plan);
-        assert_eq!(
-            all.get(&codon_id(id)).copied().flatten().map(ToString::to_string),
-            one
-        );
-        one
-    };
     let story = story()
         .fresh("r1")
         .codon("a", Completed)

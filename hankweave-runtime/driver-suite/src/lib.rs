@@ -127,6 +127,7 @@ fn launch(folder: &Path) -> Launch {
         prompt: "Do your work.".to_owned(),
         appended_system_prompt: None,
         resume: None,
+        fork: false,
         env: BTreeMap::new(),
         iteration: None,
         max_dollars: None,

@@ -135,6 +135,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) entry: &'a PlanEntry,
     pub(crate) config: &'a CodonConfig,
     /// The session to continue with: its own, or for a codon that continues the previous one that of the
+    /// Whether its agent goes on from a copy of `session`.
+    pub(crate) is_fork: bool,
     /// previous one.
     pub(crate) session: Option<SessionId>,
     /// The session is its own: it was interrupted and continues where it stopped.

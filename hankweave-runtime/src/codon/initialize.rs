@@ -36,6 +36,13 @@ pub(super) async fn initialize(
             let why = "the agent began another one";
             Err(lost_session(codon, initializing, code, why).await)
         }
+        AgentStart::Session(original) if codon.is_fork && codon.session.as_ref() == Some(&original) => {
+            let code = halt(codon, &mut agent).await;
+            let why = format!("the agent continued session {original} itself, and not a copy of it");
+            Err(codon
+                .fail(initializing, code, FailureReason::unknown(false, why))
+                .await)
+        }
         AgentStart::Session(agent_session_id) => {
             let start_time = initializing.start_time;
             let previous_session_id = initializing.previous_session_id.clone();

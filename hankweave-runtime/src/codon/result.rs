@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::agent::{AskedResult, ExitOutcome, Verdict, object_in};
-use hankweave_core::hank::{Hank, Results};
+use hankweave_core::hank::{AgentChoice, Hank, Results};
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::Event;
@@ -63,9 +63,18 @@ pub(super) fn misfit(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome) 
         }
         Err(why) => {
             codon.result.replace(None);
-            Some(format!("its answer is no result (`result`): {why}"))
+            let hint = if plays_no_script(codon) { EXAMPLE_HINT } else { "" };
+            Some(format!("its answer is no result (`result`): {why}{hint}"))
         }
     }
+}
+
+/// What makes the scripted agent answer with a result that fits.
+const EXAMPLE_HINT: &str = "; the scripted agent answers with an example of the schema: write one into it, as \"examples\": [{ … }], or give the codon a script";
+
+fn plays_no_script(codon: &CodonRun<'_>) -> bool {
+    let has_script = matches!(codon.config.agent, Some(AgentChoice::Script { .. }));
+    codon.config.agent_name() == "scripted" && !has_script
 }
 
 fn fitting(asked: &AskedResult, work: &AgentRun) -> Result<Value, String> {

@@ -8,21 +8,20 @@ use hankweave_core::cost::Usd;
 use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
 use hankweave_core::hank::prompt::{self, PromptVariables};
-use hankweave_core::hank::{AgentChoice, CodonConfig, ContinuationMode, Results};
+use hankweave_core::hank::{AgentChoice, CodonConfig, Results};
 use hankweave_core::id::{Pid, SessionId};
 
 use super::context::{CodonRun, EarlyEnd, RunContext, StageResult};
 use super::result;
 use super::watchers::HasSentinels;
-use crate::driver::{RunningAgent, StartError};
+use crate::driver::{ProcessHost, RunningAgent, StartError, overridden_sandbox};
 use crate::hank_files::PromptFileError;
 
 pub(super) async fn start(
     codon: &CodonRun<'_>,
     starting: Codon<Starting>,
 ) -> StageResult<(Codon<Initializing>, RunningAgent)> {
-    let continues = codon.config.continuation_mode == ContinuationMode::ContinuePrevious;
-    if continues && codon.session.is_none() && !codon.session_is_elsewhere {
+    if codon.entry.codon.continues() && codon.session.is_none() && !codon.session_is_elsewhere {
         let reason = FailureReason::unknown(
             false,
             "there is no earlier session that this codon could continue",
@@ -36,6 +35,10 @@ pub(super) async fn start(
         Ok(agent) => agent,
         Err(failure) => return Err(failure.end(codon, starting).await),
     };
+    let host = ProcessHost::new(&codon.run.world);
+    codon
+        .remarks
+        .extend(overridden_sandbox(&codon.run.hank, codon.config, &host));
     let initialize = Initialize {
         // A driver without a process has no pid; the record needs a number, and no process has the pid 0.
         agent_pid: Pid(agent.pid.unwrap_or(0)),
@@ -57,6 +60,7 @@ pub(super) async fn resume(
     let launch = launch(codon).map(|launch| Launch {
         prompt: result::with_request(codon, prompt),
         resume: Some(session.clone()),
+        fork: false,
         carried: Some(carried(codon, session) + running.current_cost),
         max_dollars,
         log_path: codon.run.dir.state_dir().join(&running.agent_log_path),
@@ -119,9 +123,9 @@ impl SpawnFailure {
     }
 }
 
-/// Returns the cost of earlier codons in this session.
+/// Returns the cost that a session has of earlier codons.
 fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
-    codon.run.manager.snapshot().used_in(session).cost
+    codon.run.manager.snapshot().carried_in(session).cost
 }
 
 /// The values of the template variables.
@@ -209,6 +213,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         prompt: result::with_request(codon, prompt),
         appended_system_prompt: system,
         resume: codon.session.clone(),
+        fork: codon.is_fork,
         env: codon.config.env.clone(),
         max_dollars: codon.limits.dollars,
         carried: codon.session.as_ref().map(|session| carried(codon, session)),
@@ -224,7 +229,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         command: choice.map_or_else(Vec::new, |choice| choice.command().to_owned()),
         permissions: acp.and_then(|agent| agent.permissions).unwrap_or_default(),
         options: run.hank.agent_options(codon.config),
-        result: result::by_schema(codon).cloned(),
+        result: codon.config.result.clone(),
         auth: acp.and_then(|agent| agent.auth.clone()),
         marker: codon.marker(),
         grace: run.options.grace,

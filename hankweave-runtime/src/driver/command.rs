@@ -16,13 +16,14 @@ const NAME: &str = "command";
 
 /// Any program that reads the prompt from its standard input and prints the claude stream.
 ///
-/// The program finds the model in `HANKWEAVE_MODEL`, the session to continue with in `HANKWEAVE_RESUME_SESSION`
-/// and text for the system prompt in `HANKWEAVE_APPENDED_SYSTEM_PROMPT`; the last two are absent when there
-/// is nothing.
+/// The program finds the model in `HANKWEAVE_MODEL`, the session to continue with in `HANKWEAVE_RESUME_SESSION`, whether to
+/// continue with a copy of it in `HANKWEAVE_FORK_SESSION` (`1`), and text for the system prompt in
+/// `HANKWEAVE_APPENDED_SYSTEM_PROMPT`; the last three are absent when there is nothing.
 pub(super) static AGENT: Agent = Agent {
     name: NAME,
     program: None,
     capabilities: Capabilities {
+        fork: true,
         cost: CostReporting::Cumulative,
         options: OptionSupport {
             args: true,
@@ -50,6 +51,9 @@ fn environment(launch: &Launch) -> BTreeMap<String, String> {
     let mut env = BTreeMap::from([("HANKWEAVE_MODEL".to_owned(), launch.model.clone())]);
     if let Some(session) = &launch.resume {
         env.insert("HANKWEAVE_RESUME_SESSION".to_owned(), session.to_string());
+        if launch.fork {
+            env.insert("HANKWEAVE_FORK_SESSION".to_owned(), "1".to_owned());
+        }
     }
     if let Some(text) = &launch.appended_system_prompt {
         env.insert("HANKWEAVE_APPENDED_SYSTEM_PROMPT".to_owned(), text.clone());

@@ -26,7 +26,7 @@ mod set;
 mod version;
 
 pub use agent::{AgentControl, AgentDriver, AgentProgram, RunningAgent, StartError};
-pub(crate) use codex::overridden_sandboxes;
+pub(crate) use codex::{overridden_sandbox, overridden_sandboxes};
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
 pub use folder::AgentFolder;
 pub(crate) use past::{decoder, reckon};

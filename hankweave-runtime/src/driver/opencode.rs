@@ -27,6 +27,7 @@ pub(super) static AGENT: Agent = Agent {
         keys: KEYS_OF_PROVIDERS,
     }),
     capabilities: Capabilities {
+        fork: true,
         cost: CostReporting::Exact,
         options: SUPPORT,
         ..USUAL
@@ -176,6 +177,7 @@ fn arguments(launch: &Launch) -> Vec<OsString> {
             ("--agent", agent),
         ],
     );
+    args.extend(launch.fork.then(|| OsString::from("--fork")));
     if options.is_isolated() {
         args.push("--pure".into());
     }
@@ -206,7 +208,10 @@ mod tests {
         launch.resume = Some(SessionId::new("ses_1").unwrap());
         launch.model = OWN_MODEL.to_owned();
         assert_eq!(line(&launch), format!("{fixed} --session ses_1"));
+        launch.fork = true;
+        assert_eq!(line(&launch), format!("{fixed} --session ses_1 --fork"));
     }
+
     // covers: HANK-49
     #[test]
     fn opencode_is_told_not_to_shorten_its_conversation() {

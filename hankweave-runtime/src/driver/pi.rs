@@ -25,6 +25,7 @@ pub(super) static AGENT: Agent = Agent {
         keys: KEYS_OF_PROVIDERS,
     }),
     capabilities: Capabilities {
+        fork: true,
         cost: CostReporting::Exact,
         options: SUPPORT,
         ..USUAL
@@ -92,11 +93,12 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>, extension: Option<&P
     let options = &launch.options;
     let effort = options.effort.as_deref().map(OsStr::new);
     let reading = (options.mode() == AccessMode::ReadOnly).then_some(OsStr::new("read,grep,find,ls"));
+    let how = if launch.fork { "--fork" } else { "--session" };
     let mut args = command_line(
         &["-p", "--mode", "json"],
         [
             ("--model", chosen_model(launch, OWN_MODEL, "pi/")),
-            ("--session", session(launch)),
+            (how, session(launch)),
             ("--append-system-prompt", system_prompt.map(Path::as_os_str)),
             ("--extension", extension.map(Path::as_os_str)),
             ("--thinking", effort),

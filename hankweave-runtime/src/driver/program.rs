@@ -244,6 +244,7 @@ pub(crate) mod tests {
             prompt: "a secret prompt".to_owned(),
             appended_system_prompt: None,
             resume: None,
+            fork: false,
             env: std::collections::BTreeMap::new(),
             iteration: None,
             max_dollars: None,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
     CodonConfig, FILE_NAMES, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind,
-    SentinelEntry, SentinelSource, check_prompt, check_script, check_sentinel, convert_sentinel, parse_bytes,
-    paths, references, repeated_sentinels,
+    SentinelEntry, SentinelSource, check_prompt, check_result_schema, check_script, check_sentinel,
+    convert_sentinel, parse_bytes, paths, references, repeated_sentinels,
 };
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_core::sentinel::model::AnswerSchema;
@@ -140,29 +140,28 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
     };
     let root = disk.real_path(parent(&file)).map_err(unreadable)?;
     let Parsed {
-        hank,
-        draft,
+        mut hank,
+        mut draft,
         mut problems,
     } = parse_bytes(&bytes);
-    let (mut sentinels, mut old_sentinels) = (BTreeMap::new(), BTreeMap::new());
-    if let Some(hank) = hank.as_ref().or(draft.as_ref()) {
-        let mut sentinel_ids = BTreeMap::new();
+    let (mut found, mut old_sentinels) = (FoundFiles::default(), BTreeMap::new());
+    if let Some(hank) = hank.as_mut().or(draft.as_mut()) {
         for reference in references(hank) {
-            let found = check(disk, &root, hank, &reference, (&mut sentinel_ids, &mut sentinels));
-            problems.extend(found.map_err(|source| LoadHankError::Unreadable {
+            let checked = check(disk, &root, hank, &reference, &mut found);
+            problems.extend(checked.map_err(|source| LoadHankError::Unreadable {
                 path: root.join(reference.path),
                 source,
             })?);
         }
-        problems.extend(repeated_sentinels(hank, &sentinel_ids));
-        problems.extend(
-            prompts_of_sentinels(disk, &root, hank, &sentinels).map_err(|(path, source)| {
-                LoadHankError::Unreadable {
-                    path: root.join(path),
-                    source,
-                }
-            })?,
-        );
+        hank.set_result_schemas(&found.result_schemas);
+        let hank = &*hank;
+        problems.extend(repeated_sentinels(hank, &found.sentinel_ids));
+        problems.extend(prompts_of_sentinels(disk, &root, hank, &found.sentinels).map_err(
+            |(path, source)| LoadHankError::Unreadable {
+                path: root.join(path),
+                source,
+            },
+        )?);
         problems.extend(super::results::mistakes(disk, &root, hank));
         if problems.has_errors() {
             old_sentinels = written_long_ago(disk, &root, hank);
@@ -173,9 +172,20 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
         root,
         file,
         problems,
-        sentinels,
+        sentinels: found.sentinels,
         old_sentinels,
     })
+}
+
+/// Contents of files that a hank names, in which nothing is wrong.
+#[derive(Default)]
+struct FoundFiles {
+    /// Ids of sentinels, by their places in the hank.
+    sentinel_ids: BTreeMap<String, String>,
+    /// Sentinels, by the paths of their files.
+    sentinels: BTreeMap<String, SentinelText>,
+    /// Schemas of results, by the paths of their files.
+    result_schemas: BTreeMap<String, Map<String, Value>>,
 }
 
 /// The sentinels in files of their own that `sentinel convert` has something to say about, by their places.
@@ -294,14 +304,14 @@ pub struct PromptFileError {
     pub source: RefError,
 }
 
-/// Looks at the file or folder of a reference; adds the id of a sentinel that stands there to `ids`, by place, and what it says to `sentinels`, by its path. An error is
-/// one of the system's; everything else is a problem of the hank.
+/// Looks at the file or folder of a reference, and adds what the hank needs of it to `found`. An error is one of the system's; everything else is a problem
+/// of the hank.
 fn check(
     disk: &dyn Disk,
     root: &Path,
     hank: &Hank,
     reference: &Reference<'_>,
-    (ids, sentinels): (&mut BTreeMap<String, String>, &mut BTreeMap<String, SentinelText>),
+    found: &mut FoundFiles,
 ) -> Result<Vec<Problem>, RefError> {
     let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
     let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
@@ -339,17 +349,22 @@ fn check(
         Err(source) => refused(source)?,
         Ok(text) if reference.kind == ReferenceKind::Sentinel => {
             let checked = check_sentinel(&text, reference.path);
-            ids.extend(checked.id.map(|id| (reference.place.clone(), id)));
-            sentinels.extend(checked.config.map(|config| (reference.path.to_owned(), config)));
-            let problems = checked.problems.iter();
-            problems.map(|found| inside(found, hank, reference)).collect()
+            let path = || reference.path.to_owned();
+            let id = checked.id.map(|id| (reference.place.clone(), id));
+            found.sentinel_ids.extend(id);
+            found
+                .sentinels
+                .extend(checked.config.map(|config| (path(), config)));
+            all_inside(&checked.problems, hank, reference)
         }
         Ok(text) if reference.kind == ReferenceKind::AgentScript => {
-            let problems = check_script(&text);
-            problems
-                .iter()
-                .map(|found| inside(found, hank, reference))
-                .collect()
+            all_inside(&check_script(&text), hank, reference)
+        }
+        Ok(text) if reference.kind == ReferenceKind::ResultSchema => {
+            let (schema, problems) = check_result_schema(&text);
+            let schema = schema.map(|schema| (reference.path.to_owned(), schema));
+            found.result_schemas.extend(schema);
+            all_inside(&problems, hank, reference)
         }
         Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
@@ -426,6 +441,12 @@ fn schema_of(
 /// The names along a reference that has been found, and so is well spelled.
 fn reference_names(reference: &str) -> impl Iterator<Item = &str> {
     paths::reference(reference).unwrap_or_default().into_iter()
+}
+
+/// The problems of a file that the hank names.
+fn all_inside(problems: &Problems, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
+    let problems = problems.iter();
+    problems.map(|found| inside(found, hank, reference)).collect()
 }
 
 /// A problem of a file that the hank names, told where the hank names it.

@@ -22,6 +22,10 @@ pub(super) fn mistakes(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec<Problem
         if let Some(asked) = &codon.result
             && let Err(why) = CheckedSchema::of(&Value::from(asked.schema.clone()))
         {
+            let why = match &asked.file {
+                Some(file) => format!("`{file}`: {why}"),
+                None => why,
+            };
             problems.push(Problem::error(&hank.places, format!("{at}.result.schema"), why));
         }
         let mut all = texts(&codon.prompt, "prompt");

@@ -108,7 +108,7 @@ pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestam
                 resumed: codon.previous_session_id.as_ref(),
                 model: counting.model_of(&codon.codon_id, chosen.as_ref()),
                 auth: counting.auth_of(&codon.codon_id, chosen.as_ref()),
-                before: state.used_in(&codon.agent_session_id),
+                before: state.carried_in(&codon.agent_session_id),
                 prices: &counting.prices,
             };
             costs_of(sources, &run.run_id, (record, codon), past, now)

@@ -167,7 +167,7 @@ impl Replay {
                     auth: self.counting.auth_of(codon_id, chosen.as_ref()),
                     before: resumed
                         .as_ref()
-                        .map_or_else(UsageTotals::default, |session| self.state().used_in(session)),
+                        .map_or_else(UsageTotals::default, |session| self.state().carried_in(session)),
                     prices: &self.counting.prices,
                 };
                 self.stream = log.and_then(|log| ReplayStream::open(&self.disk, codon_id, log, &past));

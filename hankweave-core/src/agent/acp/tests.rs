@@ -9,6 +9,7 @@ fn launch() -> Launch {
         prompt: "Tidy up.".to_owned(),
         appended_system_prompt: None,
         resume: None,
+        fork: false,
         env: BTreeMap::new(),
         iteration: None,
         max_dollars: None,

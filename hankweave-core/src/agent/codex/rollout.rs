@@ -31,6 +31,8 @@ pub struct Rollout {
     /// Usage of the session up to the last line read.
     total: TokenUsage,
     before: TokenUsage,
+    /// A response of this process was read.
+    has_own: bool,
     messages: Vec<RecordedMessage>,
     /// Sums that stand for responses without an id.
     sums: u64,
@@ -49,6 +51,7 @@ impl Rollout {
             searches: 0,
             total: TokenUsage::ZERO,
             before: TokenUsage::ZERO,
+            has_own: false,
             messages: Vec::new(),
             sums: 0,
             compacted: false,
@@ -62,6 +65,11 @@ impl Rollout {
             return;
         };
         let total = payload.thread_token_usage.0.map(|usage| usage.tokens());
+        if let Some(total) = total.filter(|_| !is_earlier && !self.has_own) {
+            // The file of a copied session has the sum of both, and no line of the other one (AGENT-71).
+            self.before = total.at_least(tokens) - tokens;
+        }
+        self.has_own |= !is_earlier;
         self.total = total.unwrap_or(self.total + tokens);
         match payload.response_id.into_owned() {
             Some(id) => self.add(id, tokens, is_earlier),
@@ -191,6 +199,18 @@ mod tests {
             .collect();
         assert_eq!(told, [(107, 60), (152, 50)]);
         assert_eq!(recorded.messages[0].model, "gpt-5.1-codex");
+    }
+
+    // covers: AGENT-17, AGENT-71
+    #[test]
+    fn what_was_used_before_a_session_was_copied_is_the_baseline() {
+        let copied = r#"{"timestamp":"2026-11-23T10:00:03.000Z","type":"token_usage_record","payload":{"response_id":"r-2","usage":{"input_tokens":100,"output_tokens":20},"thread_token_usage":{"input_tokens":250,"output_tokens":29}}}"#;
+        let recorded = rollout(Some("2026-11-23T10:00:02.500Z"), &[CONTEXT, copied]);
+        assert_eq!(
+            (recorded.before.input_tokens, recorded.before.output_tokens),
+            (150, 9)
+        );
+        assert_eq!(recorded.messages[0].billed.tokens.input_tokens, 100);
     }
 
     // covers: AGENT-17

@@ -5,12 +5,12 @@ use crate::hank::document::{
 };
 use crate::hank::problem::{Problem, Severity, quoted};
 
-/// The codon that runs before another one.
+/// The codon whose conversation another one goes on from.
 #[derive(Clone, Copy)]
-struct PrecedingCodon<'h> {
-    codon: &'h CodonConfig,
-    /// The loop that ends with it, unless both are in the same loop.
-    ended_loop: Option<&'h LoopConfig>,
+pub(super) struct PrecedingCodon<'h> {
+    pub(super) codon: &'h CodonConfig,
+    /// The loop of it, unless both are in the same loop.
+    pub(super) ended_loop: Option<&'h LoopConfig>,
 }
 
 /// Checks every codon that continues a conversation against the codon before it, in the first iteration of a
@@ -78,7 +78,7 @@ fn continuation(
     codon: &CodonConfig,
     before: Option<PrecedingCodon<'_>>,
 ) -> Option<Problem> {
-    if codon.continuation_mode == ContinuationMode::Fresh {
+    if codon.continuation_mode != ContinuationMode::ContinuePrevious {
         return None;
     }
     let path = format!("{path}.continuationMode");
@@ -94,11 +94,11 @@ fn continuation(
 }
 
 /// Why the conversation of the codon before cannot be continued, as a phrase that follows "cannot continue".
-fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
+pub(super) fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
     let name = quoted(before.codon.id.as_str());
     let ends_full = |ended: &LoopConfig| ended.terminate_on == TerminateOn::ContextExceeded;
     if before.ended_loop.is_some_and(ends_full) {
-        return Some(format!("{name}: the loop before ends with a full context"));
+        return Some(format!("{name}: its loop ends with a full context"));
     }
     if before.codon.exhaust_with_prompt.is_some() {
         return Some(format!("{name}: its exhaustWithPrompt fills the context"));
@@ -120,7 +120,7 @@ fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<'_>) -> Opt
 }
 
 /// Returns the reason why continuing is risky.
-fn doubt(codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
+pub(super) fn doubt(codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
     let name = quoted(before.codon.id.as_str());
     if before.codon.id != codon.id && before.codon.failure_policy() == OnFailure::Ignore {
         return Some(format!(

@@ -1,7 +1,7 @@
 //! Combinations that do not work well inside loops (HANK-12, HANK-13).
 
 use crate::hank::document::{CodonConfig, ContinuationMode, Hank, LoopConfig, OnFailure, TerminateOn};
-use crate::hank::problem::Problem;
+use crate::hank::problem::{Problem, quoted};
 
 /// Checks the codons of every loop.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
@@ -17,9 +17,16 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
 
 fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let fresh = codon.continuation_mode == ContinuationMode::Fresh;
-    if fresh && found.terminate_on == TerminateOn::ContextExceeded {
-        let message = "a fresh codon empties the context, so this contextExceeded loop would never end";
+    let emptied = match &codon.continuation_mode {
+        ContinuationMode::Fresh => Some("a fresh codon empties the context".to_owned()),
+        ContinuationMode::Fork(id) => Some(format!(
+            "a fork begins with the context of {}",
+            quoted(id.as_str())
+        )),
+        ContinuationMode::ContinuePrevious => None,
+    };
+    if let Some(why) = emptied.filter(|_| found.terminate_on == TerminateOn::ContextExceeded) {
+        let message = format!("{why}, so this contextExceeded loop would never end");
         let path = format!("{path}.continuationMode");
         problems.push(Problem::error(&hank.places, path, message).with_hint(r#"write "continue-previous""#));
     }

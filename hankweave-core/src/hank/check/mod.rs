@@ -1,8 +1,9 @@
-//! Rules about several values at once, such as those between codons (HANK-10 to HANK-13, HANK-28).
+//! Rules about several values at once, such as those between codons (HANK-10 to HANK-13, HANK-28, HANK-95).
 
 mod budgets;
 mod continuation;
 mod fallback;
+mod forks;
 mod ids;
 mod loops;
 mod sentinels;
@@ -16,6 +17,7 @@ use super::problem::Problem;
 /// Checks everything that depends on the order of the items or on all of them being there.
 pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     let mut problems = continuation::check(hank);
+    problems.extend(forks::check(hank));
     problems.extend(loops::check(hank));
     problems.extend(budgets::check(hank));
     problems.extend(fallback::check(hank));

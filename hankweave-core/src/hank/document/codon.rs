@@ -184,8 +184,8 @@ impl CodonConfig {
     }
 }
 
-/// Whether a codon starts a new conversation or resumes one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Whether a codon starts a new conversation, resumes one or continues a copy of one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ContinuationMode {
@@ -193,6 +193,8 @@ pub enum ContinuationMode {
     Fresh,
     /// The conversation of the codon before it.
     ContinuePrevious,
+    /// A copy of the conversation of this earlier codon, which stays as it is.
+    Fork(CodonId),
 }
 
 /// Action after the failure of a codon.

@@ -9,6 +9,8 @@ mod prompt;
 mod requires;
 mod rig;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -87,6 +89,16 @@ impl Hank {
             HankItem::Codon(codon) => std::slice::from_mut(codon),
             HankItem::Loop(found) => found.codons.as_mut_slice(),
         })
+    }
+
+    /// Puts the schemas of results into the codons that name their files, by the paths of the files.
+    pub fn set_result_schemas(&mut self, schemas: &BTreeMap<String, Map<String, Value>>) {
+        for asked in self.codons_mut().filter_map(|codon| codon.result.as_mut()) {
+            let schema = asked.file.as_ref().and_then(|file| schemas.get(file));
+            if let Some(schema) = schema {
+                asked.schema.clone_from(schema);
+            }
+        }
     }
 
     /// Returns how the agent of a codon works: as the codon says, else as the whole hank says.

@@ -29,9 +29,7 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
     name_item(reader, node, "codon");
     let fields = reader.fields(node, &keys::CODON)?;
     // Here, `#` is refused before the id could be taken for that of an iteration.
-    let id =
-        parsed(|id| check_configured_id(id).and_then(|()| CodonId::new(id).map_err(|error| error.reason)));
-    let id = fields.required(reader, "id", id);
+    let id = fields.required(reader, "id", codon_id);
     let agent = fields.optional(reader, "agent", agent);
     let on_failure = fields.optional(reader, "onFailure", on_failure);
     let continuation_mode = fields.required(reader, "continuationMode", continuation_mode);
@@ -234,8 +232,32 @@ fn prompt(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> PromptSourc
 }
 
 fn continuation_mode(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<ContinuationMode> {
-    use ContinuationMode::{ContinuePrevious, Fresh};
-    choice(&[("fresh", Fresh), ("continue-previous", ContinuePrevious)])(reader, node)
+    match node.value {
+        Value::Object(_) => {
+            let fields = reader.fields(node, &keys::CONTINUATION)?;
+            let fork = fields.required(reader, "fork", codon_id)?;
+            Some(ContinuationMode::Fork(fork))
+        }
+        Value::StringLit(_) => {
+            let is_fresh = choice(&[("fresh", true), ("continue-previous", false)])(reader, node)?;
+            Some(match is_fresh {
+                true => ContinuationMode::Fresh,
+                false => ContinuationMode::ContinuePrevious,
+            })
+        }
+        _ => {
+            let hint =
+                r#"write "fresh", "continue-previous" or { "fork": "ID" } with the id of an earlier codon"#;
+            reader.refuse_with_hint(node, "must be a word, or an object with `fork`", hint)
+        }
+    }
+}
+
+/// The id of a codon as hank.json has it, without an iteration.
+fn codon_id(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonId> {
+    parsed(|id| check_configured_id(id).and_then(|()| CodonId::new(id).map_err(|error| error.reason)))(
+        reader, node,
+    )
 }
 
 fn on_failure(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<OnFailure> {
@@ -271,11 +293,27 @@ fn check(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Check> {
 /// Reads the form of the answer. Whether its schema is one is checked where the files of the hank are.
 fn result(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AskedResult> {
     let fields = reader.fields(node, &keys::RESULT)?;
-    let schema = fields.required(reader, "schema", HankReader::json_object)?;
-    let node = fields.get("schema")?;
+    let is_file = fields
+        .get("schema")
+        .is_some_and(|node| matches!(node.value, Value::StringLit(_)));
+    if is_file {
+        let file = Some(fields.required(reader, "schema", reference)?);
+        let schema = serde_json::Map::new();
+        return Some(AskedResult { schema, file });
+    }
+    let schema = fields.required(reader, "schema", result_schema)?;
+    Some(AskedResult { schema, file: None })
+}
+
+/// Reads the schema of a result, in place or in its own file.
+pub(in crate::hank) fn result_schema(
+    reader: &mut HankReader<'_>,
+    node: &JsonNode<'_>,
+) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let schema = reader.json_object(node)?;
     if schema.get("type") != Some(&"object".into()) {
         let hint = r#"write { "type": "object", "properties": { "files": … } }"#;
-        return reader.refuse_with_hint(&node, "must have the type object: a result has keys", hint);
+        return reader.refuse_with_hint(node, "must have the type object: a result has keys", hint);
     }
     let length = serde_json::Value::from(schema.clone()).to_string().len();
     if length > AskedResult::MAX_BYTES {
@@ -283,9 +321,9 @@ fn result(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AskedResul
             "has {length} bytes; a schema has at most {}",
             AskedResult::MAX_BYTES
         );
-        return reader.refuse(&node, message);
+        return reader.refuse(node, message);
     }
-    Some(AskedResult { schema })
+    Some(schema)
 }
 
 /// Variables for the agent. Their values may be secrets and never become part of a message.

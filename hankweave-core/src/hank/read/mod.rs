@@ -7,7 +7,7 @@ pub(super) mod script;
 pub(super) mod sentinel;
 pub(super) mod settings;
 
-pub(super) use codon::{agent_of_all, fallback};
+pub(super) use codon::{agent_of_all, fallback, result_schema};
 
 use jsonc_parser::ast::Value;
 

@@ -129,7 +129,7 @@ fn a_full_context_cannot_be_continued() {
             loop_of(UNTIL_FULL, &[continuing("b", FILES)]),
             continuing("c", FILES),
         ],
-        "the loop before ends with a full context",
+        "its loop ends with a full context",
     );
     check(
         &[

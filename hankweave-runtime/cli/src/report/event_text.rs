@@ -19,10 +19,14 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::StateTransition { transition, .. } => return change(transition),
         Event::CodonStarted {
             codon_id,
+            session_id,
             previous_session_id,
             ..
         } => match previous_session_id {
-            Some(_) => format!("{codon_id}: the agent continues with its session"),
+            Some(previous) if previous == session_id => {
+                format!("{codon_id}: the agent continues with its session")
+            }
+            Some(_) => format!("{codon_id}: the agent continues with a copy of the session"),
             None => format!("{codon_id}: the agent works"),
         },
         Event::AssistantAction {

@@ -85,9 +85,10 @@ fn headline(codon: &CodonView<'_>) -> String {
         None => "prompt unreadable".to_owned(),
     };
     let ids: Vec<&str> = codon.continues.iter().map(|id| id.as_str()).collect();
-    let conversation = match ids.as_slice() {
-        [] => "fresh".to_owned(),
-        ids => format!("continues {}", ids.join(", then ")),
+    let conversation = match (codon.forks, ids.as_slice()) {
+        (Some(forked), _) => format!("forks {forked}"),
+        (None, []) => "fresh".to_owned(),
+        (None, ids) => format!("continues {}", ids.join(", then ")),
     };
     format!("{}{model}, {prompt}, {conversation}", codon.agent)
 }

@@ -27,6 +27,9 @@ pub(super) struct CodonView<'a> {
     pub(super) prompt_bytes: Option<usize>,
     /// Whose conversation it takes up; empty when it begins one of its own.
     pub(super) continues: Vec<&'a CodonId>,
+    /// Codon of whose conversation it gets a copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) forks: Option<&'a CodonId>,
     pub(super) checkpointed_files: &'a [String],
     pub(super) on_failure: OnFailure,
     /// Question before it starts.
@@ -94,6 +97,11 @@ impl<'a> CodonView<'a> {
             continues: match codon.continuation_mode {
                 ContinuationMode::Fresh => Vec::new(),
                 ContinuationMode::ContinuePrevious => before,
+                ContinuationMode::Fork(_) => Vec::new(),
+            },
+            forks: match &codon.continuation_mode {
+                ContinuationMode::Fork(forked) => Some(forked),
+                ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
             },
             checkpointed_files: &codon.checkpointed_files,
             on_failure: codon.failure_policy(),

@@ -69,6 +69,7 @@ impl Stage {
             prompt: "Tidy up.".to_owned(),
             appended_system_prompt: None,
             resume: None,
+            fork: false,
             env: BTreeMap::new(),
             iteration: None,
             work_dir: self.folder.path().to_owned(),

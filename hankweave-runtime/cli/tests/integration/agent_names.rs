@@ -8,17 +8,20 @@ use crate::support::project;
 const AGENTS: [&str; 5] = ["claude", "codex", "gemini", "opencode", "pi"];
 
 /// Lists of some agents, each of which says something that is not so for the others.
-const SOME: [(&str, &str); 13] = [
+const SOME: [(&str, &str); 16] = [
     ("docs/agents.md", "claude codex pi"),
     ("docs/agents.md", "codex gemini opencode pi"),
     ("docs/agents.md", "gemini opencode pi"),
+    ("docs/hank.md", "claude codex opencode pi"),
     ("docs/hank.md", "codex gemini opencode pi"),
     ("docs/recipes/container.md", "codex gemini opencode pi"),
     ("docs/rules/README.md", "claude codex pi"),
+    ("docs/rules/agents.md", "claude codex opencode pi"),
     ("docs/rules/agents.md", "claude pi opencode"),
     ("docs/rules/hank.md", "claude opencode pi"),
     ("docs/steering.md", "claude codex gemini"),
     ("docs/steering.md", "codex gemini claude"),
+    ("docs/testing.md", "claude codex pi opencode"),
     ("docs/testing.md", "codex pi opencode"),
     ("docs/testing.md", "pi opencode claude"),
     ("docs/what-agents-see.md", "codex gemini opencode"),

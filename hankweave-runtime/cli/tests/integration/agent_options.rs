@@ -347,6 +347,14 @@ fn a_sandbox_of_the_users_own_codex_is_not_overridden_without_a_word() {
             assert!(said.contains(words), "{command:?} {words}: {said}");
         }
     }
+    // It is in the record of the attempt, so that it is known the morning after.
+    let state = project.state(&project.directory());
+    let remarks = codon(&state["runs"][0], "only")["remarks"].to_string();
+    assert!(remarks.contains(words), "{remarks}");
+    for command in [&["report", "--md"][..], &["report", "--json"], &["status"]] {
+        let told = project.run(command).stdout;
+        assert!(told.contains("works with all permissions"), "{command:?}: {told}");
+    }
     for permissions in ["read-only", "all"] {
         project
             .write_hank(&json!({"hank": [only("codex", "gpt-5.2", &json!({"permissions": permissions}))]}));

@@ -324,6 +324,120 @@ fn validate_and_run_refuse_results_that_cannot_be() {
     assert_eq!(story.read("count-build"), "");
 }
 
+// covers: HANK-93
+#[test]
+fn the_schema_of_a_result_may_stand_in_a_file_which_is_read_once() {
+    let story = Story::new();
+    let of_file = |file: &str| json!({"result": {"schema": file}});
+    let hank = |file: &str, prompt: &str| {
+        story.hank(&[
+            story.codon("plan", "PLAN", &of_file(file)),
+            story.codon("build", prompt, &json!({})),
+        ]);
+    };
+    let refused = |words: &[&str]| {
+        for command in [&["validate"][..], &["run", "--headless"]] {
+            let finished = story.0.run(command);
+            let said = format!("{}{}", finished.stdout, finished.stderr);
+            assert_ne!(finished.code, Some(0), "{words:?}: {said}");
+            for words in words {
+                assert!(said.contains(words), "{words}: {said}");
+            }
+        }
+    };
+    let place = "hank[0].result.schema (codon \"plan\")";
+    hank("schemas/plan.json", "x");
+    refused(&[place, "schemas/plan.json"]);
+    for (text, words) in [
+        ("{\"type\": \"array\"}", "must have the type object"),
+        ("{\"type\": \"object\",\n  \"properties\": {", "not JSON"),
+        (
+            "{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"nothing\"}}}",
+            "`schemas/plan.json`: the schema cannot be used",
+        ),
+        ("", "the smallest schema of a result"),
+    ] {
+        story.0.write("schemas/plan.json", text);
+        refused(&["codon \"plan\"", "schemas/plan.json", words]);
+    }
+    let schema = files()["result"]["schema"].clone();
+    story.0.write("schemas/plan.json", schema.to_string());
+    for (file, words) in [
+        ("../plan.json", "`../plan.json`"),
+        ("/etc/hostname", "`/etc/hostname`"),
+    ] {
+        hank(file, "x");
+        refused(&[place, words]);
+    }
+    std::os::unix::fs::symlink("plan.json", story.0.directory().join("schemas/link.json")).unwrap();
+    hank("schemas/link.json", "x");
+    refused(&[place, "schemas/link.json"]);
+    hank("schemas/plan.json", "<%results.plan.fils%>");
+    refused(&["the schema of `plan` allows no `fils` there"]);
+    assert!(
+        !story.0.directory().join(".hankweave").exists(),
+        "nothing is written"
+    );
+
+    // The schema that was checked at the start counts, whatever an agent makes of the file.
+    let rig = json!({"rigSetup": [{"type": "command", "command": {"run": "echo '{}' > schemas/plan.json"}}]});
+    story.hank(&[
+        story.codon("plan", "PLAN", &with(of_file("schemas/plan.json"), &rig)),
+        story.codon("build", "<%results.plan.files.0%>", &json!({})),
+    ]);
+    let told = story.0.run(["validate"]).expect_code(0).stdout.clone();
+    assert!(told.contains("has to answer with files, note (result)"), "{told}");
+    story.answer("plan-1", r#"{"file": "a.txt"}"#);
+    story.answer("plan-2", r#"{"files": ["a.txt"]}"#);
+    story.run(0);
+    assert_eq!(story.read("prompt-build-1"), "a.txt");
+    assert!(
+        story.read("prompt-plan-1").ends_with(&request()),
+        "{}",
+        story.read("prompt-plan-1")
+    );
+    let plan = story.0.state(&story.0.directory())["executionPlan"][0]["codon"]["result"].clone();
+    assert_eq!(plan, json!({"schema": schema}), "the plan has what ran");
+}
+
+// covers: AGENT-70
+#[test]
+fn the_scripted_agent_answers_without_a_script_with_an_example_that_fits() {
+    let story = Story::new();
+    let schema = json!({"type": "object", "required": ["files", "kind"], "additionalProperties": false,
+        "properties": {"files": {"type": "array", "items": {"type": "string"}, "minItems": 2}, "kind": {"enum": ["new", "old"]}}});
+    let plan = |schema: &Value| story.codon("plan", "PLAN", &json!({"result": {"schema": schema}}));
+    let build = story.codon("build", "Write <%results.plan.files.1%>", &json!({}));
+    story.hank(&[plan(&schema), build.clone()]);
+    let free = ["run", "--headless", "--agent", "scripted"];
+    story.0.run(free).expect_code(0);
+    let result = &story.records("plan")[0]["result"];
+    assert_eq!(*result, json!({"files": ["example", "example"], "kind": "new"}));
+    assert_eq!(story.read("count-plan"), "", "nothing was paid");
+
+    // What no example fits says what to write.
+    let mut odd = schema.clone();
+    odd["properties"]["kind"] = json!({"type": "string", "pattern": "^[A-Z]{3}$"});
+    story.hank(&[plan(&odd), build.clone()]);
+    let failed = story.0.run(["run", "--headless", "--agent", "scripted", "--new"]);
+    failed.expect_code(1);
+    let said = format!("{}{}", failed.stdout, failed.stderr);
+    for words in [
+        "/kind: ",
+        "write one into it, as \"examples\": [{ … }], or give the codon a script",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    odd["examples"] = json!([{"files": ["a", "b"], "kind": "ABC"}]);
+    story.hank(&[plan(&odd), build]);
+    story
+        .0
+        .run(["run", "--headless", "--agent", "scripted", "--new"])
+        .expect_code(0);
+    let records = story.records("plan");
+    assert_eq!(records.last().unwrap()["result"]["kind"], "ABC");
+}
+
 /// A codon of a program that has to be there to run, but not to be checked.
 fn only(agent: &str, more: &Value) -> Value {
     let codon = json!({"id": "only", "name": "Only", "agent": agent, "model": "haiku", "continuationMode": "fresh", "promptText": "WORK"});

@@ -299,7 +299,7 @@ fn validate_shows_what_would_be_started_and_starts_nothing() {
     );
     assert_eq!(
         document["agents"]["command"],
-        json!({"resume": true, "cost": "cumulative", "perMessageUsage": true, "interrupt": false, "systemPrompt": true,
+        json!({"resume": true, "fork": true, "cost": "cumulative", "perMessageUsage": true, "interrupt": false, "systemPrompt": true,
             "modelChoice": true, "permissions": false, "success": true, "result": "prompt",
             "options": {"effort": [], "permissions": [], "toolLists": false, "isolate": false, "mcpServers": false, "args": true}})
     );

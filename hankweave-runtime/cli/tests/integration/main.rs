@@ -43,6 +43,7 @@ mod events;
 mod extensions;
 mod fallback;
 mod first_hank;
+mod forks;
 mod formats;
 mod guest;
 mod hang_up;

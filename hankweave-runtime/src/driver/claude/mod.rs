@@ -34,6 +34,7 @@ pub(super) static AGENT: Agent = Agent {
         ],
     }),
     capabilities: Capabilities {
+        fork: true,
         cost: CostReporting::Cumulative,
         interrupt: true,
         result: ResultSupport::Schema,
@@ -77,6 +78,7 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>, servers: Option<&Pat
     }
     if let Some(session) = &launch.resume {
         args.extend(["--resume", session.as_str()].map(OsString::from));
+        args.extend(launch.fork.then(|| OsString::from("--fork-session")));
     }
     if let Some(path) = system_prompt {
         args.extend([OsStr::new("--append-system-prompt-file"), path.as_os_str()].map(OsString::from));
@@ -143,6 +145,8 @@ mod tests {
              --model claude-sonnet-4-5 --resume s-1 --append-system-prompt-file /p --system-prompt-snapshot off --dangerously-skip-permissions"
         );
         assert!(!line(&launch, None).contains("snapshot"));
+        launch.fork = true;
+        assert!(line(&launch, None).contains(" --resume s-1 --fork-session "));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use hankweave_core::agent::codex::OWN_MODEL;
 use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch, ResultSupport};
 
 pub(super) use self::rollouts::ROLLOUTS;
-pub(crate) use self::sandbox::overridden as overridden_sandboxes;
+pub(crate) use self::sandbox::{overridden as overridden_sandboxes, overridden_words as overridden_sandbox};
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles};
 use super::program::{Program, chosen_model, command_line, prompt_behind_system, session};
@@ -33,6 +33,7 @@ pub(super) static AGENT: Agent = Agent {
         keys: &["OPENAI_API_KEY", "CODEX_API_KEY"],
     }),
     capabilities: Capabilities {
+        fork: true,
         cost: CostReporting::TokensOnly,
         result: ResultSupport::StrictSchema,
         options: options::SUPPORT,
@@ -109,7 +110,8 @@ fn native_places(package: &Path) -> Vec<PathBuf> {
 /// The command line. The prompt comes through standard input.
 fn arguments(launch: &Launch, schema: Option<&Path>) -> Vec<OsString> {
     const REST: [&str; 2] = ["--json", "--skip-git-repo-check"];
-    let mut args = command_line(&["exec"], [("resume", session(launch))]);
+    let how = if launch.fork { "fork" } else { "resume" };
+    let mut args = command_line(&["exec"], [(how, session(launch))]);
     args.extend(REST.map(OsString::from));
     args.extend(options::arguments(launch).into_iter().map(OsString::from));
     if let Some(schema) = schema {
@@ -147,6 +149,8 @@ mod tests {
         launch.resume = Some(SessionId::new("t-1").unwrap());
         launch.model = OWN_MODEL.to_owned();
         assert_eq!(line(&launch), format!("exec resume t-1 {rest} -"));
+        launch.fork = true;
+        assert_eq!(line(&launch), format!("exec fork t-1 {rest} -"));
     }
 
     // covers: AGENT-16

@@ -97,7 +97,7 @@ fn table(server: &McpServer) -> String {
 
 /// The schema of the answer in a private file, if there is one.
 pub(super) fn schema_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
-    let Some(asked) = &launch.result else {
+    let Some(asked) = launch.result.as_ref().filter(|asked| asked.is_strict()) else {
         return Ok(None);
     };
     let schema = Value::from(asked.schema.clone()).to_string();

@@ -13,14 +13,21 @@ const MOST: u64 = 1 << 20;
 
 /// Returns a warning for each codon that runs codex without permissions of its own, where the user's settings want a sandbox.
 pub(crate) fn overridden(hank: &Hank, host: &ProcessHost) -> Vec<Problem> {
-    let free = hank.located_codons().filter(|(_, codon)| {
-        codon.agent_name() == super::NAME && hank.agent_options(codon).permissions.is_none()
-    });
-    free.filter_map(|(path, codon)| overridden_by(hank, &path, codon, host))
+    let codons = hank.located_codons();
+    codons
+        .filter_map(|(path, codon)| overridden_by(hank, &path, codon, host))
         .collect()
 }
 
+/// Returns what is overridden of the user's settings when this codon runs, in words; `None` where nothing is.
+pub(crate) fn overridden_words(hank: &Hank, codon: &CodonConfig, host: &ProcessHost) -> Option<String> {
+    Some(overridden_by(hank, "", codon, host)?.message)
+}
+
 fn overridden_by(hank: &Hank, path: &str, codon: &CodonConfig, host: &ProcessHost) -> Option<Problem> {
+    if codon.agent_name() != super::NAME || hank.agent_options(codon).permissions.is_some() {
+        return None;
+    }
     // A relative folder counts from the workspace, which may not exist yet.
     let folder = host.agent_folder(Path::new("/"), &codon.env, AgentFolder::CODEX)?;
     let file = folder.join("config.toml");

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch};
+use hankweave_core::agent::{AskedResult, Capabilities, ClaudeDecoder, CostReporting, Launch};
+use serde_json::Value;
 
 use crate::driver::process::{ProcessHost, ProgramInvocation};
 use crate::driver::program::check_model;
@@ -64,6 +65,7 @@ impl AgentDriver for ScriptedDriver {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            fork: true,
             cost: CostReporting::Exact,
             ..USUAL
         }
@@ -77,10 +79,14 @@ impl AgentDriver for ScriptedDriver {
 fn arguments(launch: &Launch) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["scripted-agent".into(), "--model".into(), (&launch.model).into()];
     if let Some(session) = &launch.resume {
-        args.extend(["--resume".into(), session.as_str().into()]);
+        let how = if launch.fork { "--fork" } else { "--resume" };
+        args.extend([how.into(), session.as_str().into()]);
     }
     if let Some(script) = &launch.script {
         args.extend(["--script".into(), script.into()]);
+    }
+    if let Some(example) = launch.result.as_ref().and_then(AskedResult::example) {
+        args.extend(["--answer".into(), Value::from(example).to_string().into()]);
     }
     args
 }

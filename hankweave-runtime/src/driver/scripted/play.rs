@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::script::{Script, ScriptVariables, ScriptedTool, ScriptedTurn};
-use super::session::ScriptedSession;
+use super::session::{EarlierSession, ScriptedSession};
 use super::stream::{ScriptedStream, raw};
 use super::tools::{BackgroundCommand, ScriptedToolResult, leave_behind};
 use crate::world::process::ITERATION_VARIABLE;
@@ -25,8 +25,8 @@ static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
 
 /// Plays a script as an agent would: reads the prompt from standard input, prints the claude stream, exits.
 ///
-/// `arguments` are those after `scripted-agent`: `--model MODEL`, `--resume SESSION` and `--script PATH`,
-/// all optional. Without a script it answers with the length of the prompt. The exit code is the script's,
+/// `arguments` are those after `scripted-agent`: `--model MODEL`, `--resume SESSION` or `--fork SESSION`, `--script PATH` and
+/// `--answer JSON`, all optional. Without a script it answers with the length of the prompt, and with that JSON. The exit code is the script's,
 /// else 0 after a success and 1 after an error; 2 for wrong arguments or a wrong script, with a message on
 /// standard error.
 pub fn play(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -69,7 +69,7 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
         .then(|| signal(SignalKind::terminate()))
         .transpose()?;
     let script = match script {
-        script if script == Script::default() => dry_run(&prompt),
+        script if script == Script::default() => dry_run(&prompt, arguments.answer.as_deref()),
         script if std::env::var_os(REHEARSAL_VARIABLE).is_some() => script.without_usage(),
         script => script,
     };
@@ -77,9 +77,12 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
 }
 
 /// Returns the default script.
-fn dry_run(prompt: &str) -> Script {
+fn dry_run(prompt: &str, answer: Option<&str>) -> Script {
     let length = prompt.chars().count();
-    let text = format!("Dry run: the prompt has {length} characters; nothing was done.");
+    let mut text = format!("Dry run: the prompt has {length} characters; nothing was done.");
+    if let Some(answer) = answer {
+        text = format!("{text}\n\n```json\n{answer}\n```");
+    }
     Script {
         turns: vec![ScriptedTurn {
             text: Some(text),
@@ -92,8 +95,9 @@ fn dry_run(prompt: &str) -> Script {
 #[derive(Default)]
 struct ScriptedArguments {
     model: Option<String>,
-    resume: Option<String>,
+    earlier: Option<EarlierSession>,
     script: Option<PathBuf>,
+    answer: Option<String>,
 }
 
 impl ScriptedArguments {
@@ -106,8 +110,14 @@ impl ScriptedArguments {
             };
             match name.to_str() {
                 Some("--model") => parsed.model = Some(value.to_string_lossy().into_owned()),
-                Some("--resume") => parsed.resume = Some(value.to_string_lossy().into_owned()),
+                Some("--resume") => {
+                    parsed.earlier = Some(EarlierSession::Resumed(value.to_string_lossy().into_owned()));
+                }
+                Some("--fork") => {
+                    parsed.earlier = Some(EarlierSession::Forked(value.to_string_lossy().into_owned()));
+                }
                 Some("--script") => parsed.script = Some(value.into()),
+                Some("--answer") => parsed.answer = Some(value.to_string_lossy().into_owned()),
                 _ => return Err(PlayError::Argument(name)),
             }
         }
@@ -145,8 +155,11 @@ struct Player {
 
 impl Player {
     fn new(arguments: ScriptedArguments, script: Script, prompt: String) -> io::Result<Self> {
-        let session =
-            ScriptedSession::open(arguments.resume, script.session_id.clone(), &std::env::temp_dir());
+        let session = ScriptedSession::open(
+            arguments.earlier,
+            script.session_id.clone(),
+            &std::env::temp_dir(),
+        );
         let iteration = std::env::var(ITERATION_VARIABLE);
         Ok(Self {
             variables: ScriptVariables {

@@ -33,13 +33,26 @@ pub(super) struct ScriptedSession {
     pub(super) models: BTreeMap<String, ModelUsage>,
 }
 
+/// Session from which a process goes on.
+pub(super) enum EarlierSession {
+    /// In it.
+    Resumed(String),
+    /// In a copy.
+    Forked(String),
+}
+
 impl ScriptedSession {
-    /// The session `resumed`, else a new one called `wanted` or something random. Counts one more prompt.
-    pub(super) fn open(resumed: Option<String>, wanted: Option<String>, temporary: &Path) -> Self {
-        let mut session = match resumed {
-            Some(id) => Self::read(id, temporary),
+    /// The earlier session or a copy of it, else a new one; what is new is called `wanted` or something random. Counts one more prompt.
+    pub(super) fn open(earlier: Option<EarlierSession>, wanted: Option<String>, temporary: &Path) -> Self {
+        let random = || Uuid::new_v4().to_string();
+        let mut session = match earlier {
+            Some(EarlierSession::Resumed(id)) => Self::read(id, temporary),
+            Some(EarlierSession::Forked(id)) => Self {
+                id: wanted.filter(|wanted| *wanted != id).unwrap_or_else(random),
+                ..Self::read(id, temporary)
+            },
             None => Self {
-                id: wanted.unwrap_or_else(|| Uuid::new_v4().to_string()),
+                id: wanted.unwrap_or_else(random),
                 ..Self::default()
             },
         };
@@ -148,7 +161,11 @@ mod tests {
     fn a_session_is_kept_and_no_planted_link_is_followed() {
         let (temporary, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let prompts = |id: &str| {
-            let session = ScriptedSession::open(Some(id.to_owned()), None, temporary.path());
+            let session = ScriptedSession::open(
+                Some(EarlierSession::Resumed(id.to_owned())),
+                None,
+                temporary.path(),
+            );
             session.save(temporary.path()).unwrap();
             session.prompts
         };
@@ -177,7 +194,7 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let save = |number: usize| {
             let id = format!("s{number}");
-            let session = ScriptedSession::open(Some(id.clone()), None, temporary.path());
+            let session = ScriptedSession::open(Some(EarlierSession::Resumed(id)), None, temporary.path());
             session.save(temporary.path()).unwrap();
             session.prompts
         };

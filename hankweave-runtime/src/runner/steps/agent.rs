@@ -134,12 +134,11 @@ pub(super) fn earlier_work(
         let oldest = attempts_in_a_row(thread, id).last().unwrap_or(newest);
         return work_of(context, newest, oldest, None);
     }
-    let before = thread.continued(id)?;
     let of_session = thread
-        .attempts(before)
+        .continued_attempts(id)
         .find(|attempt| attempt.agent_session_id() == left);
     let newest = of_session.filter(|_| left.is_some())?;
-    let config = context.hank.codon(before.configured())?;
+    let config = context.hank.codon(newest.codon_id().configured())?;
     work_of(context, newest, newest, Some(prompt_of(context, config)?))
 }
 

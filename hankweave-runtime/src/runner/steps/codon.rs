@@ -67,9 +67,15 @@ pub(super) async fn run_codon(
         return Ok(CodonResult::Paused(InterruptedBy::Ceiling, why));
     }
     let in_own_session = own_session.is_some();
+    let forks = entry.codon.forked().is_some() && !in_own_session;
+    let can_fork = || {
+        let driver = context.drivers.get(config.agent_name());
+        driver.is_some_and(|driver| driver.capabilities().fork)
+    };
+    let goes_on = |session: &SessionId| resumes(&session) && (!forks || can_fork());
     let mut wanted = own_session.cloned().or_else(|| session(state, thread, id));
     // The conversation of another agent stays where it is, and a summary takes its place.
-    let left = wanted.take_if(|session| !resumes(&&*session));
+    let left = wanted.take_if(|session| !goes_on(session));
     let reached = match &wanted {
         Some(session) if was_lost(thread, id, session) => None,
         _ => reachable(context, id, wanted.clone()).await,
@@ -101,6 +107,7 @@ pub(super) async fn run_codon(
         handover,
         in_own_session: in_own_session && !session_is_elsewhere,
         in_skipped_session: in_skipped_session && !in_own_session,
+        is_fork: forks && reached.is_some(),
         session: reached,
         session_is_elsewhere,
         patterns: without_own_files(patterns, &context.own_files),
@@ -176,7 +183,7 @@ fn session(state: &HankweaveState, thread: &ThreadTip<'_>, id: &CodonId) -> Opti
 /// The session of the codon before, which was skipped before a message of its agent was counted. Some agents say only at their end how many there were, so it
 /// may well exist; where it does not, the agent [begins a new one](was_lost).
 fn unheard_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
-    let newest = thread.attempts(thread.continued(id)?).next()?;
+    let newest = thread.continued_attempts(id).next()?;
     let was_skipped = newest.status() == CodonStatus::Skipped;
     newest.agent_session_id().filter(|_| was_skipped)
 }
