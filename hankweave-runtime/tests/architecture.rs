@@ -97,7 +97,8 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("directory", "exit report screen typed"),
     ("failures", "directory exit typed"),
     ("config", "args exit failures output screen settings typed"),
-    ("registry", "args config exit settings typed"),
+    ("begun_elsewhere", "args typed"),
+    ("registry", "args begun_elsewhere config exit settings typed"),
     ("holding", "exit registry"),
     ("owning_task", "args directory exit holding registry screen typed"),
     ("diagram", "args exit output"),
@@ -149,11 +150,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args directory exit failures holding keyboard output owning_task receipt registry report screen state typed validate wrap",
+        "args directory exit failures holding keyboard output owning_task receipt registry report screen state status typed validate wrap",
     ),
     (
         "worker",
-        "args config exit holding logging output registry screen signals suspend task wrap",
+        "args begun_elsewhere config exit logging output registry screen signals suspend task wrap",
     ),
     ("mcp", "args exit logging registry screen signals task"),
     (

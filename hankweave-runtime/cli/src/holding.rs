@@ -36,7 +36,7 @@ pub(crate) enum AbsentWorker {
     /// It is suspended with the run, as by Ctrl+Z.
     Suspended {
         name: Option<String>,
-        /// Process that continues both.
+        /// Process to continue.
         pid: u32,
         /// Time to the end of the lease; `None` where it has ended.
         left: Option<Duration>,
@@ -142,13 +142,16 @@ impl AbsentWorker {
             Self::Gone { requeued_in } => format!("no worker holds it; {}", one_requeues(*requeued_in)),
             Self::Suspended { name, pid, left, .. } => {
                 let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-                let lease = match left {
-                    Some(left) => format!("its lease ends in {}", short_duration(whole(*left))),
-                    None => "its lease has ended".to_owned(),
-                };
-                format!(
-                    "suspended with its worker{name}: `fg` in its terminal or `kill -CONT {pid}` continues both; {lease}"
-                )
+                let continued = format!("`fg` in its terminal or `kill -CONT {pid}`");
+                match left {
+                    Some(left) => format!(
+                        "suspended with its worker{name}: {continued} continues both; its lease ends in {}",
+                        short_duration(whole(*left))
+                    ),
+                    None => format!(
+                        "suspended with its worker{name}, and its lease has ended: after {continued} the worker stops the run"
+                    ),
+                }
             }
         }
     }
@@ -207,7 +210,7 @@ mod tests {
 
     use hankweave_core::id::{AgentId, TaskId};
     use hankweave_task_model::lock::LockMode;
-    use hankweave_task_model::registry::{NewTask, RegistryChange};
+    use hankweave_task_model::registry::{NewTask, Patch, RegistryChange};
     use hankweave_task_model::task::{Start, TaskTransition};
     use hankweave_task_model::{Holder, LockGrant};
 
@@ -229,6 +232,7 @@ mod tests {
             cost: None,
             approval: None,
             lease: Some(Duration::from_secs(30)),
+            files: Patch::Keep,
         };
         row.change(&start, Timestamp::UNIX_EPOCH).unwrap().row
     }
@@ -277,7 +281,7 @@ mod tests {
         let held = "suspended with its worker w1: `fg` in its terminal or `kill -CONT 7` continues both; its lease ends in 20s: \
             then `hankweave task detach slow` requeues the task, or a worker requeues it in 4m20s (--orphan-after)";
         assert_eq!(suspended(40, 60), held);
-        let free = "suspended with its worker: `fg` in its terminal or `kill -CONT 7` continues both; its lease has ended: \
+        let free = "suspended with its worker, and its lease has ended: after `fg` in its terminal or `kill -CONT 7` the worker stops the run: \
             now `hankweave task detach slow` requeues the task, or the next worker requeues it";
         assert_eq!(suspended(400, 60), free);
     }

@@ -12,6 +12,7 @@
 mod approval_prompt;
 mod approve;
 mod args;
+mod begun_elsewhere;
 #[expect(
     clippy::disallowed_types,
     reason = "a browser is the user's and outlives the run; everything else that is started ends with it"

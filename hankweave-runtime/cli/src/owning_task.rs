@@ -1,5 +1,6 @@
 //! Task whose workspace an execution directory is (CLI-40).
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::args::RegistryArgs;
 use crate::directory;
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
-use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry, within};
+use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry_within};
 use crate::screen::{local_time, one_line};
 use crate::typed::{tasks as typed, word};
 
@@ -26,7 +27,7 @@ use crate::typed::{tasks as typed, word};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Task of a workspace, by the state file next to it, and by its registry where that was asked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct OwningTask {
     id: TaskId,
     /// Absent before its first codon has started.
@@ -83,6 +84,19 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
     })
 }
 
+/// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task, past its registry (TASK-126). `marker` is
+/// that of this process, by which the worker's own run shows.
+pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
+    let is_of_worker = marker.is_some_and(|marker| {
+        let own = format!("task/{}/", task.id);
+        marker.as_encoded_bytes().starts_with(own.as_bytes())
+    });
+    match is_of_worker {
+        true => Ok(()),
+        false => task.clone().looked_up().check_completed(),
+    }
+}
+
 /// Refuses a command that changes the files of a task by hand while the task waits or is at work: its next attempt would continue with other files than its
 /// registry, its log and its worker know (TASK-126).
 pub(crate) fn check_by_hand(execution: &Path, command: &str) -> Result<(), CliError> {
@@ -126,8 +140,8 @@ impl OwningTask {
         if self.is_of_restate || Handle::try_current().is_ok() || !is_there(&self.place) {
             return self;
         }
-        let asked = with_registry(&self.place, async |registry: &Registry| {
-            let row = within(PATIENCE, registry.task(&self.id)).await.transpose()?;
+        let asked = with_registry_within(PATIENCE, &self.place, async |registry: &Registry| {
+            let row = Some(registry.task(&self.id).await?);
             // Another registry may have a task of this id.
             let is_own = |row: &TaskRow| {
                 self.created
@@ -283,9 +297,13 @@ impl OwningTask {
 
     /// Returns the note of a run that a user starts in the workspace.
     pub(crate) fn note(&self) -> String {
-        let named = self.named();
+        format!("this is the workspace of {}; {}\n", self.named(), self.onward())
+    }
+
+    /// Returns what continues the task, and the command that shows it.
+    fn onward(&self) -> String {
         if self.is_of_restate {
-            return format!("this is the workspace of {named}; Restate continues it\n");
+            return "Restate continues it".to_owned();
         }
         let continues = match self.status {
             TaskStatus::Waiting => format!(
@@ -293,10 +311,11 @@ impl OwningTask {
                 self.command("approve"),
                 self.command("deny")
             ),
+            TaskStatus::Pending => format!("`{}` continues it", typed(&self.place, "worker")),
+            TaskStatus::Running => format!("its worker runs it, `{}` stops it", self.command("cancel")),
             _ => format!("`{}` lets a worker continue it", self.resume_command()),
         };
-        let show = self.command("show");
-        format!("this is the workspace of {named}; {continues}, `{show}` shows it\n")
+        format!("{continues}, `{}` shows it", self.command("show"))
     }
 
     /// Returns the command that answers the question of the task; one that was denied has to be resumed first.
@@ -323,6 +342,25 @@ impl OwningTask {
             _ => format!("`{answer}{reason}` does"),
         };
         CliError::new(CliErrorKind::Failed, message).hint(hint)
+    }
+
+    /// Whether the registry says that no worker holds the running task.
+    pub(crate) fn is_free(&self) -> bool {
+        let known = self.row.as_ref().zip(self.holders.as_ref());
+        known.is_some_and(|(row, holders)| holders.worker(row).is_none())
+    }
+
+    fn check_completed(&self) -> Result<(), CliError> {
+        let kind = match self.status {
+            TaskStatus::Completed | TaskStatus::Deleted => return Ok(()),
+            TaskStatus::Running => CliErrorKind::Held,
+            _ => CliErrorKind::Failed,
+        };
+        let message = format!(
+            "`run` does not work for a task, which has its own budget and worker, and this is the workspace of {}",
+            self.named()
+        );
+        Err(CliError::new(kind, message).hint(self.onward()))
     }
 
     fn check_ended(&self, command: &str) -> Result<(), CliError> {

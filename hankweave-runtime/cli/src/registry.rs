@@ -22,6 +22,7 @@ use hankweave_tasks::locks::{GrantedLock, LockRequest};
 use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 
 use crate::args::RegistryArgs;
+use crate::begun_elsewhere;
 use crate::config;
 use crate::exit::{CliError, CliErrorKind};
 use crate::settings::Flags;
@@ -51,6 +52,23 @@ pub(crate) fn with_registry<T>(
         let done = act(&registry).await;
         registry.close().await;
         done
+    })
+}
+
+/// Opens the registry and does something with it, unless that takes longer than `limit`.
+pub(crate) fn with_registry_within<T>(
+    limit: Duration,
+    place: &RegistryArgs,
+    act: impl AsyncFnOnce(&Registry) -> Result<Option<T>, CliError>,
+) -> Result<Option<T>, CliError> {
+    with_runtime(async {
+        let asked = within(limit, async {
+            let registry = Registry::open(place).await?;
+            let done = act(&registry).await;
+            registry.close().await;
+            done
+        });
+        asked.await.unwrap_or(Ok(None))
     })
 }
 
@@ -139,15 +157,41 @@ pub(crate) fn place_of(registry: Option<&str>, root: &Path) -> RegistryArgs {
 /// Name in the place of a registry for tasks that Restate keeps.
 pub(crate) const RESTATE: &str = "restate";
 
-/// Returns the address of a registry in a file by its real path, for the workers of its tasks to keep; that of another one may have a password in it.
-pub(crate) fn kept_url(url: &str) -> Option<String> {
-    url.starts_with("sqlite:").then(|| real_url(url))
+/// Returns the address of a registry for the workers of its tasks to keep: by its real path, without the password that it may have.
+pub(crate) fn kept_url(url: &str) -> String {
+    real_url(url)
+}
+
+/// Returns an address without passwords: they are not for the files of a task, nor for hints.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let authority = match authority.rsplit_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => authority.to_owned(),
+    };
+    let is_open = |pair: &&str| {
+        !pair.is_empty()
+            && !pair
+                .split('=')
+                .next()
+                .is_some_and(|name| name.contains("password"))
+    };
+    let query: Vec<&str> = query.split('&').filter(is_open).collect();
+    let query = match query.is_empty() {
+        true => String::new(),
+        false => format!("?{}", query.join("&")),
+    };
+    format!("{scheme}://{authority}{path}{query}")
 }
 
 fn real_url(url: &str) -> String {
     match url.strip_prefix("sqlite:") {
         Some(path) => format!("sqlite:{}", real_or_given(Path::new(path)).display()),
-        None => url.to_owned(),
+        None => without_password(url),
     }
 }
 
@@ -208,9 +252,25 @@ impl Registry {
         row.ok_or_else(|| self.failure(&TaskError::TaskNotFound(id.to_string())))
     }
 
-    /// Returns the files of a task; another registry's are refused when they are used (TASK-125).
+    /// Returns the files of a task, where they are on this machine; another registry's are refused when they are used (TASK-125).
     pub(crate) fn files(&self, row: &TaskRow) -> TaskFiles {
-        self.layers.task_of(row)
+        self.layers.find(row)
+    }
+
+    /// Returns the workspace of a task, where it is on this machine.
+    pub(crate) fn workspace_of(&self, row: &TaskRow) -> PathBuf {
+        self.files(row).path().join(WORKSPACE)
+    }
+
+    /// Returns where the files of a begun task are that this folder lacks, in words (TASK-127).
+    pub(crate) fn begun_elsewhere(&self, row: &TaskRow) -> Option<String> {
+        let missing = self.layers.missing(row)?;
+        Some(begun_elsewhere::words(&self.place, row.id(), &missing))
+    }
+
+    /// Returns how the registry was named.
+    pub(crate) fn place(&self) -> &RegistryArgs {
+        &self.place
     }
 
     /// Returns the workspace of a task's agents.
@@ -282,6 +342,7 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     let told = CliError::new(kind, format!("{error} ({})", error.code()));
     let hint = match error {
         TaskError::FolderTaken { .. } => FOLDER_TAKEN.to_owned(),
+        TaskError::FilesElsewhere { id, folder, .. } => begun_elsewhere::hint(place, id, folder),
         TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", typed(place, "task list")),
         TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", typed(place, "lock list")),
         TaskError::StateLoadFailed(_) | TaskError::StateValidationFailed(_) => {
@@ -295,6 +356,9 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
                 "`{}` lists the checkpoints",
                 typed(place, "task restore ID --list")
             )
+        }
+        TaskError::InvalidTransition { id, from: "failed" | "cancelled", method: "approve" | "deny" } => {
+            format!("`{}` lets a worker continue it, and ask again", typed(place, &format!("task resume {id}")))
         }
         TaskError::InvalidTransition { id, from: "waiting", .. } => {
             let [approve, deny] = ["approve", "deny"].map(|answer| typed(place, &format!("task {answer} {id}")));
@@ -318,7 +382,7 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
 }
 
 /// Remedy where two registries use the same folder of tasks.
-pub(crate) const FOLDER_TAKEN: &str = "use another id, or give this registry a folder of its own with --tasks DIR or HANKWEAVE_TASKS, for its workers, too";
+pub(crate) const FOLDER_TAKEN: &str = "use another id, or give this registry a folder of its own with --tasks DIR or HANKWEAVE_TASKS, for its workers, too; a begun task stays with the workers of the folder in which it was begun";
 
 /// Whether there may be a registry: one in a file is made by the first command that opens it.
 pub(crate) fn is_there(place: &RegistryArgs) -> bool {
@@ -355,4 +419,27 @@ pub(crate) fn known_ids() -> Vec<String> {
 /// Does not wait longer than a person would.
 pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, work).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: TASK-126
+    #[test]
+    fn the_kept_address_of_a_registry_has_no_password() {
+        for (given, kept) in [
+            (
+                "postgres://ann:se:cret@db:5432/tasks",
+                "postgres://ann@db:5432/tasks",
+            ),
+            (
+                "postgresql://db/tasks?sslmode=require&password=x",
+                "postgresql://db/tasks?sslmode=require",
+            ),
+            ("postgres://db/tasks?password=x", "postgres://db/tasks"),
+        ] {
+            assert_eq!(kept_url(given), kept, "{given}");
+        }
+    }
 }

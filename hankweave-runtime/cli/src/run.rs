@@ -20,7 +20,8 @@ use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_runtime::world::environment::make_new_files_private;
+use hankweave_runtime::world::environment::{Environment, make_new_files_private};
+use hankweave_runtime::world::process::MARKER_VARIABLE;
 use hankweave_runtime::{
     Builder, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery, RunOptions, RunOutcome,
     RunResult, ServerOptions, Shutdown, StopCause,
@@ -43,7 +44,7 @@ use crate::logging;
 use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
-use crate::owning_task::OwningTask;
+use crate::owning_task::{OwningTask, check_run};
 use crate::prices;
 use crate::prompt_line::PromptForm;
 use crate::question::{self, RecoveryChoice};
@@ -76,6 +77,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         Some(task) => task.explain(error),
         None => with_moved_hank(args.workspace(), error),
     })?;
+    if let Some(task) = task.as_ref().filter(|_| !args.rehearse) {
+        check_run(task, Environment::of_process().get(MARKER_VARIABLE))?;
+    }
     if let Some(task) = task.filter(|_| !global.json() && !global.quiet) {
         print_stderr(task.note());
     }

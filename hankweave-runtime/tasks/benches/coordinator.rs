@@ -23,7 +23,7 @@ use hankweave_runtime::world::clock::SystemClock;
 use hankweave_tasks::coordinator::{Acquire, Coordinator, Create, ExclusiveHold, Release};
 use hankweave_tasks::layers::TaskLayers;
 use hankweave_tasks::model::lock::LockMode;
-use hankweave_tasks::model::registry::{NewTask, RegistryChange};
+use hankweave_tasks::model::registry::{NewTask, Patch, RegistryChange};
 use hankweave_tasks::model::task::{Fail, Start, TaskTransition};
 use hankweave_tasks::model::{Holder, LockTable};
 use hankweave_tasks::{Lifecycle, Locks, Memory, Postgres, Sqlite};
@@ -243,6 +243,7 @@ async fn steps(coordinator: &dyn Coordinator, tasks: usize) -> f64 {
                     cost: None,
                     approval: None,
                     lease: None,
+                    files: Patch::Keep,
                 };
                 version = coordinator.change(change).await.expect("it is ours").row.version;
                 done += 1;
@@ -298,6 +299,7 @@ async fn cycles(coordinator: &dyn Coordinator) -> f64 {
                 cost: None,
                 approval: None,
                 lease: None,
+                files: Patch::Keep,
             };
             coordinator.change(change).await.expect("it is ours");
             coordinator.release(release()).await.expect("it is ours");

@@ -344,6 +344,11 @@ pub(crate) struct TaskResumeArgs {
     /// `task complete` or `task detach` ends its work.
     #[arg(short, long, value_name = "AGENT", value_parser = agent_id)]
     pub(crate) agent: Option<AgentId>,
+    /// Start it anew where its files are not; its codons are paid again
+    ///
+    /// A task that was begun in another folder of tasks is left to the workers of that folder. With --anew any worker may take it, also while it is pending.
+    #[arg(long, conflicts_with_all = ["agent", "checkpoint"])]
+    pub(crate) anew: bool,
     /// New total budget of its runs, all attempts together
     ///
     /// It replaces the budget of the hank and that of `task create … -- --max-cost USD`, also for later attempts.

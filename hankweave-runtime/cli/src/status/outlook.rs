@@ -9,6 +9,7 @@ use hankweave_core::plan::{BlockedBy, Decision, stuck_words};
 use super::StatusView;
 use super::commands::{SuggestedCommand, first_part};
 use crate::approval_prompt::{answer_words, because};
+use crate::owning_task::OwningTask;
 use crate::report;
 
 /// Next codon of an execution directory, or what blocks it, with the command that continues.
@@ -59,9 +60,12 @@ impl StatusView<'_> {
             let id = open.codon_id();
             return match self.live {
                 true if self.suspended.is_some() && self.task.is_some() => {
-                    format!(
-                        "{id} is suspended with its worker; `fg` in the terminal of the worker continues both"
-                    )
+                    let is_lost = self.task.as_ref().is_some_and(OwningTask::is_free);
+                    let then = match is_lost {
+                        true => "its lease has ended, so the worker stops the run when `fg` continues it",
+                        false => "`fg` in the terminal of the worker continues both",
+                    };
+                    format!("{id} is suspended with its worker; {then}")
                 }
                 true if self.suspended.is_some() => format!("{id} is suspended with its run"),
                 true => match self.background() {
@@ -69,9 +73,9 @@ impl StatusView<'_> {
                     None => format!("{id} is running"),
                 },
                 false if self.task.is_some() => {
-                    format!("{id} crashed; the next worker continues with it or before it")
+                    format!("{id} crashed; the next worker continues from the last checkpoint")
                 }
-                false => format!("{id} crashed; the next run continues with it or before it"),
+                false => format!("{id} crashed; the next run continues from the last checkpoint"),
             };
         }
         if let Some(words) = self.between(run) {

@@ -225,7 +225,7 @@ impl StatusView<'_> {
             let time = Duration::from_millis(undone.duration_ms);
             writeln!(
                 text,
-                "  undone or run again: {attempts}, {} in {}",
+                "  undone or run again: {attempts}, {}, {} at work",
                 undone.cost.display(undone.at_least),
                 report::worked(time, undone.lost_time)
             )?;

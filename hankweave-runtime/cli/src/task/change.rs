@@ -3,34 +3,39 @@
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use hankweave_core::budget::{Ceiling, CeilingUse};
+use hankweave_core::cost::Usd;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_task_model::registry::{Patch, TaskPatch, TaskRow};
-use hankweave_task_model::task::{TaskResult, TaskStatus};
+use hankweave_task_model::registry::{Patch, TaskCost, TaskPatch, TaskRow};
+use hankweave_task_model::task::{NeededBudget, TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, TaskError};
 use hankweave_tasks::coordinator::UpdateTask;
 use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 use hankweave_tasks::worker::TaskSpec;
 
 use super::create::print_hint;
-use super::show::{held_until, line, needed_budget, resume_command};
+use super::show::{absent_worker, cost_so_far, held_until, line, needed_budget, room_needed};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
 use crate::exit::{CliError, CliErrorKind};
+use crate::holding::TaskHolders;
 use crate::keyboard::forget_typed;
 use crate::output;
+use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::screen::{ask, one_line, print_stderr};
 use crate::validate::ceiling;
 
-fn print_row(global: &Global, row: &TaskRow) -> Result<ExitCode, CliError> {
+async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
         return output::print_json(row);
     }
-    output::print(line(row))?;
+    output::print(line(row, cost_so_far(registry, row).await))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -48,9 +53,17 @@ pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) ->
         .map_err(|error| registry.failure(&error))?;
     if row.cancel_requested_at.is_some() && !global.quiet {
         let show = registry.typed(&format!("task show {id}"));
-        print_hint(&format!("its worker stops it; `{show}` shows when it has"));
+        let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
+        let absent = holders.and_then(|holders| absent_worker(registry, &holders, &row));
+        print_hint(&match absent {
+            None => format!("its worker stops it; `{show}` shows when it has"),
+            Some(absent) => format!(
+                "{}; its worker stops it once it works again; `{show}` shows when it has",
+                absent.in_short()
+            ),
+        });
     }
-    print_row(global, &row)
+    print_row(global, registry, &row).await
 }
 
 /// Approves or denies what a waiting task asks about (TASK-123).
@@ -68,7 +81,8 @@ pub(super) async fn answer(
     });
     let id = &args.task.id;
     let row = registry.lifecycle.take(id, &step).await;
-    print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
+    let row = row.map_err(|error| registry.failure(&error))?;
+    print_row(global, registry, &row).await?;
     if !global.quiet && !global.json() {
         let resume = registry.typed(&format!("task resume {id}"));
         print_hint(&match granted {
@@ -117,16 +131,76 @@ pub(super) async fn resume(
     }
     refuse_spent(registry, args).await?;
     raise_limits(registry, args).await?;
+    if args.anew {
+        let row = start_anew(registry, id).await?;
+        if row.record.status() == TaskStatus::Pending {
+            return print_row(global, registry, &row).await;
+        }
+    }
+    let room = room_needed(registry, &registry.task(id).await?);
     let row = registry.lifecycle.resume(id, checkpoint).await;
-    print_row(global, &unless_held(registry, id, row).await?)
+    let row = unless_held(registry, id, row).await?;
+    print_row(global, registry, &row).await?;
+    if let Some(room) = room.filter(|_| !global.quiet && !global.json()) {
+        print_hint(&room);
+    }
+    if !global.quiet
+        && !global.json()
+        && let Some(elsewhere) = registry.begun_elsewhere(&row)
+    {
+        print_hint(&format!("it was {elsewhere}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Forgets where the files of a task are that this folder lacks, so that any worker may start it anew (TASK-127).
+async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliError> {
+    let row = registry.task(id).await?;
+    let may_start = matches!(
+        row.record.status(),
+        TaskStatus::Pending | TaskStatus::Failed | TaskStatus::Cancelled
+    );
+    if may_start && registry.layers.missing(&row).is_none() {
+        let files = registry.files(&row);
+        let message = match files.has_run() {
+            true => format!(
+                "the files of {id} are in {}, and it continues there",
+                files.path().display()
+            ),
+            false => format!("{id} has not begun anywhere"),
+        };
+        let resume = registry.typed(&format!("task resume {id}"));
+        return Err(CliError::new(CliErrorKind::Input, message)
+            .hint(format!("`{resume}`, without --anew, lets a worker continue it")));
+    }
+    if !may_start {
+        return Ok(row);
+    }
+    let update = UpdateTask {
+        id: id.clone(),
+        patch: TaskPatch {
+            files: Patch::Clear,
+            if_version: Some(row.version),
+            ..TaskPatch::default()
+        },
+        token: None,
+    };
+    let noted = registry.lifecycle.update(update).await;
+    noted.map_err(|error| registry.failure(&error))
 }
 
 /// Refuses to resume a task whose total budget is spent and would not be raised: its next attempt would fail at once (TASK-115).
 async fn refuse_spent(registry: &Registry, args: &TaskResumeArgs) -> Result<(), CliError> {
     let id = &args.task.id;
     let row = registry.task(id).await?;
-    let Some(needed) = needed_budget(&row) else {
+    if !matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled) {
         return Ok(());
+    }
+    let Some(needed) = needed_budget(&row) else {
+        return match spent_of_given(registry, &row, args) {
+            Some(needed) => refuse_with(registry, id, &needed, given_limits(args)),
+            None => Ok(()),
+        };
     };
     let Ok(mut order) = TaskSpec::read(row.record.metadata()) else {
         return Ok(());
@@ -139,6 +213,47 @@ async fn refuse_spent(registry: &Registry, args: &TaskResumeArgs) -> Result<(), 
     let Some(limits) = settings.and_then(|settings| ceiling(&order.hank, &settings).ok()) else {
         return Ok(());
     };
+    refuse_with(registry, id, &needed, limits)
+}
+
+/// Returns the limits that are given for later attempts.
+fn given_limits(args: &TaskResumeArgs) -> Ceiling {
+    let time = args
+        .max_time
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    Ceiling {
+        max_dollars: args.max_cost,
+        max_time: time,
+    }
+}
+
+/// Returns the budget with which a task continues whose attempts have already used the limits that are given; `None` where these leave something.
+fn spent_of_given(registry: &Registry, row: &TaskRow, args: &TaskResumeArgs) -> Option<NeededBudget> {
+    let limits = given_limits(args);
+    let workspace = registry.workspace_of(row);
+    let state = has_record(&workspace).then(|| crate::state::read_execution(&workspace).ok());
+    if let Some(state) = state.flatten() {
+        return NeededBudget::of(&CeilingUse::of(limits, &state));
+    }
+    // The files are of another machine; the registry knows the money.
+    let cost = TaskCost::of(&row.record)?;
+    let most = limits.max_dollars.filter(|most| cost.cost >= *most)?;
+    let enough = ((cost.cost + most).as_dollars() * 100.0).ceil() / 100.0;
+    Some(NeededBudget {
+        max_dollars: Usd::from_dollars(enough).ok(),
+        used_dollars: Some(cost.cost),
+        used_is_lower_bound: cost.cost_is_lower_bound,
+        ..NeededBudget::default()
+    })
+}
+
+/// Refuses limits that are spent already, with the command that is enough.
+fn refuse_with(
+    registry: &Registry,
+    id: &TaskId,
+    needed: &NeededBudget,
+    limits: Ceiling,
+) -> Result<(), CliError> {
     let Some((used, limit)) = needed.spent_of(limits) else {
         return Ok(());
     };
@@ -147,7 +262,7 @@ async fn refuse_spent(registry: &Registry, args: &TaskResumeArgs) -> Result<(), 
         used,
         limit,
     });
-    let resume = resume_command(registry, &row).unwrap_or_default();
+    let resume = registry.typed(&format!("task resume {id}{}", needed.options()));
     let why = needed.explanation().map(|why| format!("; {why}"));
     Err(error.hint(format!("`{resume}` continues it{}", why.unwrap_or_default())))
 }
@@ -160,10 +275,12 @@ async fn raise_limits(registry: &Registry, args: &TaskResumeArgs) -> Result<(), 
         _ if limits.is_empty() => return Ok(()),
         TaskStatus::Failed | TaskStatus::Cancelled => {}
         TaskStatus::Running => {
-            let detach = registry.typed(&format!("task detach {id}"));
             let message = format!("the limits of {id} cannot be changed while it is running");
-            return Err(CliError::new(CliErrorKind::Input, message)
-                .hint(format!("`{detach}` requeues it once its worker has ended")));
+            let error = CliError::new(CliErrorKind::Input, message);
+            return Err(match held_until(registry, id).await? {
+                Some(until) => error.hint(until),
+                None => error,
+            });
         }
         // What cannot be resumed is refused by the step that follows.
         _ => return Ok(()),
@@ -198,14 +315,17 @@ async fn resume_for(
     checkpoint: Option<CheckpointId>,
     agent: &AgentId,
 ) -> Result<ExitCode, CliError> {
-    registry.task(id).await?;
+    let row = registry.task(id).await?;
+    let is_here = registry.lifecycle.check_location(&row).await;
+    is_here.map_err(|error| registry.failure(&error))?;
     let made = registry.make_workspace(id).await;
     let workspace = made.map_err(|error| {
         let message = format!("failed to create the workspace of {id}: {error}");
         CliError::new(CliErrorKind::Io, message)
     })?;
     let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
-    print_row(global, &row.map_err(|error| registry.failure(&error))?)?;
+    let row = row.map_err(|error| registry.failure(&error))?;
+    print_row(global, registry, &row).await?;
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
         print_stderr(format!(
@@ -233,7 +353,8 @@ pub(super) async fn complete(
     };
     let id = &args.task.id;
     let row = registry.lifecycle.complete(id, result).await;
-    print_row(global, &unless_held(registry, id, row).await?)
+    let row = unless_held(registry, id, row).await?;
+    print_row(global, registry, &row).await
 }
 
 /// Error code of a task that was detached by hand.
@@ -258,7 +379,8 @@ pub(super) async fn detach(
     }
     let step = TaskStep::Requeue(DETACHED.to_owned());
     let row = registry.lifecycle.take(id, &step).await;
-    print_row(global, &unless_held(registry, id, row).await?)
+    let row = unless_held(registry, id, row).await?;
+    print_row(global, registry, &row).await
 }
 
 /// Names in the error of a task that is held how long that lasts, and what to type.
@@ -268,7 +390,9 @@ async fn unless_held(
     taken: Result<TaskRow, TaskError>,
 ) -> Result<TaskRow, CliError> {
     match taken {
-        Err(error @ TaskError::ResourceLocked { .. }) => {
+        Err(
+            error @ (TaskError::ResourceLocked { .. } | TaskError::InvalidTransition { from: "running", .. }),
+        ) => {
             let failure = registry.failure(&error);
             Err(match held_until(registry, id).await? {
                 Some(until) => failure.hint(until),

@@ -38,7 +38,7 @@ impl ListedTasks {
     /// Reads all lines; those with a mistake give none.
     fn read(text: &str, now: i64, args: &TaskCreateArgs) -> Self {
         let mut listed = Self::default();
-        // Tasks of one moment are listed by id, so that of line 2 comes before that of line 10.
+        // Ids sort as their lines do: that of line 2 comes before that of line 10.
         let digits = text.lines().count().to_string().len();
         for (line, number) in text.lines().zip(1_usize..) {
             if line.trim().is_empty() {

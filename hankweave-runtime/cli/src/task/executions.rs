@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::TaskExecution;
+use hankweave_task_model::registry::TaskRow;
 use serde_json::json;
 
-use super::show::in_words;
+use super::show::{cost_so_far, in_words};
 use crate::args::Global;
 use crate::exit::CliError;
 use crate::output;
@@ -23,13 +24,28 @@ pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<Tas
     ))
 }
 
+/// Adds the cost so far of the attempt that is made.
+async fn with_cost_so_far(
+    registry: &Registry,
+    row: &TaskRow,
+    mut attempts: Vec<TaskExecution>,
+) -> Vec<TaskExecution> {
+    let running = attempts.last_mut().filter(|last| last.ended_at.is_none());
+    if let (Some(last), Some(cost)) = (running, cost_so_far(registry, row).await) {
+        last.cost = Some(cost.last_attempt_cost);
+        last.cost_is_lower_bound = cost.last_attempt_cost_is_lower_bound;
+    }
+    attempts
+}
+
 pub(super) async fn executions(
     global: &Global,
     registry: &Registry,
     id: &TaskId,
 ) -> Result<ExitCode, CliError> {
-    registry.task(id).await?;
+    let row = registry.task(id).await?;
     let attempts = attempts(registry, id).await?;
+    let attempts = with_cost_so_far(registry, &row, attempts).await;
     if global.json() {
         return output::print_json(&json!({"executions": attempts}));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hankweave_task_model::lock::LockMode;
 use serde_json::{Map, Value, json};
 
-use super::list::counts;
+use super::list::{counts, running};
 use crate::args::{Global, TaskHealthArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
@@ -94,11 +94,16 @@ async fn figures(
     registry.coordinator.now().await.map_err(failed)?;
     let answer = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let counts = counts(registry).await?;
-    let locks = registry.coordinator.held().await.map_err(failed)?;
+    let now = registry.coordinator.now().await.map_err(failed)?;
+    let held = registry.coordinator.held().await.map_err(failed)?;
+    // One that has expired holds nothing, and `task list` says so.
+    let locks: Vec<_> = held.into_iter().filter(|lock| lock.lives(now)).collect();
+    let (_, unheld) = running(registry).await?;
     found.add_figure("registry", json!(shown(&registry.url)));
     found.add_figure("answerMs", json!(answer));
     found.add_figure("tasks", json!(counts.values().sum::<u64>()));
     found.add_figure("running", json!(counts["running"]));
+    found.add_figure("unheld", json!(unheld));
     found.add_figure("locks", json!(locks.len()));
     if args.details {
         found.add_figure("held", json!(locks));
@@ -182,8 +187,12 @@ impl HealthReport {
 
     fn text(&self) -> String {
         let number = |name: &str| self.figures[name].as_u64().unwrap_or(0);
+        let unheld = match number("unheld") {
+            0 => String::new(),
+            unheld => format!(" ({unheld} without a worker)"),
+        };
         let mut text = format!(
-            "{} answers in {} ms\ntasks: {}, running: {}, locks held: {}\n",
+            "{} answers in {} ms\ntasks: {}, running: {}{unheld}, locks held: {}\n",
             self.figures["registry"].as_str().unwrap_or_default(),
             number("answerMs"),
             number("tasks"),
@@ -209,7 +218,9 @@ impl HealthReport {
         }
         for lock in listed("held") {
             let name = |name: &str| one_line(lock[name].as_str().unwrap_or_default());
-            text.push_str(&format!("  {} is held by {}\n", name("resource"), name("owner")));
+            let owner = name("owner");
+            let owner = owner.strip_prefix("lifecycle:").unwrap_or(&owner);
+            text.push_str(&format!("  {} is held by {owner}\n", name("resource")));
         }
         text
     }

@@ -10,9 +10,10 @@ use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
 
 use super::executions::attempts;
-use super::show::{LineWidths, in_table, known_cost, reasons, write_with};
+use super::show::{LineWidths, cost_so_far, costs_so_far, in_table, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
+use crate::holding::TaskHolders;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::{SafeText, one_line};
@@ -54,10 +55,11 @@ async fn print(
         output::print(none_found(registry, filter).await?)?;
     }
     let reasons = reasons(registry, rows).await?;
+    let costs = costs_so_far(registry, rows).await;
     let (mut text, widths) = (SafeText::default(), LineWidths::of(rows));
-    for (row, reason) in rows.iter().zip(reasons) {
+    for ((row, reason), cost) in rows.iter().zip(reasons).zip(costs) {
         // Writing to a text cannot fail.
-        let _ = write_with(row, reason, widths, &mut text);
+        let _ = write_with(row, cost, reason, widths, &mut text);
         if global.verbose > 0 {
             let attempts = attempts(registry, row.id()).await?.len();
             let _ = text.write_str(&more(row, attempts));
@@ -161,6 +163,33 @@ pub(crate) async fn counts(registry: &Registry) -> Result<BTreeMap<&'static str,
     Ok(counts)
 }
 
+/// Returns all tasks of a status.
+pub(crate) async fn all_of(registry: &Registry, status: TaskStatus) -> Result<Vec<TaskRow>, CliError> {
+    let query = ListQuery {
+        filter: TaskFilter {
+            status: Some(status),
+            owner: None,
+        },
+        offset: 0,
+        limit: None,
+    };
+    let rows = registry.coordinator.tasks(query).await;
+    rows.map_err(|error| registry.failure(&error))
+}
+
+/// Returns the number of running tasks that a worker holds, and of those that none holds.
+pub(crate) async fn running(registry: &Registry) -> Result<(u64, u64), CliError> {
+    let rows = all_of(registry, TaskStatus::Running).await?;
+    let holders = TaskHolders::of(registry, &rows).await?;
+    let is_held = |row: &&TaskRow| {
+        holders
+            .as_ref()
+            .is_some_and(|holders| holders.worker(row).is_some())
+    };
+    let held = rows.iter().filter(is_held).count() as u64;
+    Ok((held, rows.len() as u64 - held))
+}
+
 /// Returns the cost of the tasks of each status, all attempts together; a status is absent if no worker has run a task of it. Deleted tasks are not among them.
 async fn known_costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
     let mut costs: BTreeMap<&'static str, TaskCost> = BTreeMap::new();
@@ -173,7 +202,7 @@ async fn known_costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskC
         });
         let page = page.await.map_err(|error| registry.failure(&error))?;
         for row in &page {
-            if let Some(cost) = known_cost(&row.record) {
+            if let Some(cost) = cost_so_far(registry, row).await {
                 let sum = costs.entry(row.record.status().as_str()).or_default();
                 *sum = [*sum, cost].into_iter().sum();
             }

@@ -27,7 +27,7 @@ pub(crate) use change::cancel_or_ask;
 pub(crate) use create::{free_ids, order};
 #[cfg(feature = "mcp")]
 pub(crate) use list::STATUSES;
-pub(crate) use list::counts;
+pub(crate) use list::{all_of, counts, running};
 pub(crate) use show::line_with_reason;
 #[cfg(feature = "mcp")]
 pub(crate) use show::resume_command;

@@ -14,6 +14,7 @@ use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskSta
 use hankweave_task_model::{AgentDecision, TaskError};
 use hankweave_tasks::layers::{LayerError, TaskFiles};
 use hankweave_tasks::lifecycle::ORPHANED;
+use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Map, Value, json};
 
 use super::details::{Details, broken};
@@ -28,15 +29,36 @@ use crate::owning_task::OwningTask;
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
 use crate::report::money;
-use crate::screen::{SafeText, columns_of_output, local_time, one_line};
+use crate::screen::{SafeText, columns_of_output, local_time, one_line, size};
+use crate::typed::HintCommands;
 
 /// An amount in a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
     money(cost.cost, cost.cost_is_lower_bound)
 }
 
-/// Returns the cost of a task as far as it is known: nothing of one whose first attempt is running; `None` for one that no worker has run.
-pub(super) fn known_cost(record: &TaskRecord) -> Option<TaskCost> {
+/// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
+pub(super) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
+    if row.record.status() != TaskStatus::Running {
+        return TaskCost::of(&row.record);
+    }
+    let (layers, row) = (registry.layers.clone(), row.clone());
+    let look = move || layers.find(&row).cost(&row);
+    registry.world.blocking.run(look).await
+}
+
+/// Returns the costs of tasks so far.
+pub(super) async fn costs_so_far(registry: &Registry, rows: &[TaskRow]) -> Vec<Option<TaskCost>> {
+    let mut costs = Vec::new();
+    for row in rows {
+        costs.push(cost_so_far(registry, row).await);
+    }
+    costs
+}
+
+/// Returns the cost of a task as far as its registry knows, for who reports its steps: nothing of one whose first attempt is running; `None` for one that no worker has
+/// run.
+fn known_cost(record: &TaskRecord) -> Option<TaskCost> {
     let is_running = record.status() == TaskStatus::Running;
     let noted = TaskCost::of(record).or_else(|| is_running.then(TaskCost::default))?;
     Some(TaskCost {
@@ -57,7 +79,8 @@ fn question(row: &TaskRow) -> Option<String> {
 pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write_with(row, reason(row), LineWidths::default(), &mut text);
+    let cost = known_cost(&row.record);
+    let _ = write_with(row, cost, reason(row), LineWidths::default(), &mut text);
     text
 }
 
@@ -92,11 +115,12 @@ impl LineWidths {
 
 pub(super) fn write_with(
     row: &TaskRow,
+    cost: Option<TaskCost>,
     reason: Option<String>,
     widths: LineWidths,
     text: &mut SafeText,
 ) -> fmt::Result {
-    write_line(row, widths, text)?;
+    write_line(row, cost, widths, text)?;
     let reason = reason.map(one_line).unwrap_or_default();
     if reason.is_empty() {
         return Ok(());
@@ -118,14 +142,39 @@ pub(super) fn reason(row: &TaskRow) -> Option<String> {
             let over = over_budget(row).filter(|_| !is_said);
             Some(over.map_or_else(|| error.to_owned(), |over| format!("{error}; {over}")))
         }
-        TaskRecord::Completed(_) | TaskRecord::Cancelled(_) => over_budget(row),
+        TaskRecord::Completed(completed) => {
+            let parts = completed
+                .result
+                .message
+                .clone()
+                .into_iter()
+                .chain(over_budget(row));
+            let parts: Vec<String> = parts.collect();
+            (!parts.is_empty()).then(|| parts.join("; "))
+        }
+        TaskRecord::Cancelled(_) => over_budget(row),
         TaskRecord::Pending(_) if !row.after.is_empty() => Some(format!("after {}", ids(&row.after))),
         TaskRecord::Pending(_) => {
             let noted = row.record.metadata().get("error").and_then(Value::as_str);
-            noted.and_then(in_words).map(str::to_owned)
+            let noted = noted.and_then(in_words).map(str::to_owned);
+            let budget = set_budget(row).map(|most| format!("budget {most}"));
+            let parts: Vec<String> = noted.into_iter().chain(budget).collect();
+            (!parts.is_empty()).then(|| parts.join("; "))
         }
+        TaskRecord::Running(_) => set_budget(row).map(|most| format!("budget {most}")),
         _ => question(row),
     }
+}
+
+/// Returns the total budget that was set for the task itself, by `task create … -- --max-cost` or `task resume --max-cost`.
+fn set_budget(row: &TaskRow) -> Option<Usd> {
+    let order = TaskSpec::read(row.record.metadata()).ok()?;
+    Usd::from_dollars(order.option("max-cost")?.parse().ok()?).ok()
+}
+
+/// Returns the total budget of the task: the one that was set for it, otherwise the one that its last attempt had from the hank.
+fn budget(row: &TaskRow) -> Option<Usd> {
+    set_budget(row).or_else(|| TaskCost::of(&row.record)?.budget)
 }
 
 /// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
@@ -150,14 +199,14 @@ fn ids(ids: &[TaskId]) -> String {
 }
 
 /// Id, status, owner, time, cost and name.
-pub(super) fn line(row: &TaskRow) -> SafeText {
+pub(super) fn line(row: &TaskRow, cost: Option<TaskCost>) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write_line(row, LineWidths::default(), &mut text);
+    let _ = write_line(row, cost, LineWidths::default(), &mut text);
     text
 }
 
-fn write_line(row: &TaskRow, widths: LineWidths, text: &mut SafeText) -> fmt::Result {
+fn write_line(row: &TaskRow, cost: Option<TaskCost>, widths: LineWidths, text: &mut SafeText) -> fmt::Result {
     let LineWidths { id, owner, time } = widths;
     let record = &row.record;
     let asked = if row.cancel_requested_at.is_some() {
@@ -169,7 +218,7 @@ fn write_line(row: &TaskRow, widths: LineWidths, text: &mut SafeText) -> fmt::Re
         " {:<owner$}  {:<time$}  {:>10}  ",
         one_line(record.owner()),
         local_time(*record.created_at()),
-        known_cost(record).map_or_else(|| "-".to_owned(), in_table),
+        cost.map_or_else(|| "-".to_owned(), in_table),
     );
     let (room, name) = (columns_of_output(), format!("{}{asked}", one_line(record.name())));
     let rest = STATUS + measure_text_width(&told);
@@ -249,13 +298,14 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     if global.json() {
         return output::print_json(&json!({
             "task": row, "data": data, "checkpoints": checkpoints, "folder": files.path(),
+            "cost": cost_so_far(registry, &row).await,
         }));
     }
     let record = serde_json::to_value(&row).unwrap_or_default();
     let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
     let absent = holders.and_then(|holders| absent_worker(registry, &holders, &row));
-    let is_lost = absent.is_some();
-    let mut details = Details::new(line(&row));
+    let cost = cost_so_far(registry, &row).await;
+    let mut details = Details::new(line(&row, cost));
     for (label, name) in [("about", "description"), ("agent", "agentId")] {
         details.add(label, &record[name]);
     }
@@ -266,11 +316,6 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         let detach = registry.typed(&format!("task detach {id}"));
         details.add("worker", &json!(absent.with_advice(&detach)));
     }
-    // The files are of this machine, and ahead of the registry while a run works; those of another machine may be behind it.
-    let of_files = data.as_ref().and_then(TaskCost::of_data);
-    let known = [TaskCost::of(&row.record), of_files].into_iter().flatten();
-    let is_lower_bound = known.clone().any(|cost| cost.cost_is_lower_bound);
-    let noted = known.max_by_key(|cost| cost.cost);
     let data = json!(data);
     add_outcome(&mut details, registry, &row, &record, &data);
     if let Some(answer) = answered(&record["metadata"]["approval"]) {
@@ -290,23 +335,19 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         details.add("priority", &json!(row.priority));
     }
     details.add_whole("hank", &record["metadata"]["run"]["hank"]);
-    let open = &data["running"];
     if row.record.status() == TaskStatus::Running {
-        details.add("running", open);
+        details.add("running", &data["running"]);
     }
-    // What an open codon has used is not known before it ends, and never of one whose worker has ended.
-    let is_at_least =
-        is_lost || is_lower_bound || (row.record.status() == TaskStatus::Running && !open.is_null());
-    let noted = noted.map(|cost| TaskCost {
-        cost_is_lower_bound: is_at_least,
-        ..cost
-    });
     // A task of an older version has the cost of its last attempt in its files alone.
     let of_last = || data["cost"].as_f64().map(dollars);
-    let cost = noted.map(TaskCost::in_words).or_else(of_last);
+    let cost = cost.map(TaskCost::in_words).or_else(of_last);
     details.add("cost", &json!(cost));
+    details.add(
+        "budget",
+        &json!(budget(&row).map(|most| format!("{most}, all attempts together"))),
+    );
     add_codons(&mut details, registry, id, &data, attempts);
-    let workspace = registry.workspace(id);
+    let workspace = registry.workspace_of(&row);
     if let Some(in_short) = receipt::in_short(&workspace).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         details.add("in all", &json!(in_short));
@@ -317,6 +358,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         Some(taken) => details.add("files", &json!(taken)),
         None => details.add_whole("files", &json!(files.path())),
     }
+    details.add("", &json!(registry.begun_elsewhere(&row)));
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -350,9 +392,13 @@ pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Optio
 }
 
 /// Returns the worker of a running task that does not work: suspended on this machine, late or gone.
-fn absent_worker(registry: &Registry, holders: &TaskHolders, row: &TaskRow) -> Option<AbsentWorker> {
+pub(super) fn absent_worker(
+    registry: &Registry,
+    holders: &TaskHolders,
+    row: &TaskRow,
+) -> Option<AbsentWorker> {
     let is_running = row.record.status() == TaskStatus::Running;
-    let suspended = is_running.then(|| suspended_worker(&registry.workspace(row.id())));
+    let suspended = is_running.then(|| suspended_worker(&registry.workspace_of(row)));
     match suspended.flatten() {
         Some(pid) => Some(holders.suspended(row, pid)),
         None => holders.absent(row, run_has_crashed(registry, row)),
@@ -361,7 +407,7 @@ fn absent_worker(registry: &Registry, holders: &TaskHolders, row: &TaskRow) -> O
 
 /// Whether the run of the newest attempt has crashed in the workspace on this machine.
 fn run_has_crashed(registry: &Registry, row: &TaskRow) -> bool {
-    let workspace = registry.workspace(row.id());
+    let workspace = registry.workspace_of(row);
     if row.record.status() != TaskStatus::Running || !receipt::has_record(&workspace) {
         return false;
     }
@@ -387,6 +433,8 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     }
     details.add_whole("more", &failure["command"]);
     details.add_whole("continue", &json!(resume_command(registry, row)));
+    details.add("", &json!(room_needed(registry, row)));
+    details.add("result", &record["result"]["message"]);
     details.add(
         "",
         &json!(needed_budget(row).and_then(|needed| needed.explanation())),
@@ -412,6 +460,21 @@ pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<Strin
     )))
 }
 
+/// Returns what makes room for a task that paused at the limit of its record, which a new attempt would reach at once; `None` for another end, or with room.
+pub(super) fn room_needed(registry: &Registry, row: &TaskRow) -> Option<String> {
+    if row.record.status() != TaskStatus::Failed {
+        return None;
+    }
+    let workspace = registry.workspace_of(row);
+    let full = crate::status::disk_use(&workspace).filter(|found| found.used >= found.limit)?;
+    let cleanup = HintCommands::about(&workspace).command("cleanup --keep 1");
+    Some(format!(
+        "first `{cleanup}`, or a larger maxDiskGb in its hank: its record takes {} of {}",
+        size(full.used),
+        size(full.limit)
+    ))
+}
+
 /// Returns the budget with which a failed task continues that has spent its own.
 pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
     match &row.record {
@@ -425,7 +488,7 @@ pub(super) async fn report(global: &Global, registry: &Registry, id: &TaskId) ->
     let row = registry.task(id).await?;
     let own = registry.files(&row).run(|files| files.check_origin()).await;
     own.map_err(|error| registry.layer_failure(&error))?;
-    let workspace = registry.workspace(id);
+    let workspace = registry.workspace_of(&row);
     if !receipt::has_record(&workspace) {
         let name = one_line(row.record.name());
         let why = reason(&row).map(|reason| format!("; \"{name}\" is {}: {reason}", row.record.status()));
@@ -480,7 +543,9 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
         let absent = holders
             .as_ref()
             .and_then(|holders| absent_worker(registry, holders, row));
-        let is_later = row.record.status() == TaskStatus::Pending && !row.after.is_empty();
+        let is_pending = row.record.status() == TaskStatus::Pending;
+        let is_later = is_pending && !row.after.is_empty();
+        let elsewhere = is_pending.then(|| registry.begun_elsewhere(row)).flatten();
         reasons.push(match (is_later, absent) {
             (true, _) => match earlier.blocked(row).await? {
                 Some(blocked) => Some(blocked),
@@ -490,7 +555,7 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
                     .map(|earlier| format!("after {earlier}")),
             },
             (false, Some(absent)) => Some(absent.in_short()),
-            (false, None) => reason(row),
+            (false, None) => elsewhere.or_else(|| reason(row)),
         });
     }
     Ok(reasons)

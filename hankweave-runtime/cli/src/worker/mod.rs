@@ -14,23 +14,22 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
-use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use hankweave_tasks::layers::{LayerError, TaskLayers};
 use hankweave_tasks::lifecycle::is_contained;
 use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
 use serde_json::json;
 
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
+use crate::begun_elsewhere;
 use crate::config::remote;
 use crate::exit::{CliError, CliErrorKind};
-use crate::holding::TaskHolders;
 use crate::logging;
 use crate::output;
 use crate::registry::{Registry, kept_url, with_registry};
 use crate::screen::{self, columns_of_errors, print_stderr};
 use crate::signals::{self, HangUp, stopped};
 use crate::suspend;
-use crate::task::{counts, line_with_reason};
+use crate::task::{all_of, counts, line_with_reason, running};
 use crate::wrap::hanging;
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, CliError> {
@@ -48,7 +47,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let swept = sweep(&registry.world, &registry.layers).await;
     swept.map_err(|error| registry.layer_failure(&error))?;
     let mut options = options(args, &registry.world)?;
-    options.registry = kept_url(&registry.url);
+    options.registry = Some(kept_url(&registry.url));
     let listener = metrics::listen(args.metrics).await?;
     if !global.quiet && !global.json() {
         let started = format!("worker {} started;", options.name);
@@ -68,6 +67,13 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         options,
     )
     .with_step_reporter(move |row| print_step(row, quiet, json));
+    let place = registry.place().clone();
+    let worker = worker.with_left_reporter(move |row, missing| {
+        if !quiet {
+            let words = begun_elsewhere::words(&place, row.id(), missing);
+            print_stderr(for_terminal(&format!("left alone: {} was {words}", row.id())));
+        }
+    });
     let page = metrics::serve(listener, async || worker.page().await);
     let shutdown = Shutdown::new();
     let worked = tokio::select! {
@@ -88,14 +94,16 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
 async fn left_over(registry: &Registry) -> Result<String, CliError> {
     let counts = counts(registry).await?;
     let (held, free) = running(registry).await?;
+    let elsewhere = begun_in_another_folder(registry).await?;
     let lines = [
         (TaskStatus::Waiting, counts["waiting"], "waiting for an approval"),
         (TaskStatus::Failed, counts["failed"], "failed"),
         (TaskStatus::Running, held, "running, held by another worker"),
         (TaskStatus::Running, free, "running, but no worker holds it"),
+        (TaskStatus::Pending, elsewhere, "begun in another folder of tasks"),
         (
             TaskStatus::Pending,
-            counts["pending"],
+            counts["pending"].saturating_sub(elsewhere),
             "pending after other tasks, or new",
         ),
     ];
@@ -107,27 +115,11 @@ async fn left_over(registry: &Registry) -> Result<String, CliError> {
     Ok(lines.collect())
 }
 
-/// Returns the number of running tasks that a worker holds, and of those that none holds.
-async fn running(registry: &Registry) -> Result<(u64, u64), CliError> {
-    let filter = TaskFilter {
-        status: Some(TaskStatus::Running),
-        owner: None,
-    };
-    let query = ListQuery {
-        filter,
-        offset: 0,
-        limit: None,
-    };
-    let rows = registry.coordinator.tasks(query).await;
-    let rows = rows.map_err(|error| registry.failure(&error))?;
-    let holders = TaskHolders::of(registry, &rows).await?;
-    let is_held = |row: &&TaskRow| {
-        holders
-            .as_ref()
-            .is_some_and(|holders| holders.worker(row).is_some())
-    };
-    let held = rows.iter().filter(is_held).count() as u64;
-    Ok((held, rows.len() as u64 - held))
+/// Returns the number of pending tasks whose files are in another folder (TASK-127).
+async fn begun_in_another_folder(registry: &Registry) -> Result<u64, CliError> {
+    let rows = all_of(registry, TaskStatus::Pending).await?;
+    let missing = rows.iter().filter(|row| registry.layers.missing(row).is_some());
+    Ok(missing.count() as u64)
 }
 
 /// Breaks a line between its words where the terminal of messages ends.

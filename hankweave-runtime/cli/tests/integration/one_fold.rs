@@ -165,7 +165,7 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
     assert_has(
         &text(&project, &["status"]),
         &[
-            "undone or run again: 1 attempt, $0.2500 in ",
+            "undone or run again: 1 attempt, $0.2500, ",
             "budget: $0.7500 of $5.0000, ",
         ],
     );
@@ -233,7 +233,7 @@ fn what_a_crash_took_is_marked_on_every_screen_after_it_was_undone() {
         &status,
         &[
             "undone or run again: 1 attempt, at least $0.3",
-            " in an unknown time",
+            ", an unknown time at work",
             "budget: at least $0.6",
         ],
     );

@@ -431,6 +431,31 @@ fn a_worker_is_suspended_with_its_runs_and_continues_with_them() {
     assert_eq!(continued.expect_code(0).json_lines().len(), 1);
 }
 
+/// A suspended worker stops nothing before it continues.
+// covers: S12, TASK-57
+#[test]
+fn a_cancelled_task_of_a_suspended_worker_says_what_continues_it() {
+    let project = project();
+    working_at_first(&project);
+    let worker = project.start(["worker", "--once", "--lease", "1h"]);
+    let own = Pid::from_raw(i32::try_from(worker.pid()).unwrap()).unwrap();
+    let all = processes_of_task(&project);
+    kill_process(own, Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    until_stopped(own);
+    let cancelled = project.run(["task", "cancel", "slow"]);
+    let pid = own.as_raw_nonzero();
+    let continues = format!("`kill -CONT {pid}` continues both");
+    let said = &cancelled.expect_code(0).stderr.replace("\n  ", " ");
+    assert!(
+        said.contains(&continues) && said.contains("its worker stops it once it works again"),
+        "{said}"
+    );
+    kill_process(own, Signal::CONT).unwrap();
+    worker.finish_within(SOON).expect_code(0);
+    assert_eq!(task(&project)["status"], "cancelled");
+}
+
 /// Another worker takes the task over meanwhile, on the same machine: the suspended run gives its directory up, and the work counts once.
 // covers: S12, TASK-52, TASK-58
 #[test]
@@ -445,6 +470,27 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     until_stopped(own);
     // Its lease ends now, and not while it still works.
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    let shown = project
+        .run(["task", "show", "slow"])
+        .expect_code(0)
+        .stdout
+        .clone();
+    let pid = own.as_raw_nonzero();
+    let stops = format!(
+        "and its lease has ended: after `fg` in its terminal or `kill -CONT {pid}` the worker stops the run"
+    );
+    assert!(
+        shown.contains(&stops) && !shown.contains("continues both"),
+        "{shown}"
+    );
+    let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");
+    let status = project.run(["status", "-e", place.to_str().unwrap()]);
+    let status = &status.expect_code(0).stdout;
+    assert!(
+        status.contains("its lease has ended, so the worker stops the run")
+            && !status.contains("continues both"),
+        "{status}"
+    );
     while task(&project)["status"] != "completed" {
         let second = [
             "worker",
@@ -466,6 +512,7 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     let worked = first.finish_within(SOON);
     let counts = worked.expect_code(0).json_lines();
     assert_eq!(counts.last().unwrap()["lost"], 1, "{counts:?}");
+    assert!(worked.stderr.contains("task slow is lost: "), "{}", worked.stderr);
     let row = task(&project);
     assert_eq!(
         (&row["status"], &row["cost"]),

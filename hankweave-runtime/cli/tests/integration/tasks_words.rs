@@ -48,8 +48,8 @@ fn a_workspace_says_whose_task_it_is() {
     let hank = project.directory().join("page").display().to_string();
     let run = project.run(["run", &hank, "-e", &place, "--headless"]);
     assert!(
-        run.expect_code(3).stderr.contains(
-            "this is the workspace of task Publish the page [page-3]; `hankweave task approve page-3` or `hankweave task deny page-3` answers its question, "
+        run.expect_code(1).stderr.contains(
+            "this is the workspace of task Publish the page [page-3]\n  hint: `hankweave task approve page-3` or `hankweave task deny page-3` answers its question, "
         ),
         "{}",
         run.stderr

@@ -7,7 +7,7 @@ use hankweave_core::id::InvalidId;
 #[non_exhaustive]
 pub enum TaskError {
     /// Another holder lives whose mode excludes this one.
-    #[error("`{resource}` is held by {existing_owner}")]
+    #[error("`{resource}` is held by {}", holder_name(existing_owner))]
     ResourceLocked {
         /// Requested resource.
         resource: String,
@@ -103,6 +103,16 @@ pub enum TaskError {
         /// Its folder.
         folder: String,
     },
+    /// The task was begun in another folder, and would be started anew in this one.
+    #[error("task `{id}` was begun in `{folder}` on {machine}, and its files are not here")]
+    FilesElsewhere {
+        /// The task.
+        id: String,
+        /// Machine on which it was begun.
+        machine: String,
+        /// Folder of tasks there.
+        folder: String,
+    },
     /// The task was not changed.
     #[error("task `{id}` was not changed: {reason}")]
     TaskUpdateFailed {
@@ -192,6 +202,11 @@ pub enum TaskError {
     },
 }
 
+/// Returns the name of a holder for people: that of the worker or user on whose behalf a task is held.
+fn holder_name(owner: &str) -> &str {
+    owner.strip_prefix("lifecycle:").unwrap_or(owner)
+}
+
 /// Returns in a sentence in which statuses a task can take the step `method`.
 fn needed(method: &str) -> String {
     let (statuses, done) = match method {
@@ -237,6 +252,7 @@ impl TaskError {
             Self::TaskNotFound(_) => "TASK_NOT_FOUND",
             Self::TaskCreateFailed { .. } => "TASK_CREATE_FAILED",
             Self::FolderTaken { .. } => "FOLDER_TAKEN",
+            Self::FilesElsewhere { .. } => "FILES_ELSEWHERE",
             Self::TaskUpdateFailed { .. } => "TASK_UPDATE_FAILED",
             Self::TaskDeleteFailed { .. } => "TASK_DELETE_FAILED",
             Self::TaskBulkInsertFailed(_) => "TASK_BULK_INSERT_FAILED",

@@ -280,10 +280,7 @@ mod tests {
         let first = table.acquire("task:fix-3", &coder, Exclusive, LEASE, at(0));
         assert_eq!(first.map(|held| (held.token, held.count)), Ok((1, 1)));
         let refused = table.acquire("task:fix-3", &tester, Exclusive, LEASE, at(10));
-        assert_eq!(
-            refused.unwrap_err().to_string(),
-            "`task:fix-3` is held by lifecycle:coder"
-        );
+        assert_eq!(refused.unwrap_err().to_string(), "`task:fix-3` is held by coder");
         assert_eq!(
             code(table.release("task:fix-3", &tester, at(15))),
             "LOCK_NOT_HELD"

@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
     use crate::logs::LogLevel;
-    use crate::registry::{NewTask, RegistryChange};
+    use crate::registry::{NewTask, Patch, RegistryChange};
     use crate::task::{Complete, Fail, Start, TaskTransition};
 
     /// A task that fails once and completes then, with a codon in each try.
@@ -205,6 +205,7 @@ mod tests {
                 cost: None,
                 approval: None,
                 lease: None,
+                files: Patch::Keep,
             };
             let now = Timestamp::from_millis(1000 * i64::try_from(self.log.len()).unwrap());
             let changed = self.row.change(&change, now).unwrap();

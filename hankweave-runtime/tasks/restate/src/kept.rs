@@ -1,7 +1,7 @@
 //! Data that Restate keeps of a task, and their changes by durable steps.
 
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::registry::{NewTask, RegistryChange, TaskRow};
+use hankweave_task_model::registry::{NewTask, Patch, RegistryChange, TaskRow};
 use hankweave_task_model::task::{Fail, TaskStatus, TaskTransition};
 use hankweave_task_model::{LogEntry, TaskError};
 use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
@@ -110,6 +110,7 @@ impl RestateTask {
             cost: None,
             approval: None,
             lease: None,
+            files: Patch::Keep,
         };
         let changed = self.task.change(&change, now)?;
         Ok(DurableStep::Task(changed.row, changed.lines))

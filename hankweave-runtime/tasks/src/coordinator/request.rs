@@ -1,5 +1,6 @@
 //! Requests to a coordinator.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hankweave_core::id::TaskId;
@@ -97,6 +98,8 @@ pub struct UpdateTask {
 pub struct Claim {
     /// Only tasks of this owner.
     pub owner: Option<String>,
+    /// Tasks that the worker leaves to others.
+    pub except: BTreeSet<TaskId>,
     /// Hold of the worker on the claimed task.
     pub hold: ExclusiveHold,
 }

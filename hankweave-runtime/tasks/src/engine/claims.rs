@@ -17,7 +17,10 @@ impl Transaction for Claim {
     type Output = Option<Claimed>;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Option<Claimed>> {
-        for id in tx.claimable(self.owner.as_deref(), CANDIDATES).await? {
+        let excluded = u32::try_from(self.except.len()).unwrap_or(u32::MAX);
+        let most = CANDIDATES.saturating_add(excluded);
+        let claimable = tx.claimable(self.owner.as_deref(), most).await?;
+        for id in claimable.into_iter().filter(|id| !self.except.contains(id)) {
             let name = TaskRow::lock_name(&id);
             let beside = ReadSet {
                 task: Some(&id),

@@ -1,6 +1,7 @@
 //! Tasks: creating, reading, changing (TASK-20 to TASK-23).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
@@ -158,11 +159,12 @@ impl Transaction for CreateAll {
         if let Some(reason) = taken_words(&taken, self.0.len()) {
             return Err(self.failed(reason).into());
         }
-        // Tasks of one time are listed and claimed by their ids.
+        // Tasks are claimed by the time of their creation: each counts as created a millisecond after the one before it in the list.
         let now = tx.now().await?;
         let mut rows = Vec::new();
-        for task in &self.0 {
-            rows.push(insert(tx, task.clone(), 0, now).await?);
+        for (place, task) in (0..).zip(&self.0) {
+            let at = now.after(Duration::from_millis(place));
+            rows.push(insert(tx, task.clone(), 0, at).await?);
         }
         Ok(rows)
     }

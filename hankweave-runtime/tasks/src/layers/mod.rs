@@ -5,12 +5,14 @@
 
 mod checkpoints;
 mod compress;
+mod cost;
 mod decisions;
 mod error;
 mod figures;
 mod files;
 mod folder;
 mod lines;
+mod location;
 mod log;
 mod origin;
 mod plan;
@@ -23,10 +25,12 @@ mod sweep;
 mod tests;
 
 pub use checkpoints::Checkpoints;
+pub(crate) use cost::RecordedCost;
 pub use decisions::{SAID, WORKSPACE};
 pub use error::LayerError;
 pub use figures::{Layer, LayerMetric, LayerOperation};
 pub use files::{TaskFiles, TaskLayers};
+pub use location::MissingFiles;
 pub use log::{Durability, TaskLog};
 pub use recover::{RecoveredBy, RecoveredTask};
 pub use restore::RestoreOptions;

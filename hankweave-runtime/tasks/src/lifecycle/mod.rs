@@ -10,10 +10,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hankweave_core::cost::Usd;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskCost, TaskRow};
+use hankweave_task_model::registry::{
+    ChangedTask, FilesLocation, NewTask, Patch, RegistryChange, TaskCost, TaskRow,
+};
 use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
 use tokio::time::{Instant, timeout};
@@ -57,6 +58,8 @@ pub struct Lifecycle {
     recorder: Option<Recorder>,
     /// Cost of the task, which is noted with each step.
     cost: Option<TaskCost>,
+    /// Folder of the task's files after a step that starts no attempt.
+    files: Patch<FilesLocation>,
 }
 
 impl fmt::Debug for Lifecycle {
@@ -93,6 +96,7 @@ impl Lifecycle {
             hold: None,
             recorder: None,
             cost: None,
+            files: Patch::Keep,
         }
     }
 
@@ -114,9 +118,13 @@ impl Lifecycle {
         }
     }
 
-    /// Notes the known cost of the task with each step.
-    pub(crate) fn noting(&self, cost: Option<TaskCost>) -> Self {
-        Self { cost, ..self.clone() }
+    /// Notes the known cost of the task with each step, and the folder of its files with a step that ends an attempt.
+    pub(crate) fn noting(&self, cost: Option<TaskCost>, files: Patch<FilesLocation>) -> Self {
+        Self {
+            cost,
+            files,
+            ..self.clone()
+        }
     }
 
     /// Waits until an engine, if there is one, has recorded a step.
@@ -300,6 +308,9 @@ impl Lifecycle {
         checkpoint: Option<CheckpointId>,
         agent_id: AgentId,
     ) -> Result<TaskRow, TaskError> {
+        if let Some(row) = self.shared.coordinator.task(id.clone()).await? {
+            self.check_location(&row).await?;
+        }
         let steps = match self.is_orphan(id).await? {
             true => vec![TaskStep::Requeue(ORPHANED.to_owned()), TaskStep::Start(agent_id)],
             false => vec![TaskStep::ResumeFor(agent_id)],
@@ -352,7 +363,7 @@ impl Lifecycle {
             token,
             ..RestoreOptions::default()
         };
-        let files = self.shared.layers.task_of(row);
+        let files = self.files_of(row).await;
         let restored = files
             .run(move |files| files.restore_checkpoint(checkpoint, options))
             .await;
@@ -423,10 +434,12 @@ impl Lifecycle {
             None => self.cost_of_lost(row, step).await,
             known => known,
         };
+        let files = self.files_after(step).await;
         for made in 1.. {
             let change = RegistryChange {
                 cost,
                 lease: self.lease_of_start(step),
+                files: files.clone(),
                 ..step.change(row, token)?
             };
             match self.shared.coordinator.change(change).await {
@@ -453,6 +466,35 @@ impl Lifecycle {
         }
     }
 
+    /// Returns the folder of the task's files after a step: this one from each start on (TASK-127). An engine has no folder of its own.
+    async fn files_after(&self, step: &TaskStep) -> Patch<FilesLocation> {
+        let is_start = matches!(step, TaskStep::Start(_) | TaskStep::ResumeFor(_));
+        if !is_start || self.recorder.is_some() {
+            return self.files.clone();
+        }
+        let layers = self.shared.layers.clone();
+        let blocking = layers.blocking();
+        Patch::Set(blocking.run(move || layers.location()).await)
+    }
+
+    /// Refuses a task that was begun elsewhere, whose files are not in this folder (TASK-127).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::FilesElsewhere`].
+    pub async fn check_location(&self, row: &TaskRow) -> Result<(), TaskError> {
+        let (layers, seen) = (self.shared.layers.clone(), row.clone());
+        let blocking = layers.blocking();
+        match blocking.run(move || layers.missing(&seen)).await {
+            None => Ok(()),
+            Some(missing) => Err(TaskError::FilesElsewhere {
+                id: row.id().to_string(),
+                machine: missing.location.machine,
+                folder: missing.location.folder,
+            }),
+        }
+    }
+
     /// Returns the cost of a task whose attempt ends without its worker, which alone knew what the attempt cost (TASK-121); `None` where no worker had it.
     async fn cost_of_lost(&self, row: &TaskRow, step: &TaskStep) -> Option<TaskCost> {
         let TaskRecord::Running(running) = &row.record else {
@@ -463,8 +505,12 @@ impl Lifecycle {
         if self.hold.is_some() && !is_orphan {
             return None;
         }
-        let files = self.shared.layers.task_of(row);
-        let state = files.run(|files| files.load_state()).await.ok().flatten();
+        let (layers, seen) = (self.shared.layers.clone(), row.clone());
+        let look = move || {
+            let files = layers.find(&seen);
+            (files.load_state().ok().flatten(), files.cost(&seen))
+        };
+        let (state, known) = self.shared.layers.blocking().run(look).await;
         let attempt = state
             .as_ref()
             .and_then(|state| state.data.get("attempt")?.as_u64());
@@ -473,27 +519,24 @@ impl Lifecycle {
             // The files are on the machine of the worker that has ended.
             None => is_orphan && state.is_none(),
         };
-        let in_files = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
-        let noted = TaskCost::of(&row.record);
-        let known = [noted, in_files].into_iter().flatten();
-        let known = known.max_by_key(|cost| cost.cost).unwrap_or_default();
-        // What is noted already is the cost of earlier attempts.
-        let is_new = noted.is_none_or(|noted| noted.cost < known.cost);
-        let last_attempt_cost = match is_new {
-            true => known.last_attempt_cost,
-            false => Usd::ZERO,
-        };
-        is_of_worker.then_some(TaskCost {
+        let known = known.filter(|_| is_of_worker)?;
+        Some(TaskCost {
             cost_is_lower_bound: true,
             last_attempt_cost_is_lower_bound: true,
-            last_attempt_cost,
             ..known
         })
     }
 
+    /// Returns the files of a task where they are on this machine (TASK-127).
+    async fn files_of(&self, row: &TaskRow) -> TaskFiles {
+        let (layers, seen) = (self.shared.layers.clone(), row.clone());
+        let blocking = layers.blocking();
+        blocking.run(move || layers.find(&seen)).await
+    }
+
     /// Lets the files follow the registry; the number of the last line that is written, if they did.
     async fn sync_files(&self, row: &TaskRow, token: u64) -> Option<u64> {
-        let files = self.shared.layers.task_of(row);
+        let files = self.files_of(row).await;
         let followed = match row.record.status() {
             TaskStatus::Deleted => files.run(|files| files.remove()).await.map(|()| None),
             _ => publish(&*self.shared.coordinator, &files, row, Some(token))

@@ -151,7 +151,7 @@ impl Lifecycle {
 
     async fn try_repair(&self, id: &TaskId) -> Result<(), TaskError> {
         let (mut guard, row) = self.lock(id, SYSTEM).await?;
-        let (files, token) = (self.shared.layers.task_of(&row), guard.token());
+        let (files, token) = (self.files_of(&row).await, guard.token());
         let published = guard
             .keep(publish(&*self.shared.coordinator, &files, &row, Some(token)))
             .await;
@@ -165,7 +165,7 @@ impl Lifecycle {
     /// the task.
     pub(crate) async fn spared_if_completed(&self, row: &TaskRow, step: TaskStep) -> TaskStep {
         let is_failure = matches!(step, TaskStep::Fail(_));
-        let files = self.shared.layers.task_of(row);
+        let files = self.files_of(row).await;
         match is_failure
             && files
                 .run(|files| Ok(files.has_completed_run()))

@@ -1,7 +1,7 @@
 //! Steps of a task, and the statuses in which each is possible (TASK-32, TASK-91).
 
 use hankweave_core::id::AgentId;
-use hankweave_task_model::registry::{RegistryChange, TaskRow};
+use hankweave_task_model::registry::{Patch, RegistryChange, TaskRow};
 use hankweave_task_model::task::{
     Ask, Complete, Fail, Start, TaskApproval, TaskFailure, TaskRecord, TaskResult, TaskStatus,
     TaskTransition, Typed,
@@ -163,6 +163,7 @@ impl TaskStep {
             cost: None,
             approval: self.approval(row),
             lease: None,
+            files: Patch::Keep,
         })
     }
 

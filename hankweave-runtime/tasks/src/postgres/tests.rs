@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -246,7 +247,14 @@ async fn lists_have_their_indexes_and_use_them() {
         holder: holder(),
         lease: Some(Duration::from_secs(30)),
     };
-    let claimed = registry.claim(Claim { owner: None, hold }).await.unwrap();
+    let claimed = registry
+        .claim(Claim {
+            owner: None,
+            except: BTreeSet::new(),
+            hold,
+        })
+        .await
+        .unwrap();
     assert!(claimed.is_some());
 
     let connection = registry.pool.get().await.unwrap();

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::clock::SystemClock;
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{NewTask, RegistryChange};
+use hankweave_task_model::registry::{NewTask, Patch, RegistryChange};
 use hankweave_task_model::task::{Fail, Start, TaskTransition};
 use hankweave_task_model::{Holder, TaskError};
 
@@ -60,6 +60,7 @@ async fn work(registry: &Sqlite, name: &str) {
             cost: None,
             approval: None,
             lease: None,
+            files: Patch::Keep,
         };
         row = registry.change(change).await.unwrap().row;
     }
@@ -145,7 +146,7 @@ async fn nothing_that_was_answered_is_lost_when_a_process_is_killed() {
         assert!(seqs.iter().copied().eq(1..=row.log_seq), "{}: {seqs:?}", row.id());
         assert_eq!(row.version, row.log_seq, "a line a step");
     }
-    let tokens: std::collections::BTreeSet<u64> = rows.iter().map(|row| row.fencing_token).collect();
+    let tokens: BTreeSet<u64> = rows.iter().map(|row| row.fencing_token).collect();
     assert_eq!(tokens.len(), rows.len(), "no token is granted twice");
     registry.close().await;
 }
@@ -256,7 +257,11 @@ async fn another_writer_is_waited_for_and_then_the_registry_is_away_until_it_end
         holder: Holder::new("w", "1"),
         lease: Some(Duration::from_secs(30)),
     };
-    let claim = Claim { owner: None, hold };
+    let claim = Claim {
+        owner: None,
+        except: BTreeSet::new(),
+        hold,
+    };
     away(registry.claim(claim.clone()).await.map(drop));
     // Who only looks is not kept waiting.
     assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
@@ -401,6 +406,7 @@ async fn a_registry_that_is_damaged_is_refused_and_not_waited_for() {
     create(&registry, "a").await.unwrap();
     let claim = || Claim {
         owner: None,
+        except: BTreeSet::new(),
         hold: ExclusiveHold {
             holder: Holder::new("w", "1"),
             lease: Some(Duration::from_secs(30)),

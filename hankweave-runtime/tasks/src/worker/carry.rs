@@ -142,6 +142,14 @@ impl PushTarget {
         }
     }
 
+    /// Whether the remote has the run; one that does not answer now may have it.
+    pub(super) async fn may_have_it(&self) -> bool {
+        match list(&self.world, &self.url).await {
+            Ok(there) => there.iter().any(|listed| listed.execution == self.execution),
+            Err(error) => is_passing(&error),
+        }
+    }
+
     async fn push(&self, dir: &ExecutionDir) -> Result<Pushed, RemoteError> {
         let order = PushRequest {
             url: Some(self.url.clone()),

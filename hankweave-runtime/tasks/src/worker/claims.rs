@@ -1,8 +1,10 @@
 //! The loop of a worker: claim, run, and in the end let go in order (TASK-55, TASK-57, TASK-72, TASK-74).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use hankweave_core::id::TaskId;
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::world::World;
 use hankweave_task_model::registry::TaskRow;
@@ -10,13 +12,14 @@ use hankweave_task_model::{Holder, TaskError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use super::carry::PushTarget;
 use super::job::{Job, JobEnd};
 use super::metrics::{Metrics, WorkerMetrics};
 use super::options::WorkerOptions;
 use super::orphans::look_after;
 use super::reach::RemoteBackoff;
 use crate::coordinator::{Claim, Coordinator, ExclusiveHold};
-use crate::layers::TaskLayers;
+use crate::layers::{MissingFiles, TaskLayers};
 use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
 use crate::recorder::Recorder;
@@ -32,6 +35,7 @@ pub struct Worker {
     pub(super) options: Arc<WorkerOptions>,
     pub(super) figures: WorkerMetrics,
     step_reporter: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+    left_reporter: Arc<dyn Fn(&TaskRow, &MissingFiles) + Send + Sync>,
     doubts_remote: bool,
 }
 
@@ -58,6 +62,14 @@ pub struct WorkerSummary {
     pub requeued: u64,
     /// Tasks lost to other workers.
     pub lost: u64,
+}
+
+/// Tasks that a worker leaves to others: they were begun in another folder.
+#[derive(Debug, Default)]
+struct LeftTasks {
+    /// Those that it does not claim for now.
+    skipped: BTreeSet<TaskId>,
+    reported: BTreeSet<TaskId>,
 }
 
 impl WorkerSummary {
@@ -112,6 +124,7 @@ impl Worker {
             options: Arc::new(options),
             figures,
             step_reporter: Arc::new(|_| {}),
+            left_reporter: Arc::new(|_, _| {}),
             doubts_remote: false,
         }
     }
@@ -121,6 +134,18 @@ impl Worker {
     pub fn with_step_reporter(self, reporter: impl Fn(&TaskRow) + Send + Sync + 'static) -> Self {
         Self {
             step_reporter: Arc::new(reporter),
+            ..self
+        }
+    }
+
+    /// Calls `reporter` once with each task that was begun in another folder, which it leaves to a worker that has the files (TASK-127).
+    #[must_use]
+    pub fn with_left_reporter(
+        self,
+        reporter: impl Fn(&TaskRow, &MissingFiles) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            left_reporter: Arc::new(reporter),
             ..self
         }
     }
@@ -179,10 +204,14 @@ impl Worker {
         let mut changes = self.coordinator.changes();
         let mut follow_up = Instant::now();
         let mut reach = RemoteBackoff::new(self.doubts_remote);
+        let mut left = LeftTasks::default();
         let ended = loop {
             let looked = match shutdown.cause() {
                 Some(_) => break Ok(()),
-                None => self.poll(&mut jobs, &mut follow_up, &mut reach, shutdown).await,
+                None => {
+                    let polled = self.poll(&mut jobs, &mut follow_up, &mut reach, &mut left, shutdown);
+                    polled.await
+                }
             };
             match looked {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
@@ -218,9 +247,12 @@ impl Worker {
         jobs: &mut JoinSet<JobEnd>,
         follow_up: &mut Instant,
         reach: &mut RemoteBackoff,
+        left: &mut LeftTasks,
         shutdown: &Shutdown,
     ) -> Result<(), TaskError> {
         if Instant::now() >= *follow_up {
+            // Their files may be here by now, and one may be started anew.
+            left.skipped.clear();
             for id in self.lifecycle.follow_up().await? {
                 tracing::info!(taskId = %id, "the files of a task follow its registry again");
             }
@@ -237,14 +269,19 @@ impl Worker {
             biased;
             () = shutdown.requested() => Ok(()),
             is_open = reach.is_open(&self.world, remote) => match is_open {
-                true => self.fill(jobs, shutdown).await,
+                true => self.fill(jobs, left, shutdown).await,
                 false => Ok(()),
             },
         }
     }
 
     /// Claims as many tasks as there is room for.
-    async fn fill(&self, jobs: &mut JoinSet<JobEnd>, shutdown: &Shutdown) -> Result<(), TaskError> {
+    async fn fill(
+        &self,
+        jobs: &mut JoinSet<JobEnd>,
+        left: &mut LeftTasks,
+        shutdown: &Shutdown,
+    ) -> Result<(), TaskError> {
         while jobs.len() < self.options.jobs {
             let asked = Instant::now();
             let lease = Some(self.options.lease);
@@ -252,18 +289,49 @@ impl Worker {
                 holder: self.holder(),
                 lease,
             };
-            let Some(claimed) = self.coordinator.claim(Claim { owner: None, hold }).await? else {
+            let claim = Claim {
+                owner: None,
+                except: left.skipped.clone(),
+                hold,
+            };
+            let Some(claimed) = self.coordinator.claim(claim).await? else {
                 break;
             };
             let Some(held) = claimed.held else { break };
             self.locks.metrics().expired.add(claimed.expired);
             let resource = TaskRow::lock_name(claimed.row.id());
             let guard = self.locks.adopt(resource, &held, lease, asked);
+            if let Some(missing) = self.missing(&claimed.row, guard.token()).await {
+                guard.release_or_log(None).await;
+                self.leave(&claimed.row, &missing, left);
+                continue;
+            }
             self.figures.tasks.claimed.add(1);
             let job = Job::new(self.clone(), claimed.row, &guard, shutdown.clone());
             jobs.spawn(job.work(guard));
         }
         Ok(())
+    }
+
+    /// Returns where the files of a begun task are that this worker would start anew: neither its folder nor its remote has them (TASK-127).
+    async fn missing(&self, row: &TaskRow, token: u64) -> Option<MissingFiles> {
+        if self.lifecycle.recorder().is_some() {
+            return None;
+        }
+        let (layers, seen) = (self.layers.clone(), row.clone());
+        let missing = self.world.blocking.run(move || layers.missing(&seen)).await?;
+        let has_it = match &self.options.remote {
+            Some(url) => PushTarget::new(&self.world, url, row, token).may_have_it().await,
+            None => false,
+        };
+        (!has_it).then_some(missing)
+    }
+
+    fn leave(&self, row: &TaskRow, missing: &MissingFiles, left: &mut LeftTasks) {
+        left.skipped.insert(row.id().clone());
+        if left.reported.insert(row.id().clone()) {
+            (self.left_reporter)(row, missing);
+        }
     }
 
     /// A scope that nobody else has.

@@ -16,7 +16,7 @@ use hankweave_core::machine::Extra;
 use hankweave_runtime::instance_lock::live_record;
 use hankweave_runtime::world::process::stop_suspended;
 use hankweave_runtime::{ExecutionDir, Shutdown};
-use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::registry::{FilesLocation, Patch, TaskRow};
 use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult};
 use hankweave_task_model::{LogLevel, Retention, TaskError};
 use serde_json::{Value, json};
@@ -125,6 +125,8 @@ pub(super) struct Job {
     shutdown: Shutdown,
     called_off: CancellationToken,
     progress: TaskProgress,
+    /// Where its files were before this attempt, if an earlier one had begun it.
+    begun_in: Option<FilesLocation>,
     /// Its costs, once an attempt was begun.
     ledger: Option<CostLedger>,
     schedule: Schedule,
@@ -144,6 +146,7 @@ impl Job {
         Self {
             lifecycle: worker.lifecycle.with_hold(hold),
             token: guard.token(),
+            begun_in: FilesLocation::of(&row.record),
             worker,
             row,
             files,
@@ -178,6 +181,11 @@ impl Job {
         }
         guard.release_or_log(None).await;
         let end = kept.unwrap_or(JobEnd::Lost);
+        if end == JobEnd::Lost {
+            tracing::warn!(
+                "task {id} is lost: its lease has ended or another worker has it, and its run here is stopped"
+            );
+        }
         worker.metrics().ended.add(1);
         worker.metrics().lost.add((end == JobEnd::Lost).into());
         end
@@ -238,7 +246,8 @@ impl Job {
     async fn step(&mut self, step: TaskStep) -> Result<(), TaskError> {
         let mut is_unsure = false;
         loop {
-            let lifecycle = self.lifecycle.noting(self.attempt_cost());
+            let files = self.location_after().await;
+            let lifecycle = self.lifecycle.noting(self.attempt_cost(), files);
             self.row = match lifecycle.take(self.row.id(), &step).await {
                 Ok(row) => row,
                 Err(TaskError::LockBackendUnavailable(why)) => {
@@ -254,6 +263,18 @@ impl Job {
             };
             self.worker.report(&self.row);
             return Ok(());
+        }
+    }
+
+    /// Returns where the files of the task are after this attempt: where they were before it, if nothing was recorded here.
+    async fn location_after(&mut self) -> Patch<FilesLocation> {
+        if FilesLocation::of(&self.row.record) == self.begun_in {
+            return Patch::Keep;
+        }
+        let files = self.files.clone();
+        match self.worker.world.blocking.run(move || files.has_run()).await {
+            true => Patch::Keep,
+            false => self.begun_in.clone().map_or(Patch::Clear, Patch::Set),
         }
     }
 

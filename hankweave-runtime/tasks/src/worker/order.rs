@@ -49,6 +49,19 @@ impl TaskSpec {
         }
     }
 
+    /// Returns the value of an option of the run in its arguments.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let (flag, joined) = (format!("--{name}"), format!("--{name}="));
+        let pairs = self.arguments.iter().zip(self.arguments.iter().skip(1));
+        let apart = pairs.filter_map(|(argument, value)| (*argument == flag).then_some(value.as_str()));
+        let whole = self
+            .arguments
+            .iter()
+            .filter_map(|argument| argument.strip_prefix(&joined));
+        whole.chain(apart).last()
+    }
+
     /// Sets an option of the run in its arguments, in place of an earlier value.
     pub fn set_option(&mut self, name: &str, value: &str) {
         let (flag, joined) = (format!("--{name}"), format!("--{name}="));
@@ -116,7 +129,12 @@ mod tests {
         raised.arguments = ["--max-cost=1", "-x", "--max-cost", "2", "--max-time", "5"]
             .map(str::to_owned)
             .into();
+        assert_eq!(raised.option("max-cost"), Some("2"));
         raised.set_option("max-cost", "2.50");
+        assert_eq!(
+            (raised.option("max-cost"), raised.option("max-time")),
+            (Some("2.50"), Some("5"))
+        );
         assert_eq!(raised.arguments, ["-x", "--max-time", "5", "--max-cost", "2.50"]);
         for (wrong, why) in [
             (json!({}), "missing field `hank`"),

@@ -288,7 +288,7 @@ async fn listed_tasks(registry: &Registry) -> Result<ListedTasks, CliError> {
     let queued = registry.coordinator.count(pending).await.map_err(failed)?;
     let holders = TaskHolders::of(registry, &rows).await?;
     let with_workspace = |row: TaskRow| {
-        let workspace = registry.workspace(row.id());
+        let workspace = registry.workspace_of(&row);
         (row, workspace)
     };
     Ok(ListedTasks {

@@ -134,11 +134,11 @@ impl ListRow {
             state,
             word,
             last: of_record(record).map_or(row.last, |text| excerpt(&text, TEXT)),
-            // The registry knows the cost of all attempts once one has ended.
+            // The registry knows the cost of all attempts that have ended, and the record of the runs that of the one that is made.
             spent: noted
                 .filter(|_| row.limit.is_none())
                 .map(|cost| cost.cost)
-                .or(row.spent),
+                .max(row.spent),
             at_least: row.at_least || noted.is_some_and(|cost| cost.cost_is_lower_bound),
             since,
             ..row

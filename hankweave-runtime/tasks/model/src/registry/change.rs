@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::error::TaskError;
 use crate::logs::{LogEntry, LogLevel};
-use crate::registry::{TaskCost, TaskRow};
+use crate::registry::files_location::{FILES_LOCATION, stored};
+use crate::registry::{FilesLocation, Patch, TaskCost, TaskRow};
 use crate::task::{Fail, TaskApproval, TaskRecord, TaskStatus, TaskTransition};
 
 /// Steps that are taken at once, or not at all.
@@ -28,6 +29,8 @@ pub struct RegistryChange {
     pub approval: Option<TaskApproval>,
     /// Lease of the worker that starts the task, which is noted with it.
     pub lease: Option<Duration>,
+    /// Folder in which the files of the task are from now on.
+    pub files: Patch<FilesLocation>,
 }
 
 /// Task after a change.
@@ -79,6 +82,9 @@ impl TaskRow {
         if let Some(lease) = change.lease {
             let millis = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
             row.record = super::patch::with_fields(row.record, [(LEASE, Some(json!(millis)))])?;
+        }
+        if let files @ Some(_) = stored(&change.files) {
+            row.record = super::patch::with_fields(row.record, [(FILES_LOCATION, files)])?;
         }
         if let Some(approval) = &change.approval {
             let mut noted = json!(approval);

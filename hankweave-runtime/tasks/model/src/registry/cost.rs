@@ -124,7 +124,7 @@ mod tests {
     use hankweave_core::time::Timestamp;
 
     use super::*;
-    use crate::registry::{NewTask, RegistryChange, TaskPatch, TaskRow};
+    use crate::registry::{NewTask, Patch, RegistryChange, TaskPatch, TaskRow};
     use crate::task::TaskTransition;
 
     // covers: TASK-121
@@ -149,6 +149,7 @@ mod tests {
                 cost: Some(cost),
                 approval: None,
                 lease: None,
+                files: Patch::Keep,
             };
             row.change(&change, Timestamp::UNIX_EPOCH).unwrap().row
         };
@@ -162,7 +163,7 @@ mod tests {
         );
         // Another note keeps them, and so does whoever stores the row.
         let renamed = TaskPatch {
-            name: crate::registry::Patch::Set("other".into()),
+            name: Patch::Set("other".into()),
             ..TaskPatch::default()
         };
         let row = row.patched(renamed, Timestamp::UNIX_EPOCH).unwrap();
@@ -180,6 +181,7 @@ mod tests {
             cost: None,
             approval: None,
             lease: None,
+            files: Patch::Keep,
         };
         let resumed = read.change(&resumed, Timestamp::UNIX_EPOCH).unwrap().row;
         assert_eq!(TaskCost::of(&resumed.record), Some(cost));

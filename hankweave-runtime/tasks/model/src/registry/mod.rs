@@ -2,11 +2,13 @@
 
 mod change;
 mod cost;
+mod files_location;
 mod patch;
 mod row;
 
 pub use change::{ChangedTask, RegistryChange};
 pub use cost::TaskCost;
 pub(crate) use cost::{ATTEMPT_COST, ATTEMPT_COST_IS_LOWER_BOUND};
+pub use files_location::FilesLocation;
 pub use patch::{Patch, TaskPatch};
 pub use row::{NewTask, TaskRow};

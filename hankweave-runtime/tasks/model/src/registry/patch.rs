@@ -5,7 +5,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::error::TaskError;
-use crate::registry::TaskRow;
+use crate::registry::files_location::{FILES_LOCATION, stored};
+use crate::registry::{FilesLocation, TaskRow};
 use crate::task::TaskRecord;
 
 /// Change of one field. In JSON: absent, `null`, or a value.
@@ -43,6 +44,9 @@ pub struct TaskPatch {
     /// Notes of its owner, as a whole.
     #[serde(default)]
     pub metadata: Patch<Map<String, Value>>,
+    /// Folder of its files; with none the task may start anew in any.
+    #[serde(skip)]
+    pub files: Patch<FilesLocation>,
     /// Only when the task has this version.
     #[serde(default)]
     pub if_version: Option<u64>,
@@ -66,6 +70,7 @@ impl TaskRow {
             ("description", value_of(patch.description, Value::Null)),
             ("owner", value_of(patch.owner, json!(super::row::DEFAULT_OWNER))),
             ("metadata", value_of(patch.metadata, json!({}))),
+            (FILES_LOCATION, stored(&patch.files)),
         ];
         Ok(Self {
             record: with_fields(self.record.clone(), fields)?,

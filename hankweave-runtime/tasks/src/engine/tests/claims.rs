@@ -14,6 +14,7 @@ use crate::testing::HOUR;
 fn claim(owner: &str) -> Claim {
     Claim {
         owner: None,
+        except: BTreeSet::new(),
         hold: hold(owner),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{RegistryChange, TaskRow};
+use hankweave_task_model::registry::{Patch, RegistryChange, TaskRow};
 use hankweave_task_model::task::TaskTransition;
 
 use super::history::{Call, Client, Event, Reply, Spec, is_linearizable};
@@ -128,6 +128,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
                 cost: None,
                 approval: None,
                 lease: None,
+                files: Patch::Keep,
             };
             let changed = coordinator.change(change).await;
             changed.map_or_else(refused, |changed| Reply::Written(changed.row.version))

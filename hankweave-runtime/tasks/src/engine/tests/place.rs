@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{ChangedTask, NewTask, RegistryChange, TaskRow};
+use hankweave_task_model::registry::{ChangedTask, NewTask, Patch, RegistryChange, TaskRow};
 use hankweave_task_model::task::TaskTransition;
 use hankweave_task_model::{Holder, LockGrant, TaskError};
 use hankweave_testing::postgres::Database;
@@ -168,6 +168,7 @@ impl Place {
             cost: None,
             approval: None,
             lease: None,
+            files: Patch::Keep,
         };
         self.coordinator.change(change).await
     }

@@ -301,6 +301,7 @@ pub(super) async fn what_a_task_has_cost_stays_with_it_whatever_its_steps(place:
         cost: Some(cost),
         approval: None,
         lease: None,
+        files: Patch::Keep,
     };
     let foreign = place.coordinator.change(noting(token + 1)).await;
     assert_eq!(code(foreign), "STALE_TOKEN", "only its worker notes it");

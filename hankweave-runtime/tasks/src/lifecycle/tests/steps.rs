@@ -181,6 +181,7 @@ async fn an_orphan_is_resumed_and_a_task_that_somebody_works_on_is_not() {
     };
     let claim = Claim {
         owner: None,
+        except: std::collections::BTreeSet::new(),
         hold: hold.clone(),
     };
     stage.coordinator.claim(claim).await.unwrap().unwrap();
@@ -229,7 +230,13 @@ async fn an_agent_takes_up_what_waits_failed_or_was_called_off_and_nobody_comes_
                 holder: locks.scope("lifecycle:worker"),
                 lease: Some(Duration::from_secs(30)),
             };
-            let claim = coordinator.claim(Claim { owner: None, hold }).await;
+            let claim = coordinator
+                .claim(Claim {
+                    owner: None,
+                    except: std::collections::BTreeSet::new(),
+                    hold,
+                })
+                .await;
             claimed.lock().unwrap().push(claim.unwrap());
             Ok(())
         }

@@ -4,33 +4,12 @@
 //! it. An attempt has cost what its codons report, or what that record has more than at its beginning, whichever is more.
 
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{HankweaveState, RunRecord};
-use hankweave_remote::history;
-use hankweave_runtime::ExecutionDir;
 use hankweave_task_model::LogLevel;
 use hankweave_task_model::registry::TaskCost;
 use serde_json::json;
 
 use super::Job;
-use crate::layers::{LayerError, WORKSPACE};
-
-/// Cost of runs, by their own record.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Recorded {
-    spend: Usd,
-    is_lower_bound: bool,
-}
-
-impl Recorded {
-    fn of(state: &HankweaveState) -> Self {
-        // What an open codon has used is not known before it ends.
-        let is_open = |run: &RunRecord| run.open_codon().is_some();
-        Self {
-            spend: state.total_spend(),
-            is_lower_bound: state.cost_is_lower_bound() || state.runs.iter().any(|run| is_open(run)),
-        }
-    }
-}
+use crate::layers::{LayerError, RecordedCost};
 
 /// The costs of a task while one of its attempts is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,7 +27,7 @@ pub(super) struct CostLedger {
 
 impl CostLedger {
     /// An attempt that begins.
-    pub(super) fn new(noted: Option<TaskCost>, recorded: Recorded) -> Self {
+    pub(super) fn new(noted: Option<TaskCost>, recorded: RecordedCost) -> Self {
         let noted = noted.unwrap_or_default();
         Self {
             earlier: noted.cost.max(recorded.spend),
@@ -68,7 +47,7 @@ impl CostLedger {
     }
 
     /// Takes what the record has at the end of the attempt.
-    pub(super) fn settle(&mut self, recorded: Recorded) {
+    pub(super) fn settle(&mut self, recorded: RecordedCost) {
         // What an earlier attempt has left unknown stays so in the record.
         let is_new = recorded.is_lower_bound && !self.recorded_is_lower_bound;
         self.report(recorded.spend.saturating_sub(self.recorded), is_new);
@@ -144,11 +123,13 @@ impl Job {
     }
 
     /// Returns the contents of the runs' record; `None` where there is none that can be read.
-    async fn recorded(&mut self) -> Option<Recorded> {
-        let world = self.worker.world.clone();
-        let dir = ExecutionDir::new(self.files.path().join(WORKSPACE));
-        let look = move || history(&world, &dir).ok().map(|state| Recorded::of(&state));
-        self.worker.world.blocking.run(look).await
+    async fn recorded(&mut self) -> Option<RecordedCost> {
+        let files = self.files.clone();
+        self.worker
+            .world
+            .blocking
+            .run(move || files.recorded_cost())
+            .await
     }
 }
 
@@ -156,10 +137,10 @@ impl Job {
 mod tests {
     use super::*;
 
-    fn recorded(micros: u64) -> Recorded {
-        Recorded {
+    fn recorded(micros: u64) -> RecordedCost {
+        RecordedCost {
             spend: Usd::from_micros(micros),
-            is_lower_bound: false,
+            ..RecordedCost::default()
         }
     }
 
@@ -175,7 +156,7 @@ mod tests {
     // covers: TASK-121
     #[test]
     fn attempts_add_up_by_the_registry_and_by_the_record_of_the_runs() {
-        let mut first = CostLedger::new(None, Recorded::default());
+        let mut first = CostLedger::new(None, RecordedCost::default());
         first.report(Usd::from_micros(900), false);
         check(first, 900, 900);
         let mut second = CostLedger::new(Some(first.cost()), recorded(900));

@@ -177,16 +177,10 @@ impl Job {
     /// Returns the command that prints more of a run without a failed codon: one about its hank where no run was recorded.
     fn command_for_more(&self, directory: &str) -> String {
         let order = TaskSpec::read(self.row.record.metadata()).ok();
-        match order.filter(|_| !self.has_record()) {
+        match order.filter(|_| !self.files.has_run()) {
             Some(order) => format!("hankweave validate {}", quoted(&order.hank)),
             None => format!("hankweave status -e {directory}"),
         }
-    }
-
-    /// Whether a run was recorded in the workspace.
-    fn has_record(&self) -> bool {
-        let state_dir = self.execution().state_dir().to_owned();
-        self.worker.world.disk.metadata(&state_dir).is_ok()
     }
 
     /// Makes the answer in the workspace the one of the registry, which alone counts (TASK-123): an approval that it has starts the codon, and any other

@@ -4,6 +4,7 @@ mod away;
 mod hooks;
 mod steps;
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_runtime::world::World;
 use hankweave_runtime::{Shutdown, StopCause};
 use hankweave_task_model::lock::LockMode;
-use hankweave_task_model::registry::{NewTask, RegistryChange, TaskRow};
+use hankweave_task_model::registry::{NewTask, Patch, RegistryChange, TaskRow};
 use hankweave_task_model::task::{Start, TaskStatus, TaskTransition};
 use hankweave_task_model::{Holder, LogQuery, TaskState};
 use serde_json::{Value, json};
@@ -131,6 +132,7 @@ impl Stage {
         };
         let claim = Claim {
             owner: None,
+            except: BTreeSet::new(),
             hold: hold.clone(),
         };
         let claimed = self.coordinator.claim(claim).await.unwrap().unwrap();
@@ -145,6 +147,7 @@ impl Stage {
             cost: None,
             approval: None,
             lease: None,
+            files: Patch::Keep,
         };
         self.coordinator.change(change).await.unwrap();
         hold.holder
@@ -632,6 +635,7 @@ async fn a_task_that_was_kept_elsewhere_goes_on_with_its_lines_behind_its_token(
         cost: None,
         approval: None,
         lease: None,
+        files: Patch::Keep,
     };
     let resumed = kept.change(resume).await.unwrap();
     assert_eq!(resumed.lines[0].seq, Some(row.log_seq + 1));

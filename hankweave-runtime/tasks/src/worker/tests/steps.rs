@@ -1,8 +1,9 @@
 //! Steps that a worker takes: with hooks, and while the registry does not answer.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hankweave_task_model::registry::RegistryChange;
+use hankweave_task_model::registry::{Patch, RegistryChange};
 use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, TaskError};
 
 use super::*;
@@ -179,6 +180,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
     };
     let claim = Claim {
         owner: None,
+        except: BTreeSet::new(),
         hold: hold.clone(),
     };
     let claimed = stage.coordinator.claim(claim).await.unwrap().unwrap();
@@ -193,6 +195,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
         cost: None,
         approval: None,
         lease: None,
+        files: Patch::Keep,
     };
     stage.coordinator.change(change).await.unwrap();
     // The folder of this one is on another machine.

@@ -1,0 +1,62 @@
+//! Task that was begun in another folder of tasks, in words: where its files are, and what to type (TASK-127).
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use hankweave_core::id::TaskId;
+use hankweave_tasks::layers::MissingFiles;
+
+use crate::args::RegistryArgs;
+use crate::typed::tasks as typed;
+
+/// Returns the sentence about a task whose files are missing here.
+pub(crate) fn words(place: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -> String {
+    let MissingFiles { location, .. } = missing;
+    let begun = match missing.is_of_machine || missing.is_found {
+        true => format!("begun in {}", location.folder),
+        false => format!("begun in {} on {}", location.folder, location.machine),
+    };
+    format!(
+        "{begun}: {}; {}",
+        continues(place, missing),
+        starts_anew(place, id)
+    )
+}
+
+/// Returns what continues the task with the work that is done.
+fn continues(place: &RegistryArgs, missing: &MissingFiles) -> String {
+    let MissingFiles { location, .. } = missing;
+    if missing.is_found {
+        let there = RegistryArgs {
+            tasks: Some(PathBuf::from(&location.folder)),
+            ..place.clone()
+        };
+        return format!("`{}` continues it", typed(&there, "worker"));
+    }
+    let pushed = "a worker with the --remote to which its runs were pushed";
+    match missing.is_of_machine {
+        true => format!("its files are not there any more; {pushed} continues it"),
+        false => format!("a worker there continues it, or {pushed}"),
+    }
+}
+
+/// Returns the hint for a command that needs the files.
+pub(crate) fn hint(place: &RegistryArgs, id: &str, folder: &str) -> String {
+    let there = RegistryArgs {
+        tasks: Some(PathBuf::from(folder)),
+        ..place.clone()
+    };
+    format!(
+        "name its folder on that machine with `--tasks`, as in `{}`; {}",
+        typed(&there, &format!("task show {id}")),
+        starts_anew(place, id)
+    )
+}
+
+/// Returns the command with which the task starts anew where its files are not.
+fn starts_anew(place: &RegistryArgs, id: impl Display) -> String {
+    format!(
+        "`{}` starts it anew and pays for its codons again",
+        typed(place, &format!("task resume {id} --anew"))
+    )
+}

@@ -1,0 +1,74 @@
+//! Cost of a task so far: one account for every reader (TASK-121).
+
+use hankweave_core::cost::Usd;
+use hankweave_core::document::{HankweaveState, RunRecord};
+use hankweave_remote::history;
+use hankweave_runtime::ExecutionDir;
+use hankweave_task_model::registry::{TaskCost, TaskRow};
+use hankweave_task_model::task::TaskStatus;
+
+use super::WORKSPACE;
+use super::files::TaskFiles;
+
+/// Cost of the runs of a task, by their own record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RecordedCost {
+    pub(crate) spend: Usd,
+    /// Whether more was spent than is known; what an open codon has used is not known before it ends.
+    pub(crate) is_lower_bound: bool,
+    /// Whether a codon is open.
+    pub(crate) is_open: bool,
+}
+
+impl RecordedCost {
+    fn of(state: &HankweaveState) -> Self {
+        let is_open = |run: &RunRecord| run.open_codon().is_some();
+        let is_open = state.runs.iter().any(|run| is_open(run));
+        Self {
+            spend: state.total_spend(),
+            is_lower_bound: is_open || state.cost_is_lower_bound(),
+            is_open,
+        }
+    }
+}
+
+impl TaskFiles {
+    /// Returns the cost in the record of the runs; `None` where there is none that can be read. It blocks.
+    pub(crate) fn recorded_cost(&self) -> Option<RecordedCost> {
+        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
+        let state = history(self.layers.world(), &dir).ok()?;
+        Some(RecordedCost::of(&state))
+    }
+
+    /// Returns the cost of the task so far, with the attempt that is made: what its registry has, or what its files have, whichever is more; `None` for a task that no
+    /// worker has run. It blocks.
+    #[must_use]
+    pub fn cost(&self, row: &TaskRow) -> Option<TaskCost> {
+        let noted = TaskCost::of(&row.record);
+        match row.record.status() {
+            TaskStatus::Running => Some(self.running_cost(noted.unwrap_or_default())),
+            _ => noted,
+        }
+    }
+
+    /// Returns the cost of a running task after attempts with the cost `earlier`.
+    fn running_cost(&self, earlier: TaskCost) -> TaskCost {
+        let state = self.load_state().ok();
+        // Files of another registry's task say nothing of this one.
+        let recorded = state.as_ref().and_then(|_| self.recorded_cost());
+        let in_state = state.flatten().and_then(|state| TaskCost::of_data(&state.data));
+        let in_state = in_state.unwrap_or_default();
+        let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
+        let cost = earlier.cost.max(in_state.cost).max(spend);
+        let is_open = recorded.is_none_or(|recorded| recorded.is_open);
+        let is_lower_bound =
+            in_state.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
+        TaskCost {
+            cost,
+            last_attempt_cost: cost.saturating_sub(earlier.cost),
+            last_attempt_cost_is_lower_bound: is_open || (is_lower_bound && !earlier.cost_is_lower_bound),
+            cost_is_lower_bound: earlier.cost_is_lower_bound || is_lower_bound,
+            budget: earlier.budget,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Where the files of a begun task are, as seen from one folder of tasks (TASK-127).
+
+use std::path::{Path, PathBuf};
+
+use hankweave_core::cost::Usd;
+use hankweave_core::id::TaskId;
+use hankweave_runtime::ExecutionDir;
+use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
+
+use super::WORKSPACE;
+use super::files::{TaskFiles, TaskLayers};
+
+/// Files of a begun task that are not in a folder of tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingFiles {
+    /// Folder in which the task was begun.
+    pub location: FilesLocation,
+    /// Whether they are there, on this machine.
+    pub is_found: bool,
+    /// Whether that folder is of this machine, so far as its name says.
+    pub is_of_machine: bool,
+}
+
+impl TaskLayers {
+    /// Returns this folder, as it is noted with the tasks that are begun in it.
+    #[must_use]
+    pub fn location(&self) -> FilesLocation {
+        FilesLocation {
+            machine: machine(),
+            folder: self.real_root().display().to_string(),
+        }
+    }
+
+    /// Returns the real path of this folder, which need not exist yet.
+    fn real_root(&self) -> PathBuf {
+        let real = |above: &Path| {
+            let named = if above == Path::new("") {
+                Path::new(".")
+            } else {
+                above
+            };
+            let real = self.world.disk.real_path(named).ok()?;
+            let below = self.root.strip_prefix(above).ok()?;
+            Some(real.join(below).components().collect())
+        };
+        let found = self.root.ancestors().find_map(real);
+        found.unwrap_or_else(|| self.root.clone())
+    }
+
+    /// Returns where the files of a begun task are, if they are not here: a run that starts here would start anew, and pay for each codon again. It blocks.
+    #[must_use]
+    pub fn missing(&self, row: &TaskRow) -> Option<MissingFiles> {
+        let location = FilesLocation::of(&row.record)?;
+        let own = self.location();
+        let is_own = location.folder == own.folder;
+        let (is_of_machine, has_run) = (location.machine == own.machine, self.has_run(row.id()));
+        let is_found = !is_own && self.found(&location).has_run(row.id());
+        // A folder that is mounted or moved has the files, whatever its machine or its path is called.
+        if has_run && !is_found {
+            return None;
+        }
+        let is_lost = is_found || !is_of_machine || is_paid(row);
+        is_lost.then_some(MissingFiles {
+            location,
+            is_found,
+            is_of_machine,
+        })
+    }
+
+    /// Returns the files of a task where they are on this machine: in the folder in which it was begun, otherwise here. It blocks.
+    #[must_use]
+    pub fn find(&self, row: &TaskRow) -> TaskFiles {
+        match self.missing(row) {
+            Some(missing) if missing.is_found => self.found(&missing.location).task_of(row),
+            _ => self.task_of(row),
+        }
+    }
+
+    fn found(&self, location: &FilesLocation) -> Self {
+        Self::new(self.world.clone(), &location.folder)
+    }
+
+    fn has_run(&self, id: &TaskId) -> bool {
+        self.task(id.clone()).has_run()
+    }
+}
+
+impl TaskFiles {
+    /// Whether a run is recorded in the workspace of the task.
+    #[must_use]
+    pub fn has_run(&self) -> bool {
+        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
+        self.layers.world.disk.metadata(&dir.state_dir()).is_ok()
+    }
+}
+
+/// Whether an attempt of the task has cost something, as far as its registry knows.
+fn is_paid(row: &TaskRow) -> bool {
+    let noted = TaskCost::of(&row.record);
+    noted.is_some_and(|cost| cost.cost > Usd::ZERO || cost.cost_is_lower_bound)
+}
+
+fn machine() -> String {
+    let machine = rustix::system::uname();
+    machine.nodename().to_string_lossy().into_owned()
+}
