@@ -48,7 +48,8 @@ impl Operation {
     /// Whether somebody took files back with it, and no earlier operation by that.
     #[must_use]
     pub fn is_rollback(&self) -> bool {
-        matches!(self.kind, OperationKind::Rollback | OperationKind::Restore) && self.command != Self::BY_A_RUN
+        matches!(self.kind, OperationKind::Rollback | OperationKind::Restore)
+            && self.command != Self::BY_A_RUN
     }
 }
 

@@ -159,7 +159,10 @@ impl RunView {
         }
         (self.ask, self.answered) = (None, None);
         self.rollback = Some(RolledBack::of(pending, Some(at)));
-        let operation = pending.operation.as_ref().filter(|operation| operation.is_rollback());
+        let operation = pending
+            .operation
+            .as_ref()
+            .filter(|operation| operation.is_rollback());
         self.undo = operation.map(UndoView::of);
     }
 

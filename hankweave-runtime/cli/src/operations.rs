@@ -19,9 +19,10 @@ use hankweave_runtime::{ExecutionDir, RollbackTarget};
 use serde::Serialize;
 
 use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
-use crate::directory::process_of;
+use crate::directory::{process_of, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::owning_task::check_by_hand;
 use crate::report::{RunProcess, codon_standing, counted, money};
 use crate::rollback::{RollbackRequest, roll_back};
 use crate::screen::{SafeText, local_time, one_line};
@@ -46,6 +47,14 @@ pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliEr
 }
 
 pub(crate) fn undo(global: &Global, args: &UndoArgs) -> Result<ExitCode, CliError> {
+    let execution = &args.execution.execution;
+    if !args.dry_run
+        && takes_clients(execution)
+        && let Some(rollback) = thread::undoable(&read_execution(execution)?)
+    {
+        check_by_hand(execution, "undo")?;
+        return crate::remote::undo_rollback(global, execution, &rollback.id);
+    }
     let back = RollbackRequest {
         execution: &args.execution.execution,
         target: RollbackTarget::Undo,

@@ -50,7 +50,7 @@ pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
 /// Returns the command that was typed.
 fn command(target: &RollbackTarget) -> &'static str {
     match target {
-        RollbackTarget::Undo => "undo",
+        RollbackTarget::Undo | RollbackTarget::UndoOf(_) => "undo",
         RollbackTarget::Operation(_) => "op restore",
         _ => "rollback",
     }
@@ -60,7 +60,7 @@ fn command(target: &RollbackTarget) -> &'static str {
 fn listing(target: &RollbackTarget) -> String {
     let command = command(target);
     let of = match target {
-        RollbackTarget::Undo => String::new(),
+        RollbackTarget::Undo | RollbackTarget::UndoOf(_) => String::new(),
         RollbackTarget::Operation(prefix) => format!(" {prefix}"),
         RollbackTarget::Checkpoint(prefix) => format!(" --to {prefix}"),
         RollbackTarget::LastSuccess => " --last-success".to_owned(),

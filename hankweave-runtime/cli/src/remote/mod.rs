@@ -104,6 +104,19 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
     send(global, &args.execution.execution, command)
 }
 
+/// `undo` where a run is live in which nothing has followed this rollback.
+pub(super) fn undo_rollback(
+    global: &Global,
+    execution: &Path,
+    operation: &str,
+) -> Result<ExitCode, CliError> {
+    let command = Command::RollbackUndo {
+        operation: operation.to_owned(),
+        auto_restart: false,
+    };
+    send(global, execution, command)
+}
+
 /// Sends one command and prints the answer.
 fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode, CliError> {
     crate::logging::install(global);

@@ -479,7 +479,10 @@ fn a_partition_ends_with_one_record_and_the_loser_stays_reachable() {
     let token = |name: &str| place.manifest(name)["token"].as_u64().unwrap();
     let lost = lost.as_str().unwrap();
     let kept = place.references("/kept/");
-    assert!(kept.iter().all(|kept| token(kept) < token(&record[0])), "{kept:?}");
+    assert!(
+        kept.iter().all(|kept| token(kept) < token(&record[0])),
+        "{kept:?}"
+    );
     assert!(kept.iter().any(|kept| place.reaches(kept, lost)), "{kept:?}");
     assert_eq!(place.git(&["show", &format!("{lost}:done.txt")]), "one\ntwo\n");
     assert_eq!(completed(&place.state(1)), ["one", "two", "three"]);

@@ -271,6 +271,16 @@ fn while_a_run_lives_nothing_is_undone() {
         refused.expect_code(75).stderr.contains("hankweave stop"),
         "{refused}"
     );
+    // What was taken back in this run is brought back by it.
+    project.run(["next"]).expect_code(0);
+    running.wait_for_line(|line| line.contains("\"server.idle\""));
+    project
+        .run(["rollback", "--codon", "one", "--at", "start"])
+        .expect_code(0);
+    assert_eq!(done(&project), "");
+    project.run(["undo"]).expect_code(0);
+    assert_eq!(done(&project), "one\n");
+    project.run(["undo"]).expect_code(75);
     running.signal(Signal::TERM);
     running.finish_within(Duration::from_secs(60)).expect_code(143);
 }

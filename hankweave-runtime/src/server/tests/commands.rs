@@ -206,7 +206,9 @@ async fn a_rollback_of_a_live_run_is_undone_by_its_id_and_nothing_else_is() {
     }
     let run = thread::name(live.state().runs[0].run_id.as_str());
     let undo = |id: &str| json!({"operation": id});
-    guest.refused("rollback.undo", undo(&run), "ROLLBACK_FAILED").await;
+    guest
+        .refused("rollback.undo", undo(&run), "ROLLBACK_FAILED")
+        .await;
     let back = json!({"codonId": "a", "checkpointType": "end"});
     guest.accepted("3", "rollback.toCodon", back).await;
     guest.idle("rollback-completed").await;
