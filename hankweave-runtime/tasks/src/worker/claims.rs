@@ -24,6 +24,9 @@ use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
 use crate::recorder::Recorder;
 
+/// Callback for a task that a worker leaves to others.
+type LeftReporter = Arc<dyn Fn(&TaskRow, &MissingFiles) + Send + Sync>;
+
 /// A worker.
 #[derive(Clone)]
 pub struct Worker {
@@ -35,7 +38,7 @@ pub struct Worker {
     pub(super) options: Arc<WorkerOptions>,
     pub(super) figures: WorkerMetrics,
     step_reporter: Arc<dyn Fn(&TaskRow) + Send + Sync>,
-    left_reporter: Arc<dyn Fn(&TaskRow, &MissingFiles) + Send + Sync>,
+    left_reporter: LeftReporter,
     doubts_remote: bool,
 }
 
