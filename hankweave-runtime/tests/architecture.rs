@@ -184,7 +184,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "operations",
-        "args directory exit output report rollback screen state typed",
+        "args directory exit output owning_task remote report rollback screen state typed",
     ),
     (
         "replay",

@@ -201,7 +201,7 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
     let allowed = all.iter().filter(|(_, command)| command.is_always_allowed());
     let names: Vec<&str> = allowed.map(|(_, command)| command.name()).collect();
-    assert_eq!(all.len(), 21);
+    assert_eq!(all.len(), 22);
     assert_eq!(
         names,
         [

@@ -293,7 +293,13 @@ impl CheckpointStore for MemoryCheckpoints {
         };
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         let contents = |blob, sink: &mut dyn io::Write| self.blobs.give(blob, sink);
-        restore::apply(&workspace, &plan, &target, &contents, &FileProgress::default())?;
+        restore::apply(
+            &workspace,
+            &plan,
+            (&target, None),
+            &contents,
+            &FileProgress::default(),
+        )?;
         Ok(RestoreReport { safety, done: plan })
     }
 
