@@ -134,11 +134,10 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) run: &'a RunContext,
     pub(crate) entry: &'a PlanEntry,
     pub(crate) config: &'a CodonConfig,
-    /// The session to continue with: its own, or for a codon that continues the previous one that of the
+    /// Session to continue with: its own, that of the previous codon, or that of the codon that it forks.
+    pub(crate) session: Option<SessionId>,
     /// Whether its agent goes on from a copy of `session`.
     pub(crate) is_fork: bool,
-    /// previous one.
-    pub(crate) session: Option<SessionId>,
     /// The session is its own: it was interrupted and continues where it stopped.
     pub(crate) in_own_session: bool,
     /// The session is that of a codon that was skipped: an agent that was ended before it wrote its session down does not know it.

@@ -73,6 +73,8 @@ mod one_fold;
 mod operations;
 mod otel;
 mod page;
+mod page_export;
+mod page_list;
 mod page_pictures;
 mod picture;
 mod planted;
