@@ -263,7 +263,7 @@ fn undo_after_undo_takes_back_older_operations() {
 // covers: CLI-32
 #[test]
 fn while_a_run_lives_nothing_is_undone() {
-    let project = with_codons(project(), &["one"]);
+    let project = with_codons(project(), &["one", "two"]);
     let mut running = project.start(["run", "--headless", "--no-autostart", "--json"]);
     running.wait_for_line(|line| line.contains("\"server.idle\""));
     let refused = project.run(["undo"]);
@@ -272,14 +272,14 @@ fn while_a_run_lives_nothing_is_undone() {
         "{refused}"
     );
     // What was taken back in this run is brought back by it.
-    project.run(["next"]).expect_code(0);
-    running.wait_for_line(|line| line.contains("\"server.idle\""));
-    project
-        .run(["rollback", "--codon", "one", "--at", "start"])
-        .expect_code(0);
-    assert_eq!(done(&project), "");
-    project.run(["undo"]).expect_code(0);
+    for _ in 0..2 {
+        project.run(["next"]).expect_code(0);
+        running.wait_for_line(|line| line.contains("\"server.idle\""));
+    }
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
     assert_eq!(done(&project), "one\n");
+    project.run(["undo"]).expect_code(0);
+    assert_eq!(done(&project), "one\ntwo\n");
     project.run(["undo"]).expect_code(75);
     running.signal(Signal::TERM);
     running.finish_within(Duration::from_secs(60)).expect_code(143);
