@@ -18,6 +18,8 @@ use crate::thread::{ThreadItem, ThreadTip};
 pub struct CodonLimits {
     /// Money.
     pub dollars: Option<Usd>,
+    /// The codon's own limit, and what its earlier attempts have used of it.
+    pub own_dollars: Option<(Usd, Usd)>,
     /// Time from the start of the codon.
     pub time: Option<Duration>,
     /// Tokens that models write, all together.
@@ -70,6 +72,22 @@ impl CodonLimits {
             }
             BudgetExceeded::Duration { .. } => self.of_the_ceiling.time,
             BudgetExceeded::OutputTokens { .. } | BudgetExceeded::ContextTokens { .. } => false,
+        }
+    }
+
+    /// Returns a limit with what earlier attempts have used of it, where it is the codon's own.
+    #[must_use]
+    pub fn over_all_attempts(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
+        match (exceeded, self.own_dollars) {
+            (BudgetExceeded::Cost { limit, used }, Some((own, before)))
+                if limit + before == own.max(before) =>
+            {
+                BudgetExceeded::Cost {
+                    limit: own,
+                    used: used + before,
+                }
+            }
+            (exceeded, _) => exceeded,
         }
     }
 
@@ -194,6 +212,7 @@ impl<'h> HankBudgets<'h> {
         let (time, time_of_ceiling) = scope.time(own.max_time_seconds);
         CodonLimits {
             dollars,
+            own_dollars: own.max_dollars.map(|own| (own, scope.used())),
             time,
             output_tokens: own.max_output_tokens,
             context_tokens: own.max_context_tokens,

@@ -46,11 +46,11 @@ pub fn operations(state: &HankweaveState) -> Vec<LoggedOperation<'_>> {
 }
 
 /// Returns the operation to undo next: the newest that is not undone. After an undo that is the one before it, as often as wanted;
-/// `None` when nothing is left, or nobody knows where it began. A cleanup changes no file, and what it removed cannot come back: it is passed over.
+/// `None` when nothing is left, or nobody knows where it began. A cleanup, and a run that continued and ran nothing, changed no file: they are passed over.
 #[must_use]
 pub fn undo(state: &HankweaveState) -> Option<Undo> {
     let mut log = operations(state);
-    log.retain(|logged| !logged.is_cleanup());
+    log.retain(|logged| !logged.is_cleanup() && !logged.ran_nothing());
     let mut place = 0;
     while let LoggedOperation::Recorded(operation) = log.get(place)?
         && let Some(undone) = &operation.undoes
@@ -71,10 +71,7 @@ pub fn undo_of(state: &HankweaveState, id: &str) -> Option<Undo> {
 #[must_use]
 pub fn undoable(state: &HankweaveState) -> Option<&Operation> {
     let log = operations(state).into_iter();
-    let mut log = log.skip_while(|logged| match logged {
-        LoggedOperation::Run(run) => run.codons.is_empty(),
-        LoggedOperation::Recorded(_) => logged.is_cleanup(),
-    });
+    let mut log = log.skip_while(|logged| logged.is_cleanup() || logged.ran_nothing());
     match log.next()? {
         LoggedOperation::Recorded(operation) => Some(operation).filter(|operation| operation.is_rollback()),
         LoggedOperation::Run(_) => None,
@@ -103,6 +100,11 @@ impl LoggedOperation<'_> {
     #[must_use]
     pub fn is_cleanup(&self) -> bool {
         matches!(self, Self::Recorded(operation) if operation.kind == OperationKind::Cleanup)
+    }
+
+    /// Whether it is a run that continued where the one before ended, and ended before a codon began.
+    fn ran_nothing(&self) -> bool {
+        matches!(self, Self::Run(run) if run.codons.is_empty() && run.starting_conditions.source().is_some())
     }
 
     fn undo(&self, state: &HankweaveState) -> Option<Undo> {

@@ -190,6 +190,11 @@ impl RunView {
     fn end_run(&mut self, state: RunState, at: Timestamp) {
         // A question without an answer waits for it, whatever ended the run.
         (self.now, self.activity) = (None, None);
+        let waits = self.waits.values_mut();
+        // A wait for a clock ends with the run, however long it was to last.
+        for wait in waits.filter(|wait| wait.kind != WaitKind::Approval) {
+            wait.to = Some(wait.to.map_or(at, |to| to.min(at)));
+        }
         self.enter(state, at);
     }
 

@@ -1,13 +1,31 @@
-//! Task that was begun in another folder of tasks, in words: where its files are, and what to type (TASK-127).
+//! Task whose files are in another folder of tasks, in words: where they are, and what to type (TASK-125, TASK-127).
 
 use std::fmt::Display;
 use std::path::PathBuf;
 
 use hankweave_core::id::TaskId;
-use hankweave_tasks::layers::MissingFiles;
+use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 
 use crate::args::RegistryArgs;
 use crate::typed::tasks as typed;
+
+/// Returns the line of a worker about a task that it leaves to others.
+pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason) -> String {
+    let why = match why {
+        LeaveReason::Missing(missing) => format!("{id} was {}", words(place, id, missing)),
+        LeaveReason::Taken(taken) => {
+            let there = RegistryArgs {
+                tasks: Some(PathBuf::from("DIR")),
+                ..place.clone()
+            };
+            format!(
+                "{taken}; `{}` takes the task, where DIR is the folder of this registry's tasks",
+                typed(&there, "worker")
+            )
+        }
+    };
+    format!("left alone: {why}")
+}
 
 /// Returns the sentence about a task whose files are missing here.
 pub(crate) fn words(place: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -> String {

@@ -109,7 +109,10 @@ function Facts({ view, place, isLive }: PartProps) {
   const hasFiles = Object.values(view.files.newest ?? {}).some((file) => file.seq >= from && file.seq < until);
   const tokens = attempt.tokens ?? {};
   const loop = item.in ? view.items?.[item.in] : undefined;
-  const checks = Object.entries({ ...loop?.checks, ...item.checks }).slice(-4);
+  // A check follows the last attempt of an iteration.
+  const [iteration, number] = place.key.split(".");
+  const isFollowed = item.attempts?.[`${iteration}.${Number(number) + 1}`] !== undefined;
+  const checks = isFollowed ? [] : Object.entries({ ...loop?.checks, ...item.checks }).slice(-4);
   const rows = [["read", tokens.inputTokens], ["from cache", tokens.cacheReadTokens], ["to cache", tokens.cacheCreationTokens], ["written", tokens.outputTokens]] as const;
   const used = rows.filter(([, n]) => n);
   const agents = Object.entries((isLive && view.now?.agents) || {});

@@ -64,9 +64,12 @@ where
     let notes = EndDetails::of_budget(exceeded).with_check(loop_check.clone());
     let reason = match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => return complete(codon, running, exit, notes).await,
-        // Its last answer used up the rest, and its work is done: the run pauses before the next codon.
+        // Its last answer used up the rest, and its work is done: of the ceiling the run pauses before the next codon, which says why.
         OnExceeded::Pause if exit.verdict.is_success() => {
-            let notes = EndDetails::default().with_check(loop_check);
+            let notes = match codon.limits.is_of_the_ceiling(&exceeded) {
+                true => EndDetails::default().with_check(loop_check),
+                false => notes,
+            };
             return complete(codon, running, exit, notes).await;
         }
         OnExceeded::Fail => used_up(exceeded),
@@ -113,7 +116,10 @@ pub(crate) fn no_budget_left(limits: &CodonLimits) -> Option<NoBudget> {
 fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
     match limits.is_of_the_ceiling(&exceeded) {
         true => "the total budget is used up".to_owned(),
-        false => format!("its budget is used up: {exceeded}"),
+        false => format!(
+            "its budget is used up: {} (a larger one in hank.json lets it continue)",
+            limits.over_all_attempts(exceeded)
+        ),
     }
 }
 

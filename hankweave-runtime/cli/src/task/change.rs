@@ -438,11 +438,18 @@ pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
 }
 
 pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
+    let files = registry.coordinator.task(id.clone()).await;
+    let files = files.map_err(|error| registry.failure(&error))?;
+    let files = files.map(|row| registry.layers.find(&row).path());
     let row = registry.lifecycle.delete(id).await;
     let row = row.map_err(|error| registry.failure(&error))?;
     if global.json() {
         return output::print_json(&row);
     }
-    output::print(format!("{id} is deleted, with its files\n"))?;
+    let left = files.filter(|files| registry.world.disk.metadata(files).is_ok());
+    output::print(match left {
+        None => format!("{id} is deleted, with its files\n"),
+        Some(left) => format!("{id} is deleted; the files in {} are left\n", left.display()),
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -68,10 +68,9 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     )
     .with_step_reporter(move |row| print_step(row, quiet, json));
     let place = registry.place().clone();
-    let worker = worker.with_left_reporter(move |row, missing| {
+    let worker = worker.with_left_reporter(move |row, why| {
         if !quiet {
-            let words = begun_elsewhere::words(&place, row.id(), missing);
-            print_stderr(for_terminal(&format!("left alone: {} was {words}", row.id())));
+            print_stderr(for_terminal(&begun_elsewhere::left_alone(&place, row.id(), why)));
         }
     });
     let page = metrics::serve(listener, async || worker.page().await);

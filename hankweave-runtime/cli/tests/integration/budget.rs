@@ -315,11 +315,62 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     assert!(
         finished
             .stderr
-            .contains("Paused in a: its budget is used up: used $0.3000 of $0.2500;"),
+            .contains("Paused in a: its budget is used up: used $0.3000 of $0.2500 (a larger one in hank.json lets it continue);"),
         "{finished}"
     );
     assert!(!finished.stderr.contains("--max-cost"), "{finished}");
     assert_eq!(statuses(&state(&project)["runs"][0]), [("a", "failed")]);
+
+    // Without one it pauses again, and says the same.
+    let again = project.run(["run", "--headless"]);
+    assert!(
+        again
+            .expect_code(3)
+            .stderr
+            .contains("Paused before a: its budget is used up: used $0.3000 of $0.2500 (a larger one"),
+        "{again}"
+    );
+    let larger = json!({"budget": {"maxDollars": 0.95, "onExceeded": "pause"}});
+    let items = [
+        turns(&project, "a", 2, &larger),
+        turns(&project, "b", 1, &json!({})),
+    ];
+    write_hank(&project, &Value::Null, &items);
+    project.run(["run", "--headless"]).expect_code(0);
+}
+
+// An agent that tells its cost only at its end passes a limit, and has done its work.
+// covers: HANK-38
+#[test]
+fn a_codon_that_passed_its_limit_and_is_done_says_so_whatever_the_limit_does() {
+    for on_exceeded in ["complete", "pause"] {
+        let project = project();
+        let spends = r#"cat > /dev/null
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-haiku-4-5","cwd":"/","tools":[]}'
+echo done > a.txt
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","total_cost_usd":0.5,"usage":{"input_tokens":1000,"output_tokens":100}}'
+"#;
+        let agent = json!({"command": ["sh", project.write("spends.sh", spends)], "stream": "claude"});
+        let more = json!({"budget": {"maxDollars": 0.1, "onExceeded": on_exceeded}});
+        let items = [
+            with_script("a", &agent, &more),
+            turns(&project, "b", 1, &json!({})),
+        ];
+        write_hank(&project, &Value::Null, &items);
+        let finished = project.run(["run", "--headless"]);
+        assert!(
+            finished
+                .expect_code(0)
+                .stderr
+                .contains("budget reached: used $0.5000 of $0.1000, over its budget by $0.4000"),
+            "{on_exceeded}: {finished}"
+        );
+        let status = project.run(["status"]);
+        assert!(
+            status.stdout.contains("over its budget by $0.4000"),
+            "{on_exceeded}: {status}"
+        );
+    }
 }
 
 // What has no work yet is skipped, or fails.

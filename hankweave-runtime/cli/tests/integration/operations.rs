@@ -291,6 +291,31 @@ fn killed(project: &TestProject, call: &str, when: usize) -> bool {
     traced(project, &["-e", &injection], &["undo"]).code != Some(0)
 }
 
+/// A run that continued and ran nothing is nothing to take back: what was made since stays.
+// covers: STATE-67
+#[test]
+fn an_undo_passes_over_a_run_that_ran_nothing() {
+    let project = with_codons(project(), &["one", "two"]);
+    let mut running = project.start(["run", "--headless", "--no-autostart", "--json"]);
+    running.wait_for_line(|line| line.contains("\"server.idle\""));
+    project.run(["next"]).expect_code(0);
+    running.wait_for_line(|line| line.contains("\"server.idle\""));
+    running.signal(Signal::TERM);
+    running.finish_within(Duration::from_secs(60)).expect_code(143);
+    let mut idle = project.start(["run", "--headless", "--no-autostart", "--json"]);
+    idle.wait_for_line(|line| line.contains("\"server.idle\""));
+    idle.signal(Signal::TERM);
+    idle.finish_within(Duration::from_secs(60)).expect_code(143);
+    assert_eq!(log(&project).len(), 2);
+    project.write("notes.txt", "mine\n");
+    project.run(["undo"]).expect_code(0);
+    assert_eq!(done(&project), "");
+    assert_eq!(
+        fs::read_to_string(project.directory().join("notes.txt")).unwrap(),
+        "mine\n"
+    );
+}
+
 // covers: STATE-67
 #[test]
 fn an_undo_that_is_killed_is_done_or_is_not() {

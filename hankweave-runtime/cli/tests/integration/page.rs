@@ -694,7 +694,7 @@ fn the_page_shows_what_sentinels_said_last_and_what_they_cost() {
 }
 
 /// Says everything that a page may trip over, and writes a file whose name is markup.
-const HOSTILE: &str = r#"cat > /dev/null
+pub(crate) const HOSTILE: &str = r#"cat > /dev/null
 printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
 say() { printf '{"type":"assistant","session_id":"s-1","message":{"id":"%s","role":"assistant","model":"shell","content":[%s],"usage":{"input_tokens":1,"output_tokens":1}}}\n' "$1" "$2"; }
 say m-1 '{"type":"text","text":"<img src=x onerror=\"document.title=7\"><script>document.title=8</script> [go](javascript:alert(1))"}'

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::devtools::Page;
-use crate::page::{address, browser, codon};
+use crate::page::{HOSTILE, address, browser, codon};
 use crate::support::{project, shell_agent};
 
 // covers: WIRE-43

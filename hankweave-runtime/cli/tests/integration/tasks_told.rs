@@ -521,12 +521,19 @@ fn one_folder_serves_one_registry(project: &TestProject, other: &str) {
     let apart = project.home().join("apart").display().to_string();
     there(&[&made[..], &["--tasks", &apart]].concat()).expect_code(0);
     let before = std::fs::read(folder.join("logs.jsonl")).unwrap();
-    there(&["worker", "--once", "--lease", "10m"]).expect_code(0);
+    let left = there(&["worker", "--once", "--lease", "10m"]);
+    says(
+        &left.expect_code(0).stderr,
+        &[
+            &format!("left alone: {taken}; `hankweave worker --registry "),
+            "--tasks DIR` takes the task",
+        ],
+    );
     let shown = there(&["task", "show", "report"]).expect_code(0).stdout.clone();
     says(
         &shown,
         &[
-            "report              failed ",
+            "report              pending ",
             &taken,
             "  files        ",
             "--tasks DIR",
@@ -536,7 +543,12 @@ fn one_folder_serves_one_registry(project: &TestProject, other: &str) {
         &there(&["task", "log", "report"]).expect_code(65).stderr,
         &[&taken, "hint: "],
     );
-    there(&["task", "delete", "report", "--force"]).expect_code(0);
+    there(&["task", "cancel", "report"]).expect_code(0);
+    let deleted = there(&["task", "delete", "report", "--force"]);
+    says(
+        &deleted.expect_code(0).stdout,
+        &["report is deleted; the files in "],
+    );
     assert_eq!(std::fs::read(folder.join("logs.jsonl")).unwrap(), before);
     work(project);
     assert_eq!(self::shown(project, "report")["task"]["status"], "completed");

@@ -5,10 +5,20 @@ use std::path::{Path, PathBuf};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
 use hankweave_runtime::ExecutionDir;
+use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 
 use super::WORKSPACE;
 use super::files::{TaskFiles, TaskLayers};
+
+/// Reason for which a worker leaves a task to others.
+#[derive(Debug, Clone)]
+pub enum LeaveReason {
+    /// The task was begun, and its files are elsewhere.
+    Missing(MissingFiles),
+    /// The folder has the files of another registry's task with this id: a [`TaskError::FolderTaken`].
+    Taken(TaskError),
+}
 
 /// Files of a begun task that are not in a folder of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]

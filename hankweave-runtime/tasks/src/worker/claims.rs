@@ -19,13 +19,13 @@ use super::options::WorkerOptions;
 use super::orphans::look_after;
 use super::reach::RemoteBackoff;
 use crate::coordinator::{Claim, Coordinator, ExclusiveHold};
-use crate::layers::{MissingFiles, TaskLayers};
+use crate::layers::{LayerError, LeaveReason, TaskLayers};
 use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
 use crate::recorder::Recorder;
 
 /// Callback for a task that a worker leaves to others.
-type LeftReporter = Arc<dyn Fn(&TaskRow, &MissingFiles) + Send + Sync>;
+type LeftReporter = Arc<dyn Fn(&TaskRow, &LeaveReason) + Send + Sync>;
 
 /// A worker.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ pub struct WorkerSummary {
     pub lost: u64,
 }
 
-/// Tasks that a worker leaves to others: they were begun in another folder.
+/// Tasks that a worker leaves to others: their files are in another folder.
 #[derive(Debug, Default)]
 struct LeftTasks {
     /// Those that it does not claim for now.
@@ -141,11 +141,11 @@ impl Worker {
         }
     }
 
-    /// Calls `reporter` once with each task that was begun in another folder, which it leaves to a worker that has the files (TASK-127).
+    /// Calls `reporter` once with each task whose files are not in its folder, which it leaves to a worker that has them (TASK-125, TASK-127).
     #[must_use]
     pub fn with_left_reporter(
         self,
-        reporter: impl Fn(&TaskRow, &MissingFiles) + Send + Sync + 'static,
+        reporter: impl Fn(&TaskRow, &LeaveReason) + Send + Sync + 'static,
     ) -> Self {
         Self {
             left_reporter: Arc::new(reporter),
@@ -304,9 +304,9 @@ impl Worker {
             self.locks.metrics().expired.add(claimed.expired);
             let resource = TaskRow::lock_name(claimed.row.id());
             let guard = self.locks.adopt(resource, &held, lease, asked);
-            if let Some(missing) = self.missing(&claimed.row, guard.token()).await {
+            if let Some(why) = self.reason_to_leave(&claimed.row, guard.token()).await {
                 guard.release_or_log(None).await;
-                self.leave(&claimed.row, &missing, left);
+                self.leave(&claimed.row, &why, left);
                 continue;
             }
             self.figures.tasks.claimed.add(1);
@@ -316,10 +316,16 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns where the files of a begun task are that this worker would start anew: neither its folder nor its remote has them (TASK-127).
-    async fn missing(&self, row: &TaskRow, token: u64) -> Option<MissingFiles> {
+    /// Returns why this worker leaves a task: its folder has files of another registry's task (TASK-125), or neither that nor the remote has those of a begun
+    /// one, which it would start anew (TASK-127).
+    async fn reason_to_leave(&self, row: &TaskRow, token: u64) -> Option<LeaveReason> {
         if self.lifecycle.recorder().is_some() {
             return None;
+        }
+        let files = self.layers.task_of(row);
+        let checked = self.world.blocking.run(move || files.check_origin()).await;
+        if let Err(LayerError::Task(taken @ TaskError::FolderTaken { .. })) = checked {
+            return Some(LeaveReason::Taken(taken));
         }
         let (layers, seen) = (self.layers.clone(), row.clone());
         let missing = self.world.blocking.run(move || layers.missing(&seen)).await?;
@@ -327,13 +333,13 @@ impl Worker {
             Some(url) => PushTarget::new(&self.world, url, row, token).may_have_it().await,
             None => false,
         };
-        (!has_it).then_some(missing)
+        (!has_it).then_some(LeaveReason::Missing(missing))
     }
 
-    fn leave(&self, row: &TaskRow, missing: &MissingFiles, left: &mut LeftTasks) {
+    fn leave(&self, row: &TaskRow, why: &LeaveReason, left: &mut LeftTasks) {
         left.skipped.insert(row.id().clone());
         if left.reported.insert(row.id().clone()) {
-            (self.left_reporter)(row, missing);
+            (self.left_reporter)(row, why);
         }
     }
 
