@@ -1,6 +1,6 @@
 //! Agents of lists with the values of the variables that they name (HANK-84).
 
-use hankweave_core::hank::{CodonConfig, FallbackAgent};
+use hankweave_core::hank::{AgentChoice, CodonConfig, FallbackAgent};
 use hankweave_core::plan::ListedAgent;
 
 use crate::world::environment::Environment;
@@ -42,6 +42,8 @@ pub(crate) fn shares_sessions(one: &CodonConfig, other: &CodonConfig) -> bool {
             .collect()
     };
     let same_agent = match (&one.agent, &other.agent) {
+        // A script says what is played, and sessions are those of the program.
+        (Some(AgentChoice::Script { .. }), Some(AgentChoice::Script { .. })) => true,
         (Some(one), Some(other)) => one == other,
         _ => one.agent_name() == other.agent_name(),
     };
@@ -54,6 +56,28 @@ mod tests {
     use hankweave_core::plan::AgentList;
 
     use super::*;
+
+    // covers: HANK-84
+    #[test]
+    fn the_scripted_agent_continues_its_session_with_another_script() {
+        let codon = |id: &str, agent: &str| {
+            format!(
+                r#"{{"id": "{id}", "name": "A", "model": "opus", "continuationMode": "fresh", "promptText": "x", "agent": {agent}}}"#
+            )
+        };
+        let codons = [
+            codon("a", r#"{"script": "a.json"}"#),
+            codon("b", r#"{"script": "b.json"}"#),
+            codon("c", r#"{"command": ["sh", "c.sh"], "stream": "claude"}"#),
+            codon("d", r#"{"command": ["sh", "d.sh"], "stream": "claude"}"#),
+        ];
+        let hank = hank::parse(&format!(r#"{{"hank": [{}]}}"#, codons.join(",")))
+            .hank
+            .unwrap();
+        let all: Vec<&CodonConfig> = hank.codons().collect();
+        assert!(shares_sessions(all[0], all[1]));
+        assert!(!shares_sessions(all[1], all[2]) && !shares_sessions(all[2], all[3]));
+    }
 
     // covers: HANK-84
     #[test]

@@ -146,6 +146,16 @@ impl Heard {
             StateEvent::RunStarted {
                 starting_conditions, ..
             } => self.note(at, started(starting_conditions)),
+            StateEvent::CodonStarted {
+                codon_id,
+                chosen_agent: Some(chosen),
+                ..
+            } => {
+                if let Some(instead) = &chosen.instead {
+                    let what = format!("{codon_id} runs with {}, {}", chosen.words(), instead.words());
+                    self.note(at, what);
+                }
+            }
             StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
             StateEvent::RunCrashed { .. } => self.note(at, "the run crashed".to_owned()),
             StateEvent::RunFailed { cause, .. } => {

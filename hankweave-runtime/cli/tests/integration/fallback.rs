@@ -152,6 +152,12 @@ fn the_next_agent_takes_a_codon_over_and_the_first_comes_back() {
     assert!(status.contains(&words) && !status.contains('Z'), "{status}");
     let report = story.0.run(["report"]).expect_code(0).stdout.clone();
     assert!(report.contains("whose usage limit ends at"), "{report}");
+    assert!(
+        report.contains(&format!(
+            " runs with command with {SECOND}, instead of command with {FIRST}, "
+        )),
+        "{report}"
+    );
     story.0.run(["replay", "."]).expect_code(0);
 }
 
