@@ -162,6 +162,14 @@ pub(crate) fn kept_url(url: &str) -> String {
     real_url(url)
 }
 
+/// Returns the options as hints show them, without a password: terminals and logs keep what they print.
+fn for_hints(place: &RegistryArgs) -> RegistryArgs {
+    RegistryArgs {
+        registry: place.registry.as_deref().map(without_password),
+        ..place.clone()
+    }
+}
+
 /// Returns an address without passwords: they are not for the files of a task, nor for hints.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -235,7 +243,7 @@ impl Registry {
             coordinator,
             world,
             url,
-            place: place.clone(),
+            place: for_hints(place),
         })
     }
 
@@ -330,6 +338,7 @@ impl Registry {
 
 /// Describes an error with its code and a remedy.
 fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
+    let place = &for_hints(place);
     let kind = match error.code() {
         "RESOURCE_LOCKED" => CliErrorKind::Held,
         "LOCK_BACKEND_UNAVAILABLE"
@@ -424,6 +433,21 @@ pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: TASK-126
+    #[test]
+    fn a_hint_has_no_password() {
+        let place = RegistryArgs {
+            registry: Some("postgres://ann:s3cret@db.example/tasks".to_owned()),
+            ..RegistryArgs::default()
+        };
+        let told = failure(&TaskError::TaskNotFound("t-1".into()), &place);
+        let told = format!("{told:?}");
+        assert!(
+            told.contains("--registry postgres://ann@db.example/tasks") && !told.contains("s3cret"),
+            "{told}"
+        );
+    }
 
     // covers: TASK-126
     #[test]
