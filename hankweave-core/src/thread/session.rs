@@ -28,9 +28,12 @@ impl ThreadTip<'_> {
     /// The records of the codon whose conversation `id` goes on from, newest first: of the codon before it in the plan, or of
     /// all iterations of the codon that it forks.
     pub fn continued_attempts<'t>(&'t self, id: &CodonId) -> impl Iterator<Item = &'t CodonExecution> {
-        let source = self.source_of(id);
-        let codons = self.codons().map(|entry| entry.codon.as_ref());
-        codons.filter(move |codon| source.is_some_and(|source| self.is_of(source, codon.codon_id())))
+        // The history of a long night is not walked for a codon that goes on from none.
+        let source = self.source_of(id).into_iter();
+        source.flat_map(move |source| {
+            let codons = self.codons().map(|entry| entry.codon.as_ref());
+            codons.filter(move |codon| self.is_of(source, codon.codon_id()))
+        })
     }
 
     fn source_of(&self, id: &CodonId) -> Option<Source<'_>> {
