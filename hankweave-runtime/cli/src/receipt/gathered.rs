@@ -9,16 +9,16 @@ use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::thread::CodonWork;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, excerpt};
-use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+use hankweave_runtime::{CodonSummary, ExecutionDir};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::heard::{CheckReport, Heard, Occasion};
 use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of};
-use crate::report::codon_standing;
+use crate::report::{at_its_budget, codon_standing};
 use crate::screen::local_time;
 use crate::status::StatusView;
 
@@ -252,10 +252,11 @@ fn codons(
     let attempts = status.attempts();
     started
         .map(|record| {
-            let (id, summary) = (record.codon_id(), hankweave_runtime::CodonSummary::of(record));
+            let (id, summary) = (record.codon_id(), CodonSummary::of(record));
             let all = attempts.get(id);
             let summary = all.map_or(summary.clone(), |all| all.over(summary));
             let config = hank.and_then(|hank| hank.codon(id.configured()));
+            let of_budget = budget_words(&summary);
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
                 asked: config.and_then(asked),
@@ -276,11 +277,17 @@ fn codons(
                 loop_check: crate::report::loop_check(record),
                 checks: heard.checks.get(id).cloned().unwrap_or_default(),
                 result: summary.result,
-                remarks: summary.remarks,
+                remarks: of_budget.into_iter().chain(summary.remarks).collect(),
                 id: id.clone(),
             }
         })
         .collect()
+}
+
+/// Returns that a codon ended at a limit of its own; a failure says that itself.
+fn budget_words(codon: &CodonSummary) -> Option<String> {
+    let exceeded = codon.budget_exceeded.filter(|_| codon.failure.is_none())?;
+    Some(at_its_budget(codon.status, exceeded, codon.cost_is_lower_bound))
 }
 
 /// Returns the lines that each codon added and removed in all its attempts. Where other files have changed in between than the codon is known to have changed, some are

@@ -365,11 +365,13 @@ echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","
                 .contains("budget reached: used $0.5000 of $0.1000, over its budget by $0.4000"),
             "{on_exceeded}: {finished}"
         );
-        let status = project.run(["status"]);
-        assert!(
-            status.stdout.contains("over its budget by $0.4000"),
-            "{on_exceeded}: {status}"
-        );
+        for command in ["status", "report"] {
+            let said = project.run([command]);
+            assert!(
+                said.stdout.contains("over its budget by $0.4000"),
+                "{on_exceeded}: {said}"
+            );
+        }
     }
 }
 
