@@ -69,7 +69,7 @@ pub(super) fn misfit(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome) 
     }
 }
 
-/// What makes the scripted agent answer with a result that fits.
+/// Hint for a scripted agent whose example of the schema does not fit.
 const EXAMPLE_HINT: &str = "; the scripted agent answers with an example of the schema: write one into it, as \"examples\": [{ … }], or give the codon a script";
 
 fn plays_no_script(codon: &CodonRun<'_>) -> bool {

@@ -79,7 +79,7 @@ fn fork(
     doubt(codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
 }
 
-/// What to write, with the codons that come before.
+/// Hint about what to write instead, with the ids of the codons that come before.
 fn ids_to_write(earlier: &[&str]) -> String {
     match earlier {
         [] => r#"write "fresh": no codon comes before"#.to_owned(),

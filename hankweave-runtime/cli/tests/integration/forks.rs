@@ -395,7 +395,7 @@ fn a_task_and_the_scripted_agent_fork_as_a_run_does() {
     assert!(told.contains('3'), "the third prompt of its conversation: {told}");
 }
 
-/// What the model server was asked for a task: the texts of its first request.
+/// Texts of the first request that the model server got for a task.
 fn asked_for(server: &ModelServer, words: &str) -> String {
     let requests = server.requests();
     let mut bodies = requests

@@ -251,7 +251,7 @@ blocked: two failed ("
     assert_eq!(files(), ["one\ntwo\n", "pear 2\n", "mine\n"], "{finished}");
 }
 
-/// What is next after an undo is said in the same words everywhere, also where that is nothing, and the next run leaves what the user had changed by then.
+/// An undo is followed by the same words everywhere about what is next, also where that is nothing; the next run leaves what the user had changed by then.
 // covers: RUN-2, STATE-67, CLI-32
 #[test]
 fn an_undo_to_a_codon_that_failed_says_what_the_next_run_does_and_it_does_that() {

@@ -1,4 +1,4 @@
-//! Where the files of a begun task are, as seen from one folder of tasks (TASK-127).
+//! Folder of the files of a begun task, as seen from one folder of tasks (TASK-127).
 
 use std::path::{Path, PathBuf};
 

@@ -125,7 +125,7 @@ pub(super) struct Job {
     shutdown: Shutdown,
     called_off: CancellationToken,
     progress: TaskProgress,
-    /// Where its files were before this attempt, if an earlier one had begun it.
+    /// Folder of its files before this attempt, if an earlier one had begun it.
     begun_in: Option<FilesLocation>,
     /// Its costs, once an attempt was begun.
     ledger: Option<CostLedger>,
