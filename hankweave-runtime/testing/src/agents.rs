@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -48,9 +48,8 @@ impl fmt::Display for Skip {
 /// Returns [`Skip`] when npm is missing, cannot reach its registry, or the installed program does not start.
 pub fn claude() -> Result<PathBuf, Skip> {
     static CLAUDE: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
-    CLAUDE
-        .get_or_init(|| install("claude", CLAUDE_PACKAGE, CLAUDE_VERSION, "claude"))
-        .clone()
+    let program = CLAUDE.get_or_init(|| install("claude", CLAUDE_PACKAGE, CLAUDE_VERSION, "claude"));
+    noted("claude", CLAUDE_VERSION, program.clone())
 }
 
 /// Returns the `codex` program, the script of its package, installing it with npm at the first call on this machine.
@@ -60,9 +59,8 @@ pub fn claude() -> Result<PathBuf, Skip> {
 /// Returns [`Skip`] as [`claude`] does.
 pub fn codex() -> Result<PathBuf, Skip> {
     static CODEX: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
-    CODEX
-        .get_or_init(|| install("codex", CODEX_PACKAGE, CODEX_VERSION, "codex"))
-        .clone()
+    let program = CODEX.get_or_init(|| install("codex", CODEX_PACKAGE, CODEX_VERSION, "codex"));
+    noted("codex", CODEX_VERSION, program.clone())
 }
 
 /// Returns the `pi` program, in its oldest supported version, and the `PATH` with which it runs.
@@ -73,7 +71,7 @@ pub fn codex() -> Result<PathBuf, Skip> {
 pub fn pi() -> Result<(PathBuf, OsString), Skip> {
     static PI: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
     let program = PI.get_or_init(|| install("pi-old", PI_PACKAGE, PI_VERSION, "pi"));
-    Ok((program.clone()?, path()))
+    noted("pi", PI_VERSION, program.clone().map(|program| (program, path())))
 }
 
 /// The same in the newest version, whose stream has changed, and with a node that is new enough for it.
@@ -83,7 +81,7 @@ pub fn pi() -> Result<(PathBuf, OsString), Skip> {
 /// Returns [`Skip`] as [`claude`] does.
 pub fn newest_pi() -> Result<(PathBuf, OsString), Skip> {
     static PI: OnceLock<Result<(PathBuf, OsString), Skip>> = OnceLock::new();
-    PI.get_or_init(install_newest_pi).clone()
+    noted("pi", NEWEST_PI_VERSION, PI.get_or_init(install_newest_pi).clone())
 }
 
 /// Returns the `opencode` program.
@@ -93,9 +91,8 @@ pub fn newest_pi() -> Result<(PathBuf, OsString), Skip> {
 /// Returns [`Skip`] as [`claude`] does.
 pub fn opencode() -> Result<PathBuf, Skip> {
     static OPENCODE_PROGRAM: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
-    OPENCODE_PROGRAM
-        .get_or_init(|| install("opencode", OPENCODE.0, OPENCODE.1, "opencode"))
-        .clone()
+    let program = OPENCODE_PROGRAM.get_or_init(|| install("opencode", OPENCODE.0, OPENCODE.1, "opencode"));
+    noted("opencode", OPENCODE.1, program.clone())
 }
 
 /// Returns the `gemini` program.
@@ -105,9 +102,8 @@ pub fn opencode() -> Result<PathBuf, Skip> {
 /// Returns [`Skip`] as [`claude`] does.
 pub fn gemini() -> Result<PathBuf, Skip> {
     static GEMINI_PROGRAM: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
-    GEMINI_PROGRAM
-        .get_or_init(|| install("gemini", GEMINI.0, GEMINI.1, "gemini"))
-        .clone()
+    let program = GEMINI_PROGRAM.get_or_init(|| install("gemini", GEMINI.0, GEMINI.1, "gemini"));
+    noted("gemini", GEMINI.1, program.clone())
 }
 
 /// Returns the program that speaks the Agent Client Protocol for codex.
@@ -139,8 +135,31 @@ pub fn pi_acp() -> Result<PathBuf, Skip> {
 
 /// Installs a program that has no way to say its version.
 fn put(folder: &str, (package, version): (&str, &str), program: &str) -> Result<PathBuf, Skip> {
-    let folder = install_package_in(folder, package, version)?;
-    Ok(folder.join("node_modules/.bin").join(program))
+    let installed = install_package_in(folder, package, version)?;
+    noted(
+        folder,
+        version,
+        Ok(installed.join("node_modules/.bin").join(program)),
+    )
+}
+
+/// Appends the test that gets an agent to `ran.tsv` beside the installed ones: agent, version, file of the test. From all lines of a whole
+/// run, `.ci/agents` makes the table of docs/agents.md.
+fn noted<T>(agent: &str, version: &str, given: Result<T, Skip>) -> Result<T, Skip> {
+    let thread = std::thread::current();
+    let test = thread.name().and_then(|name| name.split_once("::"));
+    if let (Ok(_), Some((file, _))) = (&given, test) {
+        let skip = |error: io::Error| Skip(format!("the test cannot be noted: {error}"));
+        let ran = self::folder().join("ran.tsv");
+        let mut ran = File::options()
+            .create(true)
+            .append(true)
+            .open(ran)
+            .map_err(skip)?;
+        ran.write_all(format!("{agent}\t{version}\t{file}\n").as_bytes())
+            .map_err(skip)?;
+    }
+    given
 }
 
 fn path_of_new_node() -> Result<OsString, Skip> {
@@ -181,8 +200,8 @@ pub fn other_claude() -> Result<PathBuf, Skip> {
     let missing = || Skip(format!("neither {OTHER_CLAUDE} nor PATH names another claude"));
     let program = named.or_else(found).ok_or_else(missing)?;
     match starts(&program, &path)?.split_whitespace().next() {
-        Some(CLAUDE_VERSION) => Err(missing()),
-        Some(_) | None => Ok(program),
+        Some(CLAUDE_VERSION) | None => Err(missing()),
+        Some(version) => noted("claude", version, Ok(program)),
     }
 }
 
@@ -192,7 +211,7 @@ pub fn other_claude() -> Result<PathBuf, Skip> {
 ///
 /// Returns [`Skip`] when there is none, it does not start, or it is of the version that [`codex`] has.
 pub fn other_codex() -> Result<PathBuf, Skip> {
-    named("HANKWEAVE_TEST_CODEX", CODEX_VERSION, &path())
+    named("codex", "HANKWEAVE_TEST_CODEX", CODEX_VERSION, &path())
 }
 
 /// The same for `pi` and `HANKWEAVE_TEST_PI`, with the `PATH` with which it runs.
@@ -202,19 +221,23 @@ pub fn other_codex() -> Result<PathBuf, Skip> {
 /// Returns [`Skip`] as [`other_codex`] does.
 pub fn other_pi() -> Result<(PathBuf, OsString), Skip> {
     let path = path_of_new_node()?;
-    Ok((named("HANKWEAVE_TEST_PI", NEWEST_PI_VERSION, &path)?, path))
+    Ok((named("pi", "HANKWEAVE_TEST_PI", NEWEST_PI_VERSION, &path)?, path))
 }
 
-/// The program that a variable names, unless it is of the version that is tested anyway.
-fn named(variable: &str, tested: &str, path: &OsStr) -> Result<PathBuf, Skip> {
+/// The program of an agent that a variable names, unless it is of the version that is tested anyway.
+fn named(agent: &str, variable: &str, tested: &str, path: &OsStr) -> Result<PathBuf, Skip> {
     let missing = || Skip(format!("{variable} names no other version"));
     let program = std::env::var_os(variable)
         .map(PathBuf::from)
         .ok_or_else(missing)?;
-    let version = starts(&program, path)?;
-    match version.split_whitespace().any(|word| word == tested) {
-        true => Err(missing()),
-        false => Ok(program),
+    let told = starts(&program, path)?;
+    let version = told
+        .split_whitespace()
+        .find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    match version {
+        None => Err(missing()),
+        Some(version) if version == tested => Err(missing()),
+        Some(version) => noted(agent, version, Ok(program)),
     }
 }
 

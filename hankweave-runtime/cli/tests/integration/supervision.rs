@@ -726,7 +726,11 @@ fn a_folder_that_is_copied_while_a_run_goes_on_is_another_one() {
     running.wait_for_line(|line| line.contains("\"s-1\""));
     let (work, copy) = (project.directory().join("work"), project.directory().join("copy"));
     // Not asked whether it succeeded: a temporary file of the run may be gone when its turn comes, and everything else is copied all the same.
-    Command::new("cp").arg("-a").args([&work, &copy]).status().unwrap();
+    Command::new("cp")
+        .arg("-a")
+        .args([&work, &copy])
+        .status()
+        .unwrap();
 
     fs::write(copy.join("go"), "").unwrap();
     project.run(["run", "-e", "copy", "--headless"]).expect_code(0);
