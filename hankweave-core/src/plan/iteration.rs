@@ -134,12 +134,16 @@ impl HankweaveState {
             .iteration
             .checked_sub(1)
             .filter(|_| context.codon_index_in_loop == 0)?;
-        let is_before = |codon: &&Arc<CodonExecution>| {
+        let iteration_of = |codon: &Arc<CodonExecution>| {
             let place = codon.loop_context().as_ref();
-            place.is_some_and(|place| place.loop_id == context.loop_id && place.iteration == before)
+            place
+                .filter(|place| place.loop_id == context.loop_id)
+                .map(|place| place.iteration)
         };
         let codons = self.runs.iter().flat_map(|run| run.codons.iter().rev());
-        codons.filter(is_before).find_map(|codon| codon.loop_check())
+        // A loop without checks would otherwise be walked to its first iteration at each of them.
+        let mut codons = codons.take_while(|codon| iteration_of(codon).is_none_or(|known| known >= before));
+        codons.find_map(|codon| codon.loop_check().filter(|_| iteration_of(codon) == Some(before)))
     }
 }
 
