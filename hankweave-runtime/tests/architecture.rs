@@ -80,7 +80,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("prompt_line", "approval_prompt keyboard keys screen wrap"),
     ("server_log", ""),
     ("settings", ""),
-    ("signals", ""),
+    ("signals", "screen"),
     ("args", "screen signals"),
     ("exit", "screen wrap"),
     ("question", "keyboard screen wrap"),
@@ -99,7 +99,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("config", "args exit failures output screen settings typed"),
     ("begun_elsewhere", "args typed"),
     ("registry", "args begun_elsewhere config exit settings typed"),
-    ("holding", "exit registry"),
+    ("holding", "exit registry screen"),
     ("owning_task", "args directory exit holding registry screen typed"),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),
@@ -136,11 +136,12 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("prices", "args config exit output settings"),
     (
         "validate",
-        "args config exit failures output plan_changes prices report screen state status",
+        "args config exit failures output plan_changes prices report screen settings state status",
     ),
+    ("running_tasks", "directory holding receipt registry state"),
     (
         "view",
-        "args browser directory exit failures holding logging output owning_task receipt recorded registry report screen signals state status typed",
+        "args browser directory exit failures holding logging output owning_task receipt recorded registry report running_tasks screen signals state status typed",
     ),
     (
         "service",
@@ -150,7 +151,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args directory exit failures holding keyboard output owning_task receipt registry report screen state status typed validate wrap",
+        "args exit failures holding keyboard output owning_task receipt registry report running_tasks screen state status typed validate wrap",
     ),
     (
         "worker",

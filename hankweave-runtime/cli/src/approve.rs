@@ -38,7 +38,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
         return remote::approve(global, args);
     }
     if let Some(task) = OwningTask::of(execution) {
-        return Err(task.refuse_answer(args.deny, args.reason.as_deref()));
+        return Err(task.looked_up().refuse_answer(args.deny, args.reason.as_deref()));
     }
     let codon = remote::runtime()?.block_on(answer(args))?;
     if global.json() {

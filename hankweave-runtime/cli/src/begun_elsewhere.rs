@@ -9,10 +9,11 @@ use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 use crate::args::RegistryArgs;
 use crate::typed::tasks as typed;
 
-/// Returns the line of a worker about a task that it leaves to others.
-pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason) -> String {
+/// Returns the line of a worker about a task that it leaves to others; `is_first` says that the worker has named none whose folder is taken before.
+pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason, is_first: bool) -> String {
     let why = match why {
         LeaveReason::Missing(missing) => format!("{id} was {}", words(place, id, missing)),
+        LeaveReason::Taken(taken) if !is_first => taken.to_string(),
         LeaveReason::Taken(taken) => {
             let there = RegistryArgs {
                 tasks: Some(PathBuf::from("DIR")),

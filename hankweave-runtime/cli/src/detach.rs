@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::args::{Global, RunArgs, detached_arguments};
 use crate::exit::{CliError, CliErrorKind};
@@ -68,11 +68,13 @@ pub(crate) fn start(global: &Global, args: &RunArgs) -> Result<ExitCode, CliErro
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     runtime.block_on(async {
+        // Before the process exists: a signal that comes first ends this command alone, and any other one is passed on.
+        let signals = StopSignals::new().map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
         let (reports, mut process) = spawn().map_err(|error| {
             let message = format!("failed to start the process of the run: {error}");
             CliError::new(CliErrorKind::Io, message)
         })?;
-        let awaited = until_begun(reports, &process).await;
+        let awaited = until_begun(reports, &process, signals).await;
         let awaited = awaited.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
         match awaited.begun {
             Some(begun) => told(global, &typed, &begun),
@@ -104,9 +106,28 @@ struct AwaitedStart {
     begun: Option<BegunDetached>,
 }
 
+/// Signals that stop this command or the run that it starts.
+#[derive(Debug)]
+struct StopSignals {
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+}
+
+impl StopSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+}
+
 /// Waits for the run. Signals to this command are passed on: then the end of the process is what counts.
-async fn until_begun(reports: tokio::net::UnixStream, process: &Child) -> io::Result<AwaitedStart> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+async fn until_begun(
+    reports: tokio::net::UnixStream,
+    process: &Child,
+    mut signals: StopSignals,
+) -> io::Result<AwaitedStart> {
     let pid = process
         .id()
         .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
@@ -118,8 +139,8 @@ async fn until_begun(reports: tokio::net::UnixStream, process: &Child) -> io::Re
         // Every arm is cancel safe.
         let line = tokio::select! {
             line = lines.next_line() => line?,
-            _ = interrupt.recv() => { is_stopped |= pass_on(Signal::INT); continue }
-            _ = terminate.recv() => { is_stopped |= pass_on(Signal::TERM); continue }
+            _ = signals.interrupt.recv() => { is_stopped |= pass_on(Signal::INT); continue }
+            _ = signals.terminate.recv() => { is_stopped |= pass_on(Signal::TERM); continue }
         };
         match line.and_then(|line| serde_json::from_str(&line).ok()) {
             Some(DetachReport::Moved { from }) => awaited.from = Some(from),

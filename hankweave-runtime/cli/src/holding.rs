@@ -1,22 +1,35 @@
 //! Worker of a running task, in words: late to renew its lease, or gone (TASK-24, TASK-52).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hankweave_core::document::{HankweaveState, RunStatus};
+use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::task::TaskStatus;
-use hankweave_tasks::coordinator::HeldLock;
+use hankweave_task_model::task::{TaskRecord, TaskStatus};
+use hankweave_tasks::coordinator::{HeldLock, ListQuery, TaskFilter};
 use hankweave_tasks::lifecycle::ORPHAN_AFTER;
 
 use crate::exit::CliError;
 use crate::registry::Registry;
+use crate::screen::one_line;
 
 /// Locks of a registry at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskHolders {
     now: Timestamp,
     held: Vec<HeldLock>,
+    /// Attempts that workers make now, of all tasks.
+    attempts: Vec<WorkerAttempt>,
+}
+
+/// Attempt of a worker.
+#[derive(Debug, Clone)]
+struct WorkerAttempt {
+    task: TaskId,
+    worker: String,
+    lease: Option<Duration>,
 }
 
 /// Worker of a running task that does not renew its lease.
@@ -29,10 +42,12 @@ pub(crate) enum AbsentWorker {
         silent: Option<Duration>,
         /// Time to the end of the lease.
         left: Duration,
-        requeued_in: Duration,
+        requeue: Requeue,
     },
     /// No worker holds the task.
-    Gone { requeued_in: Duration },
+    Gone { requeue: Requeue },
+    /// A user or an agent works on it without a worker, after `task resume -a`.
+    ByHand { name: String, requeue: Requeue },
     /// It is suspended with the run, as by Ctrl+Z.
     Suspended {
         name: Option<String>,
@@ -40,8 +55,38 @@ pub(crate) enum AbsentWorker {
         pid: u32,
         /// Time to the end of the lease; `None` where it has ended.
         left: Option<Duration>,
-        requeued_in: Duration,
+        requeue: Requeue,
     },
+}
+
+/// Requeue of an orphan by a worker.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Requeue {
+    /// Time until then with the usual `--orphan-after`: a registry does not know those of its workers.
+    after: Duration,
+    /// Workers that hold other tasks now, so that they are there.
+    workers: Vec<String>,
+}
+
+impl Requeue {
+    /// Returns who requeues the task and when; `start` is the command that starts a worker.
+    fn words(&self, start: &str) -> String {
+        let when = match self.after.is_zero() {
+            true => "now".to_owned(),
+            false => format!("in {}", short_duration(whole(self.after))),
+        };
+        let unless = match self.after.is_zero() {
+            true => "",
+            false => ", unless its --orphan-after differs",
+        };
+        match self.workers.as_slice() {
+            [] => format!("a worker does so {when}{unless} (`{start}` starts one)"),
+            workers => format!(
+                "{} does so {when}, once it has room{unless}",
+                workers.join(" or ")
+            ),
+        }
+    }
 }
 
 impl TaskHolders {
@@ -54,7 +99,27 @@ impl TaskHolders {
         let failed = |error| registry.failure(&error);
         let now = registry.coordinator.now().await.map_err(failed)?;
         let held = registry.coordinator.held().await.map_err(failed)?;
-        Ok(Some(Self { now, held }))
+        let query = ListQuery {
+            filter: TaskFilter {
+                status: Some(TaskStatus::Running),
+                owner: None,
+            },
+            ..ListQuery::default()
+        };
+        let running = registry.coordinator.tasks(query).await.map_err(failed)?;
+        let of_worker = |row: &TaskRow| match &row.record {
+            TaskRecord::Running(running) if !running.by_hand => Some(WorkerAttempt {
+                task: row.id().clone(),
+                worker: one_line(running.agent_id.as_str()),
+                lease: row.lease(),
+            }),
+            _ => None,
+        };
+        Ok(Some(Self {
+            now,
+            held,
+            attempts: running.iter().filter_map(of_worker).collect(),
+        }))
     }
 
     /// Returns the name of the worker that holds the task.
@@ -69,6 +134,15 @@ impl TaskHolders {
         locks.find(|lock| lock.resource == name && lock.lives(self.now))
     }
 
+    /// Returns when the worker of a running task renewed its lease last; `None` where the registry has forgotten it.
+    pub(crate) fn renewed_at(&self, row: &TaskRow) -> Option<Timestamp> {
+        let name = TaskRow::lock_name(row.id());
+        let mut locks = self.held.iter();
+        let end = locks.find(|lock| lock.resource == name)?.held.expires_at?;
+        let lease = i64::try_from(row.lease()?.as_millis()).ok()?;
+        Some(Timestamp::from_millis(end.as_millis().saturating_sub(lease)))
+    }
+
     /// Returns who holds a running task, until when, and what lets go of it, for a command that needs the lock; `None` where the lease does not end.
     pub(crate) fn until_free(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> Option<String> {
         let (name, end) = (self.worker(row)?, self.lock(row)?.held.expires_at?);
@@ -80,27 +154,59 @@ impl TaskHolders {
         ))
     }
 
+    /// Returns how the task is requeued once its lease has ended at `end`, if it has one.
+    fn requeue(&self, row: &TaskRow, end: Option<Timestamp>) -> Requeue {
+        let orphaned = row.updated_at.after(ORPHAN_AFTER);
+        let own = match &row.record {
+            TaskRecord::Running(running) => one_line(running.agent_id.as_str()),
+            _ => String::new(),
+        };
+        let others = self.attempts.iter().filter(|other| other.worker != own);
+        let there = others.filter(|other| self.renews(other));
+        let workers: BTreeSet<&String> = there.map(|other| &other.worker).collect();
+        Requeue {
+            after: end.map_or(orphaned, |end| orphaned.max(end)).since(self.now),
+            workers: workers.into_iter().cloned().collect(),
+        }
+    }
+
+    /// Whether the worker of an attempt renews its lease.
+    fn renews(&self, attempt: &WorkerAttempt) -> bool {
+        let name = TaskRow::lock_name(&attempt.task);
+        let mut locks = self.held.iter();
+        let Some(lock) = locks.find(|lock| lock.resource == name && lock.lives(self.now)) else {
+            return false;
+        };
+        let left = lock.held.expires_at.map(|end| end.since(self.now));
+        left.zip(attempt.lease)
+            .is_none_or(|(left, lease)| left >= lease / 3)
+    }
+
     /// Returns the worker of a running task that is suspended; `pid` is its process.
     pub(crate) fn suspended(&self, row: &TaskRow, pid: u32) -> AbsentWorker {
         let end = self.lock(row).and_then(|lock| lock.held.expires_at);
-        let orphaned = row.updated_at.after(ORPHAN_AFTER);
         AbsentWorker::Suspended {
             name: self.worker(row),
             pid,
             left: end.map(|end| end.since(self.now)),
-            requeued_in: end.map_or(orphaned, |end| orphaned.max(end)).since(self.now),
+            requeue: self.requeue(row, end),
         }
     }
 
     /// Returns the worker of a running task if it does not renew its lease; `None` for every other task. `has_crashed` says that its run has.
     pub(crate) fn absent(&self, row: &TaskRow, has_crashed: bool) -> Option<AbsentWorker> {
-        if row.record.status() != TaskStatus::Running {
+        let TaskRecord::Running(running) = &row.record else {
             return None;
-        }
-        let orphaned = row.updated_at.after(ORPHAN_AFTER);
+        };
         let Some(lock) = self.lock(row) else {
-            let requeued_in = orphaned.since(self.now);
-            return Some(AbsentWorker::Gone { requeued_in });
+            let requeue = self.requeue(row, None);
+            return Some(match running.by_hand {
+                true => AbsentWorker::ByHand {
+                    name: one_line(running.agent_id.as_str()),
+                    requeue,
+                },
+                false => AbsentWorker::Gone { requeue },
+            });
         };
         let end = lock.held.expires_at?;
         let left = end.since(self.now);
@@ -110,7 +216,7 @@ impl TaskHolders {
             name: self.worker(row).unwrap_or_default(),
             silent,
             left,
-            requeued_in: orphaned.max(end).since(self.now),
+            requeue: self.requeue(row, Some(end)),
         })
     }
 }
@@ -139,7 +245,13 @@ impl AbsentWorker {
                     None => format!("its run has crashed; the lease of its worker {name} ends in {left}"),
                 }
             }
-            Self::Gone { requeued_in } => format!("no worker holds it; {}", one_requeues(*requeued_in)),
+            Self::Gone { requeue } => match requeue.workers.as_slice() {
+                [] => "no worker holds it, and no other one has a task".to_owned(),
+                workers => format!("no worker holds it; {} may requeue it", workers.join(" or ")),
+            },
+            Self::ByHand { name, .. } => {
+                format!("no worker holds it: {name} works on it by hand (task resume -a)")
+            }
             Self::Suspended { name, pid, left, .. } => {
                 let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
                 let continued = format!("`fg` in its terminal or `kill -CONT {pid}`");
@@ -156,47 +268,58 @@ impl AbsentWorker {
         }
     }
 
-    /// Returns what is known of it, with the command that requeues the task and when it does.
-    pub(crate) fn with_advice(&self, detach: &str) -> String {
+    /// Returns what is known of it, with the commands that requeue the task. `typed` gives a command about the registry, as it can be pasted.
+    pub(crate) fn with_advice(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
+        let task = |what: &str| typed(&format!("task {what} {}", row.id()));
+        let (detach, worker) = (task("detach"), typed("worker"));
         match self {
-            Self::Late { requeued_in, .. } => format!(
-                "{}: then `{detach}` requeues the task, or {}",
+            Self::Late { requeue, .. } => format!(
+                "{}: then `{detach}` requeues the task; {}",
                 self.in_short(),
-                one_requeues(*requeued_in)
+                requeue.words(&worker)
             ),
-            Self::Gone { requeued_in } => {
-                format!(
-                    "none holds it; {}, `{detach}` does so now",
-                    one_requeues(*requeued_in)
-                )
-            }
-            Self::Suspended {
-                left, requeued_in, ..
-            } => {
+            Self::Gone { requeue } => format!(
+                "none holds it; `{detach}` requeues it now; {}",
+                requeue.words(&worker)
+            ),
+            Self::ByHand { name, requeue } => format!(
+                "none: {name} works on it by hand (task resume -a); `{}` completes it, `{detach}` requeues it now; without a change {}",
+                task("complete"),
+                requeue.words(&worker)
+            ),
+            Self::Suspended { left, requeue, .. } => {
                 let then = if left.is_some() { "then" } else { "now" };
-                let requeues = one_requeues(*requeued_in);
                 format!(
-                    "{}: {then} `{detach}` requeues the task, or {requeues}",
-                    self.in_short()
+                    "{}: {then} `{detach}` requeues the task; {}",
+                    self.in_short(),
+                    requeue.words(&worker)
                 )
             }
         }
     }
 
+    /// Returns the word for it in a list.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self {
+            Self::Late { silent: None, .. } => "run crashed",
+            Self::Late { .. } => "worker is late",
+            Self::Gone { .. } => "no worker",
+            Self::ByHand { .. } => "by hand",
+            Self::Suspended { .. } => "suspended",
+        }
+    }
+
+    /// Whether nothing works on the task: neither an agent by hand nor a worker that continues.
+    pub(crate) const fn is_lost(&self) -> bool {
+        matches!(self, Self::Late { .. } | Self::Gone { .. })
+    }
+
     /// Whether `task detach` is accepted.
     pub(crate) fn is_gone(&self) -> bool {
-        matches!(self, Self::Gone { .. } | Self::Suspended { left: None, .. })
-    }
-}
-
-/// That a worker requeues the task: after its usual `--orphan-after`, if it was given no other.
-fn one_requeues(requeued_in: Duration) -> String {
-    match requeued_in.is_zero() {
-        true => "the next worker requeues it".to_owned(),
-        false => format!(
-            "a worker requeues it in {} (--orphan-after)",
-            short_duration(whole(requeued_in))
-        ),
+        matches!(
+            self,
+            Self::Gone { .. } | Self::ByHand { .. } | Self::Suspended { left: None, .. }
+        )
     }
 }
 
@@ -208,7 +331,7 @@ fn whole(duration: Duration) -> Duration {
 mod tests {
     use std::sync::Arc;
 
-    use hankweave_core::id::{AgentId, TaskId};
+    use hankweave_core::id::AgentId;
     use hankweave_task_model::lock::LockMode;
     use hankweave_task_model::registry::{NewTask, Patch, RegistryChange};
     use hankweave_task_model::task::{Start, TaskTransition};
@@ -217,7 +340,7 @@ mod tests {
     use super::*;
 
     /// A task that `w1` has started at 0 with a lease of 30 s.
-    fn started() -> TaskRow {
+    fn started(by_hand: bool) -> TaskRow {
         let (row, _) = TaskRow::new(
             NewTask::new(TaskId::new("slow").unwrap()),
             0,
@@ -228,7 +351,7 @@ mod tests {
             id: row.id().clone(),
             expected_version: row.version,
             token: 1,
-            steps: vec![TaskTransition::Start(Start { agent_id })],
+            steps: vec![TaskTransition::Start(Start { agent_id, by_hand })],
             cost: None,
             approval: None,
             lease: Some(Duration::from_secs(30)),
@@ -251,38 +374,86 @@ mod tests {
         TaskHolders {
             now: at(now),
             held: vec![HeldLock { resource, held }],
+            attempts: Vec::new(),
         }
     }
 
     // covers: TASK-52, TASK-24
     #[test]
     fn a_worker_that_is_late_says_when_another_one_takes_over() {
-        let row = started();
+        let row = started(false);
+        let typed = |what: &str| format!("hankweave {what}");
         let words = |now, end, crashed| {
             let absent = holders(now, end).absent(&row, crashed)?;
-            Some(absent.with_advice("hankweave task detach slow"))
+            Some(absent.with_advice(&row, typed))
         };
         assert_eq!(words(40, 60, false), None, "it has renewed its lease 10 s ago");
-        let late = "its worker w1 has not renewed its lease for 25s; the lease ends in 5s: then `hankweave task detach slow` requeues the task, \
-            or a worker requeues it in 4m5s (--orphan-after)";
+        let one = "unless its --orphan-after differs (`hankweave worker` starts one)";
+        let late = format!(
+            "its worker w1 has not renewed its lease for 25s; the lease ends in 5s: then `hankweave task detach slow` requeues the task; \
+            a worker does so in 4m5s, {one}"
+        );
         assert_eq!(words(55, 60, false).unwrap(), late);
-        let crashed = "its run has crashed; the lease of its worker w1 ends in 20s: then `hankweave task detach slow` requeues the task, \
-            or a worker requeues it in 4m20s (--orphan-after)";
+        let crashed = format!(
+            "its run has crashed; the lease of its worker w1 ends in 20s: then `hankweave task detach slow` requeues the task; \
+            a worker does so in 4m20s, {one}"
+        );
         assert_eq!(words(40, 60, true).unwrap(), crashed);
-        let gone = "none holds it; a worker requeues it in 3m59s (--orphan-after), `hankweave task detach slow` does so now";
+        let gone = format!(
+            "none holds it; `hankweave task detach slow` requeues it now; a worker does so in 3m59s, {one}"
+        );
         assert_eq!(words(61, 60, true).unwrap(), gone);
-        let orphan = "none holds it; the next worker requeues it, `hankweave task detach slow` does so now";
+        let orphan = "none holds it; `hankweave task detach slow` requeues it now; a worker does so now (`hankweave worker` starts one)";
         assert_eq!(words(400, 60, false).unwrap(), orphan);
-        let suspended = |now, end| {
-            holders(now, end)
-                .suspended(&row, 7)
-                .with_advice("hankweave task detach slow")
-        };
-        let held = "suspended with its worker w1: `fg` in its terminal or `kill -CONT 7` continues both; its lease ends in 20s: \
-            then `hankweave task detach slow` requeues the task, or a worker requeues it in 4m20s (--orphan-after)";
+        let suspended = |now, end| holders(now, end).suspended(&row, 7).with_advice(&row, typed);
+        let held = format!(
+            "suspended with its worker w1: `fg` in its terminal or `kill -CONT 7` continues both; its lease ends in 20s: \
+            then `hankweave task detach slow` requeues the task; a worker does so in 4m20s, {one}"
+        );
         assert_eq!(suspended(40, 60), held);
         let free = "suspended with its worker, and its lease has ended: after `fg` in its terminal or `kill -CONT 7` the worker stops the run: \
-            now `hankweave task detach slow` requeues the task, or the next worker requeues it";
+            now `hankweave task detach slow` requeues the task; a worker does so now (`hankweave worker` starts one)";
         assert_eq!(suspended(400, 60), free);
+    }
+
+    /// The workers that are there are named; one that holds nothing is not known to the registry.
+    // covers: TASK-24
+    #[test]
+    fn workers_that_hold_other_tasks_are_those_that_may_requeue_one() {
+        let row = started(false);
+        let mut holders = holders(61, 60);
+        // The lease of w3 has ended, w4 is late to renew its own, and w1 is the worker that is gone.
+        for (name, task, end) in [
+            ("w2", "other", 90),
+            ("w3", "third", 60),
+            ("w4", "fourth", 65),
+            ("w1", "fifth", 90),
+        ] {
+            let of_slow = holders.held[0].held.clone();
+            let held = LockGrant {
+                holder: Holder::new(format!("lifecycle:{name}"), Arc::from("scope")),
+                expires_at: Some(Timestamp::UNIX_EPOCH.after(Duration::from_secs(end))),
+                ..of_slow
+            };
+            let resource = format!("task:{task}");
+            holders.held.push(HeldLock { resource, held });
+            holders.attempts.push(WorkerAttempt {
+                task: TaskId::new(task).unwrap(),
+                worker: name.to_owned(),
+                lease: Some(Duration::from_secs(30)),
+            });
+        }
+        let absent = holders.absent(&row, false).unwrap();
+        assert_eq!(absent.in_short(), "no worker holds it; w2 may requeue it");
+        assert_eq!(
+            absent.with_advice(&row, |what| what.to_owned()),
+            "none holds it; `task detach slow` requeues it now; w2 does so in 3m59s, once it has room, unless its --orphan-after differs"
+        );
+        let row = started(true);
+        let by_hand = holders.absent(&row, false).unwrap();
+        assert_eq!(
+            by_hand.in_short(),
+            "no worker holds it: w1 works on it by hand (task resume -a)"
+        );
     }
 }

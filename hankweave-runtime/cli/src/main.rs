@@ -83,6 +83,7 @@ mod replay;
 mod report;
 mod rollback;
 mod run;
+mod running_tasks;
 mod schema;
 mod screen;
 mod sentinel;

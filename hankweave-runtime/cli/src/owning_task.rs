@@ -48,6 +48,14 @@ pub(crate) struct OwningTask {
     holders: Option<TaskHolders>,
 }
 
+/// End of a task that its newest run does not show: a user completed it, or it was cancelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskEnd {
+    /// `completed by hand: Finished by ann`
+    pub(crate) words: String,
+    pub(crate) is_completed: bool,
+}
+
 /// Answer of a user to the question of a codon, as the registry has it.
 #[derive(Debug)]
 pub(crate) struct GateAnswer {
@@ -195,6 +203,38 @@ impl OwningTask {
         holders.absent(row, has_crashed(state, is_live, row))
     }
 
+    /// Returns how the task ended whose newest run ended in another way, or was undone.
+    pub(crate) fn end(&self) -> Option<TaskEnd> {
+        let is_completed = match self.status {
+            TaskStatus::Completed => true,
+            TaskStatus::Cancelled => false,
+            _ => return None,
+        };
+        let result = match self.row.as_ref().map(|row| &row.record) {
+            Some(TaskRecord::Completed(completed)) => Some(&completed.result),
+            _ => None,
+        };
+        let by_hand = if result.is_some_and(|result| result.by_hand) {
+            " by hand"
+        } else {
+            ""
+        };
+        let message = result.and_then(|result| result.message.as_deref());
+        let message = message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
+        Some(TaskEnd {
+            words: format!("{}{by_hand}{message}", self.status),
+            is_completed,
+        })
+    }
+
+    /// Returns the agent or user who works on the task without a worker.
+    pub(crate) fn worked_on_by(&self) -> Option<&str> {
+        match &self.row.as_ref()?.record {
+            TaskRecord::Running(running) if running.by_hand => Some(running.agent_id.as_str()),
+            _ => None,
+        }
+    }
+
     /// Returns why the task failed, unless `cause`, which a reader sees anyway, says that.
     pub(crate) fn failure_beside(&self, cause: Option<&str>) -> Option<&str> {
         let error = self
@@ -281,7 +321,12 @@ impl OwningTask {
                 };
                 offers.push((self.resume_command(), effect));
             }
-            (_, TaskStatus::Running) if is_free => offer("detach", "requeues it now".to_owned()),
+            (_, TaskStatus::Running) if is_free => {
+                if self.worked_on_by().is_some() {
+                    offer("complete", "completes it".to_owned());
+                }
+                offer("detach", "requeues it now".to_owned());
+            }
             _ => {}
         }
         offers.push((self.command("show"), "shows the task".to_owned()));
@@ -312,8 +357,20 @@ impl OwningTask {
                 self.command("deny")
             ),
             TaskStatus::Pending => format!("`{}` continues it", typed(&self.place, "worker")),
-            TaskStatus::Running => format!("its worker runs it, `{}` stops it", self.command("cancel")),
-            _ => format!("`{}` lets a worker continue it", self.resume_command()),
+            TaskStatus::Running => match self.worked_on_by() {
+                Some(who) => {
+                    let [complete, detach] = ["complete", "detach"].map(|what| self.command(what));
+                    let who = one_line(who);
+                    format!("{who} works on it by hand, `{complete}` completes it, `{detach}` requeues it")
+                }
+                None => format!("its worker runs it, `{}` stops it", self.command("cancel")),
+            },
+            TaskStatus::Completed | TaskStatus::Deleted => {
+                return format!("`{}` shows it", self.command("show"));
+            }
+            TaskStatus::Failed | TaskStatus::Cancelled => {
+                format!("`{}` lets a worker continue it", self.resume_command())
+            }
         };
         format!("{continues}, `{}` shows it", self.command("show"))
     }
@@ -337,11 +394,28 @@ impl OwningTask {
         let hint = match self.status {
             _ if self.is_of_restate => format!("call `answer` of `HankweaveTask/{}` in Restate", self.id),
             TaskStatus::Failed | TaskStatus::Cancelled => {
-                format!("`{}` lets a worker ask again", self.command("resume"))
+                format!(
+                    "the task is {}: `{}` lets a worker ask again, then `{answer}{reason}` answers",
+                    self.status,
+                    self.resume_command()
+                )
             }
-            _ => format!("`{answer}{reason}` does"),
+            TaskStatus::Waiting => format!("`{answer}{reason}` does"),
+            TaskStatus::Completed | TaskStatus::Deleted => {
+                format!("the task is {} and asks nothing; {}", self.status, self.onward())
+            }
+            TaskStatus::Pending | TaskStatus::Running => format!(
+                "the task is {} and asks nothing now; once it waits, `{answer}{reason}` answers; {}",
+                self.status,
+                self.onward()
+            ),
         };
         CliError::new(CliErrorKind::Failed, message).hint(hint)
+    }
+
+    /// Whether the task waits for a worker.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.status == TaskStatus::Pending
     }
 
     /// Whether the registry says that no worker holds the running task.

@@ -7,6 +7,8 @@ use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{Shutdown, StopCause};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::screen::end_echoed_line;
+
 /// Effect of SIGHUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HangUp {
@@ -28,7 +30,10 @@ pub(crate) async fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> Infallibl
     let mut hang_up = hang_ups();
     loop {
         tokio::select! {
-            _ = interrupt.recv() => shutdown.request(StopCause::Interrupt),
+            _ = interrupt.recv() => {
+                end_echoed_line();
+                shutdown.request(StopCause::Interrupt);
+            }
             _ = terminate.recv() => shutdown.request(StopCause::Terminate),
             () = received(&mut hang_up) => match hang_up_does {
                 HangUp::Ignored => tracing::info!("SIGHUP: the run continues, as --on-hangup asks"),

@@ -208,6 +208,7 @@ fn hold(id: &TaskId) -> ExclusiveHold {
 fn start() -> TaskTransition {
     TaskTransition::Start(Start {
         agent_id: AgentId::new("bench").expect("it is not empty"),
+        by_hand: false,
     })
 }
 

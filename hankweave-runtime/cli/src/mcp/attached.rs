@@ -152,5 +152,5 @@ async fn begin(
     if let Some(task) = new {
         lifecycle.create(task).await?;
     }
-    lifecycle.start(id, agent).await
+    lifecycle.take(id, &TaskStep::Attach(agent)).await
 }

@@ -210,6 +210,7 @@ impl Tools {
                 data: detach.result,
                 error: None,
                 message: None,
+                by_hand: false,
                 extra: Extra::default(),
             }),
             Some("failed") => TaskStep::Fail(

@@ -194,17 +194,11 @@ impl Receipt {
             },
             task: status.task_json(),
             description: meta.and_then(|meta| meta.description.clone()),
-            state: status.drawn.state,
-            words: match &status.state.pending_rollback {
-                Some(back) => {
-                    let sha = back.source.checkpoint_sha.short();
-                    format!(
-                        "{}, then rolled back to checkpoint {sha}",
-                        status.drawn.state_words()
-                    )
-                }
-                None => status.drawn.state_words(),
+            state: match status.end_of_task() {
+                Some(end) if end.is_completed => RunState::Completed,
+                _ => status.drawn.state,
             },
+            words: words(status),
             sentinels: heard.view.sentinels.clone(),
             cause: status.drawn.cause.clone(),
             runs: status.state.runs.len(),
@@ -415,6 +409,22 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
         at_least: status.costs_at_least(),
         limit: known.limit,
         by_model,
+    }
+}
+
+/// Returns the state of the run in words; of a task that ended in another way, that end.
+fn words(status: &StatusView<'_>) -> String {
+    let ended = status.drawn.state_words();
+    let words = match status.end_of_task() {
+        Some(end) => format!("{} (its run: {ended})", end.words),
+        None => ended,
+    };
+    match &status.state.pending_rollback {
+        Some(back) => {
+            let sha = back.source.checkpoint_sha.short();
+            format!("{words}, then rolled back to checkpoint {sha}")
+        }
+        None => words,
     }
 }
 

@@ -16,6 +16,7 @@ use std::io::{self, IsTerminal as _, Write};
 use self::area::above;
 use self::full::{OutputStream, hold};
 use hankweave_runtime::world::environment::Environment;
+use rustix::termios::{LocalModes, tcgetattr};
 
 pub(crate) use area::{
     Footer, ScreenSize, columns, columns_of_errors, columns_of_output, is_in_background, set_aside,
@@ -93,6 +94,15 @@ pub(crate) fn ring() {
             let _ = err.write_all(b"\x07").and_then(|()| err.flush());
         }
     });
+}
+
+/// Ends the line in which a terminal has shown the `^C` that was typed, so that what is printed next begins its own. One that shows no keys has none.
+pub(crate) fn end_echoed_line() {
+    let shows = tcgetattr(io::stderr())
+        .is_ok_and(|modes| modes.local_modes.contains(LocalModes::ECHO | LocalModes::ECHOCTL));
+    if shows {
+        print_stderr("\n");
+    }
 }
 
 /// A message of our own log, always on one line.

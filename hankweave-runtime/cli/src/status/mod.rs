@@ -34,7 +34,7 @@ use crate::exit::CliError;
 use crate::holding::AbsentWorker;
 use crate::left_out::LeftOut;
 use crate::output;
-use crate::owning_task::{GateAnswer, OwningTask};
+use crate::owning_task::{GateAnswer, OwningTask, TaskEnd};
 use crate::plan_changes::PlanChanges;
 use crate::report::RunProcess;
 use crate::screen::{SafeText, with_local_times};
@@ -282,7 +282,7 @@ impl<'a> StatusView<'a> {
 
     /// Finds the question that waits, and since when: since it was put, or since the run paused with it.
     fn ask(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
-        let Some((id, _)) = self.asked() else {
+        let Some((id, _)) = self.asked().filter(|_| self.end_of_task().is_none()) else {
             return Ok(());
         };
         let Some(run) = self.state.runs.front() else {
@@ -402,6 +402,13 @@ impl StatusView<'_> {
         self.task.as_ref()?.absent_worker(self.state, self.live)
     }
 
+    /// Returns how the task ended, where its newest run does not show that.
+    pub(crate) fn end_of_task(&self) -> Option<TaskEnd> {
+        let is_shown = self.drawn.state == RunState::Completed && self.state.pending_rollback.is_none();
+        let end = self.task.as_ref().filter(|_| !self.live)?.end()?;
+        (!end.is_completed || !is_shown).then_some(end)
+    }
+
     /// Returns why the task failed, unless an answer, the cause of the run or that of its newest codon says it.
     pub(crate) fn failure_of_task(&self) -> Option<&str> {
         if self.answer().is_some() {
@@ -418,6 +425,9 @@ impl StatusView<'_> {
         let mut json = self.task.as_ref()?.to_json();
         if let Some(absent) = self.absent_worker() {
             json["worker"] = absent.in_short().into();
+        }
+        if let Some(end) = self.end_of_task() {
+            json["ended"] = end.words.into();
         }
         Some(json)
     }

@@ -11,6 +11,7 @@ use super::commands::{SuggestedCommand, first_part};
 use crate::approval_prompt::{answer_words, because};
 use crate::owning_task::OwningTask;
 use crate::report;
+use crate::screen::one_line;
 
 /// Next codon of an execution directory, or what blocks it, with the command that continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,16 @@ impl StatusView<'_> {
         if run.is_rehearsal() && !self.live {
             return "it was a rehearsal: a run begins at the first codon".to_owned();
         }
+        if let Some(end) = self.end_of_task() {
+            return match end.is_completed {
+                true => format!("nothing is left to do: the task was {}", end.words),
+                false => "the task was cancelled; resumed, a worker continues it".to_owned(),
+            };
+        }
+        let task = self.task.as_ref().filter(|_| !self.live);
+        if let Some(who) = task.and_then(|task| task.worked_on_by()) {
+            return format!("{} works on the task by hand", one_line(who));
+        }
         if let Some(open) = run.open_codon() {
             let id = open.codon_id();
             return match self.live {
@@ -88,6 +99,10 @@ impl StatusView<'_> {
             };
         }
         match self.asked() {
+            // Nobody can answer before the next worker has asked.
+            Some((id, false)) if task.is_some_and(OwningTask::is_pending) => {
+                return format!("{id} needs an approval; the next worker asks for it");
+            }
             Some((id, false)) => return format!("{id} waits for an approval"),
             Some((id, true)) => return self.denied(id),
             None => {}

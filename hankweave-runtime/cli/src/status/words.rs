@@ -77,6 +77,9 @@ impl StatusView<'_> {
             if let Some(absent) = self.absent_worker() {
                 writeln!(text, "  the task is running: {}", absent.in_short())?;
             }
+            if let Some(end) = self.end_of_task() {
+                writeln!(text, "  the task was {}", end.words)?;
+            }
             if let Some(error) = self.failure_of_task() {
                 writeln!(text, "  the task failed: {}", with_local_times(error))?;
             }
@@ -189,7 +192,8 @@ impl StatusView<'_> {
             return Ok(());
         };
         write!(text, "{}", rolled_back(pending))?;
-        match self.next().filter(|_| pending.restored) {
+        let goes_on = pending.restored && self.end_of_task().is_none();
+        match self.next().filter(|_| goes_on) {
             Some(next) => writeln!(text, "; the next run continues with {next}"),
             None => writeln!(text),
         }

@@ -18,7 +18,7 @@ use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 use hankweave_tasks::worker::TaskSpec;
 
 use super::create::print_hint;
-use super::show::{absent_worker, cost_so_far, held_until, line, needed_budget, room_needed};
+use super::show::{held_until, line, needed_budget, room_needed};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
@@ -28,6 +28,7 @@ use crate::keyboard::forget_typed;
 use crate::output;
 use crate::receipt::has_record;
 use crate::registry::Registry;
+use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{ask, one_line, print_stderr};
 use crate::validate::ceiling;
 
@@ -349,10 +350,14 @@ pub(super) async fn complete(
         data: args.result.clone(),
         error: None,
         message: args.message.clone(),
+        by_hand: true,
         extra: Extra::default(),
     };
-    let id = &args.task.id;
-    let row = registry.lifecycle.complete(id, result).await;
+    let (id, step) = (&args.task.id, TaskStep::Complete(result));
+    let row = match registry.lifecycle.check(id, &step).await {
+        Ok(()) => registry.lifecycle.take(id, &step).await,
+        Err(refused) => Err(refused),
+    };
     let row = unless_held(registry, id, row).await?;
     print_row(global, registry, &row).await
 }

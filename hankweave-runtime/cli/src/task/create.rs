@@ -18,7 +18,7 @@ use crate::output;
 use crate::registry::Registry;
 use crate::screen::{columns_of_errors, one_line, print_stderr};
 use crate::typed::in_folder;
-use crate::validate::load_planned;
+use crate::validate::{TaskLimits, load_planned};
 use crate::wrap::hanging;
 
 /// Number of ids that are tried when tasks are created in the same millisecond.
@@ -62,6 +62,13 @@ pub(super) async fn create(
             "\"{}\" waits for a worker; `{next}` runs it here",
             one_line(name)
         ));
+        if let Some(limits) = TaskLimits::of(&order) {
+            let total = limits.total().map(|total| format!("budget: {total}"));
+            total
+                .iter()
+                .chain(&limits.of_items())
+                .for_each(|limit| print_hint(limit));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

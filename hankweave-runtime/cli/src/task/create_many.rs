@@ -90,8 +90,8 @@ impl ListedTasks {
             }
             match registry.lifecycle.check_folder(&task.id).await {
                 Err(error @ TaskError::FolderTaken { .. }) => {
-                    let reason = format!("{error} ({}); {FOLDER_TAKEN}", error.code());
-                    self.mistakes.add(*number, reason);
+                    self.mistakes.add(*number, format!("{error} ({})", error.code()));
+                    self.mistakes.advise(FOLDER_TAKEN);
                 }
                 checked => checked.map_err(failed)?,
             }

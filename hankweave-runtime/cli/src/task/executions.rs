@@ -4,16 +4,18 @@ use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
-use hankweave_task_model::TaskExecution;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{LogQuery, TaskExecution, with_codons};
 use serde_json::json;
 
-use super::show::{cost_so_far, in_words};
+use super::show::in_words;
 use crate::args::Global;
 use crate::exit::CliError;
+use crate::holding::{AbsentWorker, TaskHolders};
 use crate::output;
 use crate::registry::Registry;
 use crate::report::money;
+use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{local_time, one_line};
 
 /// Returns the attempts of a task, oldest first.
@@ -24,13 +26,30 @@ pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<Tas
     ))
 }
 
+/// Returns the attempts of a task with the codons that its log on this machine has of them.
+pub(super) async fn attempts_with_codons(
+    registry: &Registry,
+    row: &TaskRow,
+) -> Result<Vec<TaskExecution>, CliError> {
+    let attempts = attempts(registry, row.id()).await?;
+    let files = registry.files(row);
+    let log = files.run(|files| files.load_log(&LogQuery::default())).await;
+    Ok(match log {
+        Ok(log) => with_codons(attempts, &log.entries),
+        // Files of another registry's task say nothing of this one.
+        Err(_) => attempts,
+    })
+}
+
 /// Adds the cost so far of the attempt that is made.
 async fn with_cost_so_far(
     registry: &Registry,
     row: &TaskRow,
     mut attempts: Vec<TaskExecution>,
 ) -> Vec<TaskExecution> {
-    let running = attempts.last_mut().filter(|last| last.ended_at.is_none());
+    let running = attempts
+        .last_mut()
+        .filter(|last| last.ended_at.is_none() && !last.by_hand);
     if let (Some(last), Some(cost)) = (running, cost_so_far(registry, row).await) {
         last.cost = Some(cost.last_attempt_cost);
         last.cost_is_lower_bound = cost.last_attempt_cost_is_lower_bound;
@@ -44,7 +63,7 @@ pub(super) async fn executions(
     id: &TaskId,
 ) -> Result<ExitCode, CliError> {
     let row = registry.task(id).await?;
-    let attempts = attempts(registry, id).await?;
+    let attempts = attempts_with_codons(registry, &row).await?;
     let attempts = with_cost_so_far(registry, &row, attempts).await;
     if global.json() {
         return output::print_json(&json!({"executions": attempts}));
@@ -53,25 +72,72 @@ pub(super) async fn executions(
         output::print(format!("no attempt of {id} has started\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let now = registry.coordinator.now().await;
-    let now = now.map_err(|error| registry.failure(&error))?;
+    let open = OpenAttempt::of(registry, &row).await?;
     let lines = (1..).zip(&attempts);
     output::print(
         lines
-            .map(|(number, attempt)| line(number, attempt, now))
+            .map(|(number, attempt)| line(number, attempt, &open))
             .collect::<String>(),
     )?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Attempt that is made now.
+struct OpenAttempt {
+    /// Its outcome so far.
+    word: &'static str,
+    worked: WorkedUntil,
+}
+
+/// End of the time that an open attempt has worked.
+#[derive(Clone, Copy)]
+enum WorkedUntil {
+    /// It works.
+    Now(Timestamp),
+    /// Its worker, which is suspended or gone, renewed its lease then; it has worked at least so long.
+    LastRenewal(Option<Timestamp>),
+}
+
+impl OpenAttempt {
+    async fn of(registry: &Registry, row: &TaskRow) -> Result<Self, CliError> {
+        let now = registry.coordinator.now().await;
+        let now = now.map_err(|error| registry.failure(&error))?;
+        let holders = TaskHolders::of(registry, std::slice::from_ref(row)).await?;
+        let absent = holders
+            .as_ref()
+            .and_then(|holders| Some((holders, absent_worker(registry, holders, row)?)));
+        let (word, worked) = match absent {
+            None | Some((_, AbsentWorker::ByHand { .. })) => ("running", WorkedUntil::Now(now)),
+            Some((holders, absent)) => {
+                let word = match absent {
+                    AbsentWorker::Suspended { .. } => "suspended",
+                    _ => "running",
+                };
+                (word, WorkedUntil::LastRenewal(holders.renewed_at(row)))
+            }
+        };
+        Ok(Self { word, worked })
+    }
+}
+
+/// Returns the duration of an attempt in words.
+fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
+    let since_start = |end: Timestamp| short_duration(end.since(execution.started_at));
+    match (execution.ended_at, open.worked) {
+        (Some(end), _) | (None, WorkedUntil::Now(end)) => since_start(end),
+        (None, WorkedUntil::LastRenewal(Some(end))) => format!("≥ {}", since_start(end)),
+        (None, WorkedUntil::LastRenewal(None)) => "unknown".to_owned(),
+    }
+}
+
 /// Number, outcome, worker, start, end, duration, cost and error.
-fn line(number: usize, execution: &TaskExecution, now: Timestamp) -> String {
+fn line(number: usize, execution: &TaskExecution, open: &OpenAttempt) -> String {
     let end = execution.ended_at.map_or_else(|| "-".to_owned(), local_time);
-    let took = execution.ended_at.unwrap_or(now).since(execution.started_at);
-    let cost = match execution.cost {
-        Some(cost) => money(cost, execution.cost_is_lower_bound),
-        None => "unknown".to_owned(),
+    let outcome = match execution.ended_at {
+        Some(_) => execution.outcome(),
+        None => open.word,
     };
+    let cost = execution.cost().words(money);
     // The error of an attempt that ended without a result is a code.
     let error = execution
         .error
@@ -79,10 +145,10 @@ fn line(number: usize, execution: &TaskExecution, now: Timestamp) -> String {
         .map(|error| format!("  {}", one_line(in_words(error).unwrap_or(error))));
     format!(
         "{number:>3}  {:<10} {:<16}  {:<12}  {end:<12}  {:>7}  {cost:>10}{}\n",
-        execution.outcome(),
+        outcome,
         one_line(&execution.agent_id),
         local_time(execution.started_at),
-        short_duration(took),
+        took(execution, open),
         error.unwrap_or_default(),
     )
 }

@@ -90,27 +90,36 @@ fn mistake(line: &str, error: &serde_json::Error) -> String {
 
 /// Mistakes of a file, by the number of their line.
 #[derive(Debug, Default)]
-pub(super) struct LineMistakes(BTreeMap<usize, String>);
+pub(super) struct LineMistakes {
+    reasons: BTreeMap<usize, String>,
+    /// What to do about some of them, in a hint below all.
+    advice: Option<&'static str>,
+}
 
 impl LineMistakes {
     /// Adds a mistake; of a line with several the first is reported.
     pub(super) fn add(&mut self, number: usize, reason: String) {
-        self.0.entry(number).or_insert(reason);
+        self.reasons.entry(number).or_insert(reason);
+    }
+
+    /// Adds what to do about a mistake that several lines may have.
+    pub(super) fn advise(&mut self, advice: &'static str) {
+        self.advice = Some(advice);
     }
 
     /// Returns an error with all of them, if there are any; `tasks` is the number of lines with a task.
     pub(super) fn check(self, from: &Path, tasks: usize) -> Result<(), CliError> {
-        if self.0.is_empty() {
+        if self.reasons.is_empty() {
             return Ok(());
         }
         let from = from.display();
         let lines = if tasks == 1 { "line" } else { "lines" };
         let mut message = format!(
             "no task was created: {} of {tasks} {lines} of `{from}` cannot be used (TASK_BULK_INSERT_FAILED)",
-            self.0.len()
+            self.reasons.len()
         );
         let mut first = BTreeMap::new();
-        for (number, reason) in &self.0 {
+        for (number, reason) in &self.reasons {
             let said = *first.entry(reason).or_insert(*number);
             let reason = match said == *number {
                 true => reason.trim_end().replace('\n', "\n    "),
@@ -119,6 +128,10 @@ impl LineMistakes {
             // Writing to a text cannot fail.
             let _ = write!(message, "\n  {from}:{number}: {reason}");
         }
-        Err(CliError::new(CliErrorKind::Input, message))
+        let error = CliError::new(CliErrorKind::Input, message);
+        Err(match self.advice {
+            Some(advice) => error.hint(advice),
+            None => error,
+        })
     }
 }

@@ -98,12 +98,17 @@ async fn figures(
     let held = registry.coordinator.held().await.map_err(failed)?;
     // One that has expired holds nothing, and `task list` says so.
     let locks: Vec<_> = held.into_iter().filter(|lock| lock.lives(now)).collect();
-    let (_, unheld) = running(registry).await?;
+    let running = running(registry).await?;
     found.add_figure("registry", json!(shown(&registry.url)));
     found.add_figure("answerMs", json!(answer));
     found.add_figure("tasks", json!(counts.values().sum::<u64>()));
     found.add_figure("running", json!(counts["running"]));
-    found.add_figure("unheld", json!(unheld));
+    found.add_figure("unheld", json!(running.unheld));
+    let absent = running
+        .absent
+        .iter()
+        .map(|(id, absent)| json!({"task": id, "worker": absent.in_short()}));
+    found.add_figure("absent", absent.collect());
     found.add_figure("locks", json!(locks.len()));
     if args.details {
         found.add_figure("held", json!(locks));
@@ -191,8 +196,15 @@ impl HealthReport {
             0 => String::new(),
             unheld => format!(" ({unheld} without a worker)"),
         };
+        let absent = self.figures["absent"].as_array().into_iter().flatten();
+        let absent: String = absent
+            .map(|absent| {
+                let word = |name: &str| one_line(absent[name].as_str().unwrap_or_default());
+                format!("  {}: {}\n", word("task"), word("worker"))
+            })
+            .collect();
         let mut text = format!(
-            "{} answers in {} ms\ntasks: {}, running: {}{unheld}, locks held: {}\n",
+            "{} answers in {} ms\ntasks: {}, running: {}{unheld}, locks held: {}\n{absent}",
             self.figures["registry"].as_str().unwrap_or_default(),
             number("answerMs"),
             number("tasks"),

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::executions::attempts;
-use super::show::{LineWidths, cost_so_far, costs_so_far, in_table, reasons, write_with};
+use super::show::{LineWidths, costs_so_far, in_table, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
-use crate::holding::TaskHolders;
+use crate::holding::{AbsentWorker, TaskHolders};
 use crate::output;
 use crate::registry::Registry;
+use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{SafeText, one_line};
 
 /// Number of tasks read at once.
@@ -49,6 +51,7 @@ async fn print(
     filter: &Filter,
 ) -> Result<ExitCode, CliError> {
     if global.json() {
+        let rows = with_workers(registry, rows).await?;
         return output::print_json(&json!({"tasks": rows}));
     }
     if rows.is_empty() {
@@ -67,6 +70,22 @@ async fn print(
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the rows for JSON, with what is known of a worker that does not work, as `status` has it.
+async fn with_workers(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Value>, CliError> {
+    let holders = TaskHolders::of(registry, rows).await?;
+    let with_worker = |row: &TaskRow| {
+        let mut json = json!(row);
+        let absent = holders
+            .as_ref()
+            .and_then(|holders| absent_worker(registry, holders, row));
+        if let Some(absent) = absent {
+            json["worker"] = absent.in_short().into();
+        }
+        json
+    };
+    Ok(rows.iter().map(with_worker).collect())
 }
 
 /// Returns the line for an empty list: there is no task, or none that is asked for.
@@ -177,17 +196,38 @@ pub(crate) async fn all_of(registry: &Registry, status: TaskStatus) -> Result<Ve
     rows.map_err(|error| registry.failure(&error))
 }
 
-/// Returns the number of running tasks that a worker holds, and of those that none holds.
-pub(crate) async fn running(registry: &Registry) -> Result<(u64, u64), CliError> {
+/// Running tasks of a registry.
+pub(crate) struct RunningTasks {
+    /// Number of those that a worker holds.
+    pub(crate) held: u64,
+    /// Number of those that no worker holds.
+    pub(crate) unheld: u64,
+    /// Those on which no worker works now, with the reason.
+    pub(super) absent: Vec<(TaskId, AbsentWorker)>,
+}
+
+/// Returns the running tasks.
+pub(crate) async fn running(registry: &Registry) -> Result<RunningTasks, CliError> {
     let rows = all_of(registry, TaskStatus::Running).await?;
-    let holders = TaskHolders::of(registry, &rows).await?;
-    let is_held = |row: &&TaskRow| {
-        holders
-            .as_ref()
-            .is_some_and(|holders| holders.worker(row).is_some())
+    let mut running = RunningTasks {
+        held: 0,
+        unheld: 0,
+        absent: Vec::new(),
     };
-    let held = rows.iter().filter(is_held).count() as u64;
-    Ok((held, rows.len() as u64 - held))
+    let Some(holders) = TaskHolders::of(registry, &rows).await? else {
+        return Ok(running);
+    };
+    for row in &rows {
+        match holders.worker(row) {
+            Some(_) => running.held += 1,
+            None => running.unheld += 1,
+        }
+        let absent = absent_worker(registry, &holders, row);
+        running
+            .absent
+            .extend(absent.map(|absent| (row.id().clone(), absent)));
+    }
+    Ok(running)
 }
 
 /// Returns the cost of the tasks of each status, all attempts together; a status is absent if no worker has run a task of it. Deleted tasks are not among them.

@@ -51,8 +51,8 @@ struct LogLine<'e> {
     entry: &'e LogEntry,
     level: LogLevel,
     message: String,
-    /// Cause of a failure, in lines of its own.
-    cause: Option<&'e str>,
+    /// Cause of a failure or sentence about a result, in lines of its own.
+    detail: Option<&'e str>,
 }
 
 /// Returns the lines for people. A task that is requeued fails and is resumed in one commit, and did not fail.
@@ -62,19 +62,21 @@ fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
     while let Some(entry) = entries.next() {
         let error = entry.data.as_ref().and_then(|data| data["error"].as_str());
         let error = error.filter(|_| entry.message == FAILED);
+        let data = entry.data.as_ref();
+        let message = data.and_then(|data| data["result"]["message"].as_str());
         let requeued = error.filter(|_| entries.next_if(|next| is_requeued(entry, next)).is_some());
         lines.push(match requeued {
             Some(why) => LogLine {
                 entry,
                 level: LogLevel::Warning,
                 message: format!("Task requeued: {}", in_words(why).unwrap_or(why)),
-                cause: None,
+                detail: None,
             },
             None => LogLine {
                 entry,
                 level: entry.level,
                 message: entry.message.clone(),
-                cause: error,
+                detail: error.or(message),
             },
         });
     }
@@ -96,8 +98,8 @@ fn text(line: &LogLine<'_>) -> String {
         lines.next().unwrap_or_default()
     );
     text.extend(lines.map(|line| format!("{:23}{line}\n", "")));
-    if let Some(cause) = line.cause {
-        let lines = broken(&one_line(cause), columns_of_output(), 4);
+    if let Some(detail) = line.detail {
+        let lines = broken(&one_line(detail), columns_of_output(), 4);
         text.extend(lines.iter().map(|line| format!("    {line}\n")));
     }
     text

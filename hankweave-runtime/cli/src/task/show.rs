@@ -1,6 +1,7 @@
 //! `hankweave task show` and `decisions`
 
 use std::fmt::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -11,7 +12,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::changed;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
-use hankweave_task_model::{AgentDecision, TaskError};
+use hankweave_task_model::{AgentDecision, TaskError, TaskExecution};
 use hankweave_tasks::layers::{LayerError, TaskFiles};
 use hankweave_tasks::lifecycle::ORPHANED;
 use hankweave_tasks::worker::TaskSpec;
@@ -19,32 +20,24 @@ use serde_json::{Map, Value, json};
 
 use super::details::{Details, broken};
 use super::earlier::EarlierTasks;
-use super::executions::attempts;
+use super::executions::attempts_with_codons;
 use crate::args::{Global, TaskDecisionsArgs};
-use crate::directory::{is_served, suspended_worker};
 use crate::exit::{CliError, CliErrorKind};
-use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
+use crate::holding::TaskHolders;
 use crate::output;
 use crate::owning_task::OwningTask;
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
 use crate::report::money;
+use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{SafeText, columns_of_output, local_time, one_line, size};
+use crate::status::rolled_back;
 use crate::typed::HintCommands;
+use crate::validate::TaskLimits;
 
 /// An amount in a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
     money(cost.cost, cost.cost_is_lower_bound)
-}
-
-/// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
-pub(super) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
-    if row.record.status() != TaskStatus::Running {
-        return TaskCost::of(&row.record);
-    }
-    let (layers, row) = (registry.layers.clone(), row.clone());
-    let look = move || layers.find(&row).cost(&row);
-    registry.world.blocking.run(look).await
 }
 
 /// Returns the costs of tasks so far.
@@ -59,7 +52,7 @@ pub(super) async fn costs_so_far(registry: &Registry, rows: &[TaskRow]) -> Vec<O
 /// Returns the cost of a task as far as its registry knows, for who reports its steps: nothing of one whose first attempt is running; `None` for one that no worker has
 /// run.
 fn known_cost(record: &TaskRecord) -> Option<TaskCost> {
-    let is_running = record.status() == TaskStatus::Running;
+    let is_running = matches!(record, TaskRecord::Running(running) if !running.by_hand);
     let noted = TaskCost::of(record).or_else(|| is_running.then(TaskCost::default))?;
     Some(TaskCost {
         cost_is_lower_bound: noted.cost_is_lower_bound || is_running,
@@ -153,17 +146,30 @@ pub(super) fn reason(row: &TaskRow) -> Option<String> {
             (!parts.is_empty()).then(|| parts.join("; "))
         }
         TaskRecord::Cancelled(_) => over_budget(row),
-        TaskRecord::Pending(_) if !row.after.is_empty() => Some(format!("after {}", ids(&row.after))),
+        TaskRecord::Pending(_) if !row.after.is_empty() => {
+            with_budget(row, Some(format!("after {}", ids(&row.after))))
+        }
         TaskRecord::Pending(_) => {
             let noted = row.record.metadata().get("error").and_then(Value::as_str);
-            let noted = noted.and_then(in_words).map(str::to_owned);
-            let budget = set_budget(row).map(|most| format!("budget {most}"));
-            let parts: Vec<String> = noted.into_iter().chain(budget).collect();
-            (!parts.is_empty()).then(|| parts.join("; "))
+            with_budget(row, noted.and_then(in_words).map(str::to_owned))
         }
-        TaskRecord::Running(_) => set_budget(row).map(|most| format!("budget {most}")),
-        _ => question(row),
+        TaskRecord::Running(_) => with_budget(row, None),
+        _ => with_budget(row, question(row)),
     }
+}
+
+/// Adds the budget that was set for a task which has not ended.
+fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
+    let is_over = matches!(
+        row.record.status(),
+        TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Deleted
+    );
+    let budget = set_budget(row).filter(|_| !is_over);
+    let parts: Vec<String> = reason
+        .into_iter()
+        .chain(budget.map(|most| format!("budget {most}")))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Returns the total budget that was set for the task itself, by `task create … -- --max-cost` or `task resume --max-cost`.
@@ -180,7 +186,7 @@ fn budget(row: &TaskRow) -> Option<Usd> {
 /// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
 pub(super) fn in_words(error: &str) -> Option<&'static str> {
     Some(match error {
-        ORPHANED => "ORPHANED: its worker ended without a result",
+        ORPHANED => "ORPHANED: no worker held it any more, and it had no result",
         "DETACHED" => "DETACHED: it was requeued by hand",
         "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
         _ => return None,
@@ -309,12 +315,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     for (label, name) in [("about", "description"), ("agent", "agentId")] {
         details.add(label, &record[name]);
     }
-    let attempts = attempts(registry, id).await?.len();
-    details.add("attempt", &json!((attempts > 0).then_some(attempts)));
+    let attempts = attempts_with_codons(registry, &row).await?;
+    details.add(
+        "attempt",
+        &json!((!attempts.is_empty()).then_some(attempts.len())),
+    );
     details.add("changed", &json!(local_time(row.updated_at)));
     if let Some(absent) = absent {
-        let detach = registry.typed(&format!("task detach {id}"));
-        details.add("worker", &json!(absent.with_advice(&detach)));
+        let advice = absent.with_advice(&row, |what| registry.typed(what));
+        details.add("worker", &json!(advice));
     }
     let data = json!(data);
     add_outcome(&mut details, registry, &row, &record, &data);
@@ -340,14 +349,14 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     // A task of an older version has the cost of its last attempt in its files alone.
     let of_last = || data["cost"].as_f64().map(dollars);
-    let cost = cost.map(TaskCost::in_words).or_else(of_last);
+    let cost = cost
+        .map(|cost| cost_words(cost, attempts.last()))
+        .or_else(of_last);
     details.add("cost", &json!(cost));
-    details.add(
-        "budget",
-        &json!(budget(&row).map(|most| format!("{most}, all attempts together"))),
-    );
-    add_codons(&mut details, registry, id, &data, attempts);
+    add_limits(&mut details, &row);
+    add_codons(&mut details, registry, id, &attempts);
     let workspace = registry.workspace_of(&row);
+    details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         details.add("in all", &json!(in_short));
@@ -363,17 +372,58 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds the codons of the newest attempt, which is named where there were others.
-fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, data: &Value, attempt: usize) {
-    let codons = data["codons"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if attempt > 1 && !codons.is_empty() {
+/// Returns the cost in words, with that of the last attempt; one by hand has none that is counted.
+fn cost_words(cost: TaskCost, last: Option<&TaskExecution>) -> String {
+    match last.is_some_and(|last| last.by_hand) {
+        true => format!(
+            "{}; the last attempt was by hand, and is not counted",
+            cost.sum_in_words()
+        ),
+        false => cost.in_words(),
+    }
+}
+
+/// Adds the budget of the task. One that has not ended is told where it comes from, with the limits of its codons and loops.
+fn add_limits(details: &mut Details, row: &TaskRow) {
+    let ended = budget(row).map(|most| format!("{most}, all attempts together"));
+    let found = match row.record.status() {
+        TaskStatus::Completed | TaskStatus::Deleted => None,
+        _ => TaskSpec::read(row.record.metadata())
+            .ok()
+            .and_then(|order| TaskLimits::of(&order)),
+    };
+    match found {
+        None => details.add("budget", &json!(ended)),
+        Some(limits) => {
+            details.add("budget", &json!(limits.total().or(ended)));
+            for limit in limits.of_items() {
+                details.add("limit", &json!(limit));
+            }
+        }
+    }
+}
+
+/// Returns that the files of the newest run were taken back, so that codons of an attempt count no longer.
+fn undone(workspace: &Path) -> Option<String> {
+    let state = receipt::has_record(workspace).then(|| crate::state::read_execution(workspace).ok());
+    Some(rolled_back(state.flatten()?.pending_rollback.as_ref()?))
+}
+
+/// Adds the codons of the newest attempt that has some, which is named where there were others.
+fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, attempts: &[TaskExecution]) {
+    let mut newest_first = attempts.iter().enumerate().rev();
+    let Some((before, attempt)) = newest_first.find(|(_, attempt)| !attempt.codons.is_empty()) else {
+        return;
+    };
+    if attempts.len() > 1 {
         let all = registry.typed(&format!("task show {id} --report"));
+        let number = before + 1;
         details.add(
             "codons",
-            &json!(format!("of attempt {attempt} alone; `{all}` lists all")),
+            &json!(format!("of attempt {number} alone; `{all}` lists all")),
         );
     }
-    for codon in codons {
+    for codon in &attempt.codons {
         details.add("codon", &json!(codon_words(codon)));
     }
 }
@@ -386,33 +436,9 @@ pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Optio
     };
     let typed = |what: &str| registry.typed(&format!("task {what} {id}"));
     Ok(match absent_worker(registry, &holders, &row) {
-        Some(absent) => Some(absent.with_advice(&typed("detach"))),
+        Some(absent) => Some(absent.with_advice(&row, |what| registry.typed(what))),
         None => holders.until_free(&row, typed),
     })
-}
-
-/// Returns the worker of a running task that does not work: suspended on this machine, late or gone.
-pub(super) fn absent_worker(
-    registry: &Registry,
-    holders: &TaskHolders,
-    row: &TaskRow,
-) -> Option<AbsentWorker> {
-    let is_running = row.record.status() == TaskStatus::Running;
-    let suspended = is_running.then(|| suspended_worker(&registry.workspace_of(row)));
-    match suspended.flatten() {
-        Some(pid) => Some(holders.suspended(row, pid)),
-        None => holders.absent(row, run_has_crashed(registry, row)),
-    }
-}
-
-/// Whether the run of the newest attempt has crashed in the workspace on this machine.
-fn run_has_crashed(registry: &Registry, row: &TaskRow) -> bool {
-    let workspace = registry.workspace_of(row);
-    if row.record.status() != TaskStatus::Running || !receipt::has_record(&workspace) {
-        return false;
-    }
-    let state = crate::state::read_execution(&workspace);
-    state.is_ok_and(|state| has_crashed(&state, is_served(&workspace), row))
 }
 
 /// Adds why a task does not continue, and the commands that help.
@@ -547,18 +573,34 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
         let is_later = is_pending && !row.after.is_empty();
         let elsewhere = is_pending.then(|| registry.begun_elsewhere(row)).flatten();
         reasons.push(match (is_later, absent) {
-            (true, _) => match earlier.blocked(row).await? {
-                Some(blocked) => Some(blocked),
-                None => earlier
-                    .listed(row)
-                    .await?
-                    .map(|earlier| format!("after {earlier}")),
+            (true, _) => {
+                let waits = match earlier.blocked(row).await? {
+                    Some(blocked) => Some(blocked),
+                    None => earlier
+                        .listed(row)
+                        .await?
+                        .map(|earlier| format!("after {earlier}")),
+                };
+                with_budget(row, waits)
+            }
+            (false, Some(absent)) => with_budget(row, Some(absent.in_short())),
+            (false, None) => match elsewhere {
+                Some(elsewhere) => with_budget(row, Some(elsewhere)),
+                None => reason(row).map(|reason| with_room(registry, row, reason)),
             },
-            (false, Some(absent)) => Some(absent.in_short()),
-            (false, None) => elsewhere.or_else(|| reason(row)),
         });
     }
     Ok(reasons)
+}
+
+/// Adds what makes room to the cause of a task that paused because its record is full.
+fn with_room(registry: &Registry, row: &TaskRow, reason: String) -> String {
+    // A record is measured only where it may be the cause.
+    let is_paused = reason.starts_with("paused: ");
+    match is_paused.then(|| room_needed(registry, row)).flatten() {
+        Some(room) => format!("{reason}; {room}"),
+        None => reason,
+    }
 }
 
 /// Returns the cost of a codon in the data of a task.

@@ -3,6 +3,7 @@
 mod asks;
 mod budgets;
 mod dry_run;
+mod limits;
 mod tree;
 mod view;
 
@@ -28,6 +29,7 @@ use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
 pub(crate) use self::dry_run::dry_run;
+pub(crate) use self::limits::TaskLimits;
 use self::view::CodonView;
 use crate::args::{Global, HankArgs, SettingArgs, ValidateArgs};
 use crate::config;

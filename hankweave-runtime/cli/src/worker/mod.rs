@@ -7,6 +7,7 @@ mod restate;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hankweave_runtime::Shutdown;
 use hankweave_runtime::checkpoint::is_usable_for_review;
@@ -14,7 +15,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
-use hankweave_tasks::layers::{LayerError, TaskLayers};
+use hankweave_tasks::layers::{LayerError, LeaveReason, TaskLayers};
 use hankweave_tasks::lifecycle::is_contained;
 use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
 use serde_json::json;
@@ -68,9 +69,13 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     )
     .with_step_reporter(move |row| print_step(row, quiet, json));
     let place = registry.place().clone();
+    let has_advised = AtomicBool::new(false);
     let worker = worker.with_left_reporter(move |row, why| {
+        // What helps one task whose folder is taken helps all of them.
+        let is_first = matches!(why, LeaveReason::Taken(_)) && !has_advised.swap(true, Ordering::Relaxed);
         if !quiet {
-            print_stderr(for_terminal(&begun_elsewhere::left_alone(&place, row.id(), why)));
+            let line = begun_elsewhere::left_alone(&place, row.id(), why, is_first);
+            print_stderr(for_terminal(&line));
         }
     });
     let page = metrics::serve(listener, async || worker.page().await);
@@ -92,13 +97,21 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
 /// Tasks of the registry that have not completed, a line for each kind with the command that lists them.
 async fn left_over(registry: &Registry) -> Result<String, CliError> {
     let counts = counts(registry).await?;
-    let (held, free) = running(registry).await?;
+    let running = running(registry).await?;
     let elsewhere = begun_in_another_folder(registry).await?;
     let lines = [
         (TaskStatus::Waiting, counts["waiting"], "waiting for an approval"),
         (TaskStatus::Failed, counts["failed"], "failed"),
-        (TaskStatus::Running, held, "running, held by another worker"),
-        (TaskStatus::Running, free, "running, but no worker holds it"),
+        (
+            TaskStatus::Running,
+            running.held,
+            "running, held by another worker",
+        ),
+        (
+            TaskStatus::Running,
+            running.unheld,
+            "running, but no worker holds it",
+        ),
         (TaskStatus::Pending, elsewhere, "begun in another folder of tasks"),
         (
             TaskStatus::Pending,

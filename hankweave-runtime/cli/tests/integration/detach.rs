@@ -258,6 +258,34 @@ fn a_detached_run_that_was_killed_is_continued_detached_and_pauses_at_its_budget
     assert_eq!(project.left_behind(), []);
 }
 
+/// Ctrl+C while the run starts ends both processes, or comes too late; either way the directory can be used.
+// covers: CLI-80
+#[test]
+fn ctrl_c_while_a_detached_run_starts_leaves_nothing_half_begun() {
+    let project = project();
+    write_codons(&project, &["wait for go"]);
+    for _ in 0..5 {
+        let command = project.start(["run", "--detach", "--json"]);
+        let children = format!("/proc/{0}/task/{0}/children", command.pid());
+        until("the process of the run", || {
+            fs::read_to_string(&children).is_ok_and(|children| !children.is_empty())
+        });
+        command.signal(Signal::INT);
+        let ended = command.finish_within(DEADLINE);
+        if ended.code == Some(0) {
+            project.run(["stop"]).expect_code(0);
+            until_ended(&ended.json_document());
+        } else {
+            assert_eq!(ended.code, Some(130), "{ended}");
+        }
+        until("the end of all", || project.left_behind().is_empty());
+    }
+    project.write("go", "");
+    let started = detached(&project, &[]);
+    until_ended(&started);
+    assert_eq!(newest(&project)["status"], "completed");
+}
+
 // covers: CLI-80
 #[test]
 fn events_of_a_detached_run_are_in_its_log_and_a_command_starts_and_stops_it() {

@@ -129,6 +129,7 @@ mod tasks;
 mod tasks_account;
 mod tasks_answers;
 mod tasks_by_hand;
+mod tasks_by_hand_shown;
 mod tasks_folder;
 mod tasks_hooks;
 mod tasks_team;

@@ -72,7 +72,7 @@ fn a_task_is_let_go_or_completed_by_hand_once_nobody_works_on_it() {
     );
     assert_eq!(
         row["result"],
-        json!({"success": true, "status": "completed", "data": {"pages": 3}, "message": "by hand"})
+        json!({"success": true, "status": "completed", "data": {"pages": 3}, "message": "by hand", "byHand": true})
     );
     let tries = told(&project, &["task", "executions", "report-7"]);
     let tries: Vec<_> = tries["executions"]

@@ -261,7 +261,7 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
         .stdout
         .clone();
     assert!(
-        mine.contains("`hankweave task detach mine` does so now"),
+        mine.contains("`hankweave task detach mine` requeues it now"),
         "{mine}"
     );
     project.write("wrong.jsonl", "\n{\"name\": \"x\", \"hank\": \"nowhere\"}\n");

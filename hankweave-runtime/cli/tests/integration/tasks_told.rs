@@ -252,8 +252,8 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
         &show,
         &[
             crashed,
-            "then `hankweave task detach slow` requeues the task",
-            "(--orphan-after)",
+            "then `hankweave task detach slow` requeues the task; a worker does so in ",
+            "unless its --orphan-after differs (`hankweave worker` starts one)",
         ],
     );
     let refused = project.run(["task", "detach", "slow"]);
@@ -275,7 +275,7 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
     let show = text(&project, &["task", "show", "slow"]);
     says(
         &show,
-        &["none holds it; ", "`hankweave task detach slow` does so now"],
+        &["none holds it; `hankweave task detach slow` requeues it now; "],
     );
     let left = project.run(["worker", "--once"]);
     says(

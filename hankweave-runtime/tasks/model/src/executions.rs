@@ -1,11 +1,12 @@
-//! Attempts of a task by the lines of its log: each start of a worker or an agent, to its end (TASK-106).
+//! Attempts of a task by the lines of its log: each start of a worker or an agent, to its end, with the codons that ended in it (TASK-106).
 
 use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::logs::LogEntry;
-use crate::registry::{ATTEMPT_COST, ATTEMPT_COST_IS_LOWER_BOUND};
+use crate::registry::{ATTEMPT_COST, ATTEMPT_COST_IS_LOWER_BOUND, BY_HAND};
 
 /// An attempt of a task, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,6 +16,9 @@ pub struct TaskExecution {
     pub attempt: u32,
     /// Who worked on it.
     pub agent_id: String,
+    /// A user or an agent worked without a worker, so that nothing counted what it cost.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
     /// When it began.
     pub started_at: Timestamp,
     /// When it ended; `None` while it continues.
@@ -32,6 +36,35 @@ pub struct TaskExecution {
     /// It cost more, and it is unknown how much.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cost_is_lower_bound: bool,
+    /// Codons that ended in it, oldest first; none where the log that has them is on another machine.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub codons: Vec<Value>,
+    /// Number of the line that starts it.
+    #[serde(skip)]
+    line: Option<u64>,
+}
+
+/// Cost of an attempt, on every screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptCost {
+    /// Nothing counted it, because no worker ran the attempt.
+    Uncounted,
+    /// Nobody noted it.
+    Unknown,
+    /// Amount, and whether it is a lower bound.
+    Known(Usd, bool),
+}
+
+impl AttemptCost {
+    /// Returns the amount as `display` writes it; a dash for an attempt by hand.
+    #[must_use]
+    pub fn words(self, display: impl Fn(Usd, bool) -> String) -> String {
+        match self {
+            Self::Uncounted => "-".to_owned(),
+            Self::Unknown => "unknown".to_owned(),
+            Self::Known(cost, is_lower_bound) => display(cost, is_lower_bound),
+        }
+    }
 }
 
 impl TaskExecution {
@@ -40,6 +73,44 @@ impl TaskExecution {
     pub fn outcome(&self) -> &str {
         if self.requeued { "requeued" } else { &self.status }
     }
+
+    /// Returns its cost: what was noted when it ended, otherwise at least that of its codons.
+    #[must_use]
+    pub fn cost(&self) -> AttemptCost {
+        let of_codons = || self.codons.iter().map(codon_cost).sum();
+        match self.cost {
+            _ if self.by_hand => AttemptCost::Uncounted,
+            Some(cost) => AttemptCost::Known(cost, self.cost_is_lower_bound),
+            None if self.codons.is_empty() => AttemptCost::Unknown,
+            None => AttemptCost::Known(of_codons(), true),
+        }
+    }
+
+    /// Takes a line between its start and its end, if that is about a codon which has ended.
+    fn take_codon(&mut self, data: &Value) {
+        if data["id"].is_string() && data["success"].is_boolean() {
+            self.codons.push(data.clone());
+        }
+    }
+}
+
+/// Returns the cost of a codon in the log of a task.
+pub(crate) fn codon_cost(codon: &Value) -> Usd {
+    let dollars = codon["cost"].as_f64();
+    let cost = dollars.and_then(|dollars| Usd::from_dollars(dollars).ok());
+    cost.unwrap_or(Usd::ZERO)
+}
+
+/// Gives attempts the codons that a log on this machine has of them. The log of the registry alone has none.
+#[must_use]
+pub fn with_codons(mut attempts: Vec<TaskExecution>, log: &[LogEntry]) -> Vec<TaskExecution> {
+    for logged in executions(log) {
+        let same = |attempt: &&mut TaskExecution| attempt.line.is_some() && attempt.line == logged.line;
+        if let Some(attempt) = attempts.iter_mut().find(same) {
+            attempt.codons = logged.codons;
+        }
+    }
+    attempts
 }
 
 /// Returns the attempts in the lines of a log or registry, oldest first.
@@ -61,6 +132,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
             Some("running") => attempts.push(TaskExecution {
                 attempt,
                 agent_id: text("agentId").unwrap_or_default(),
+                by_hand: data[BY_HAND] == true,
                 started_at: line.timestamp,
                 ended_at: None,
                 status: "running".to_owned(),
@@ -68,6 +140,8 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
                 requeued: false,
                 cost: None,
                 cost_is_lower_bound: false,
+                codons: Vec::new(),
+                line: line.seq,
             }),
             Some(status) => {
                 let last = attempts.last_mut().filter(|last| last.ended_at.is_none());
@@ -78,7 +152,11 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
                     last.cost_is_lower_bound = data[ATTEMPT_COST_IS_LOWER_BOUND] == true;
                 }
             }
-            None => {}
+            None => {
+                if let Some(last) = attempts.last_mut() {
+                    last.take_codon(&data);
+                }
+            }
         }
     }
     attempts
@@ -101,7 +179,7 @@ mod tests {
             json!({"fromStatus": "pending", "toStatus": "running", "agentId": "w1"}),
             json!({"fromStatus": "running", "toStatus": "failed", "error": "red", "lastAttemptCost": 0.45, "lastAttemptCostIsLowerBound": true}),
             json!({"fromStatus": "failed", "toStatus": "pending"}),
-            json!({"of": "somebody else"}),
+            json!({"of": "somebody else", "id": "x"}),
             json!({"fromStatus": "pending", "toStatus": "running", "agentId": "w2"}),
             json!({"fromStatus": "running", "toStatus": "failed", "error": "DETACHED"}),
             json!({"fromStatus": "failed", "toStatus": "pending"}),
@@ -128,5 +206,43 @@ mod tests {
                 {"attempt": 3, "agentId": "w2", "startedAt": at(7), "endedAt": at(8), "status": "failed", "error": "DETACHED", "requeued": true},
             ])
         );
+    }
+
+    /// Codons belong to the attempt in which they ended, whatever the number of that, and an attempt by hand has no cost that anybody counted.
+    // covers: TASK-106, TASK-121
+    #[test]
+    fn codons_belong_to_their_attempt_and_one_by_hand_costs_nothing_that_is_counted() {
+        let codon = |id: &str, cost: f64| json!({"id": id, "success": true, "cost": cost});
+        let registry = [
+            json!({"toStatus": "pending"}),
+            json!({"fromStatus": "pending", "toStatus": "running", "agentId": "w1"}),
+            json!({"fromStatus": "running", "toStatus": "waiting"}),
+            json!({"fromStatus": "waiting", "toStatus": "pending"}),
+            json!({"fromStatus": "pending", "toStatus": "running", "agentId": "ann", "byHand": true}),
+            json!({"fromStatus": "running", "toStatus": "failed", "error": "DETACHED"}),
+        ];
+        let line = |(seq, data): (u64, Value)| LogEntry {
+            timestamp: Timestamp::from_millis(0),
+            level: LogLevel::Info,
+            message: String::new(),
+            data: Some(data),
+            seq: (seq > 0).then_some(seq),
+        };
+        let lines: Vec<_> = (1..).zip(registry).map(line).collect();
+        let mut log = lines.clone();
+        log.insert(2, line((0, codon("draft", 0.25))));
+        log.insert(3, line((0, json!({"codon": "publish"}))));
+        let attempts = with_codons(executions(&lines), &log);
+        let told: Vec<_> = attempts
+            .iter()
+            .map(|attempt| (attempt.attempt, attempt.codons.len(), attempt.cost()))
+            .collect();
+        let of_codons = AttemptCost::Known(Usd::from_micros(250_000), true);
+        assert_eq!(told, [(1, 1, of_codons), (1, 0, AttemptCost::Uncounted)]);
+        let words: Vec<_> = attempts
+            .iter()
+            .map(|attempt| attempt.cost().words(Usd::display))
+            .collect();
+        assert_eq!(words, ["at least $0.2500", "-"]);
     }
 }

@@ -3,24 +3,11 @@
 use std::fmt::{self, Display, Write};
 
 use hankweave_core::cost::Usd;
-use serde_json::{Map, Value};
 
-use crate::executions::{TaskExecution, executions};
+use crate::executions::{AttemptCost, TaskExecution, codon_cost, executions};
 use crate::logs::LogEntry;
 use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus};
-
-/// An attempt with the codons that ended in it.
-struct PlanAttempt<'l> {
-    execution: TaskExecution,
-    codons: Vec<&'l Map<String, Value>>,
-}
-
-impl PlanAttempt<'_> {
-    fn cost(&self) -> Usd {
-        self.codons.iter().map(|codon| cost(codon)).sum()
-    }
-}
 
 /// The page about a task: what it is, how each attempt went by its log, and what has become of it once it has ended. The same task and log give the same page, which
 /// says nothing that these two do not.
@@ -33,7 +20,7 @@ pub fn plan(row: &TaskRow, log: &[LogEntry]) -> String {
 }
 
 fn write_page(page: &mut String, row: &TaskRow, log: &[LogEntry]) -> fmt::Result {
-    let attempts = attempts(log);
+    let attempts = executions(log);
     write_head(page, row)?;
     for (number, attempt) in (1..).zip(&attempts) {
         write_attempt(page, number, attempt)?;
@@ -61,40 +48,39 @@ fn write_head(page: &mut String, row: &TaskRow) -> fmt::Result {
     write_json(page, record.metadata())
 }
 
-fn write_attempt(page: &mut String, number: usize, attempt: &PlanAttempt<'_>) -> fmt::Result {
-    let execution = &attempt.execution;
-    let status = execution.outcome();
+fn write_attempt(page: &mut String, number: usize, attempt: &TaskExecution) -> fmt::Result {
+    let status = attempt.outcome();
     writeln!(page, "\n## Attempt {number}: {status}\n")?;
-    item(page, "Agent", &execution.agent_id)?;
-    item(page, "Started", execution.started_at)?;
-    if let Some(ended) = execution.ended_at {
+    item(page, "Agent", &attempt.agent_id)?;
+    if attempt.by_hand {
+        item(page, "By hand", "no worker ran it")?;
+    }
+    item(page, "Started", attempt.started_at)?;
+    if let Some(ended) = attempt.ended_at {
         item(page, "Ended", ended)?;
     }
-    if let Some(error) = &execution.error {
+    if let Some(error) = &attempt.error {
         item(page, "Error", error)?;
     }
     for codon in &attempt.codons {
-        let how = match (
-            codon.get("outcome").and_then(Value::as_str),
-            codon["success"] == true,
-        ) {
+        let how = match (codon["outcome"].as_str(), codon["success"] == true) {
             (Some(outcome), _) => one_line(outcome),
             (None, true) => "completed".to_owned(),
             (None, false) => "failed".to_owned(),
         };
+        let is_lower_bound = codon["costIsLowerBound"] == true;
         let id = codon["id"].as_str().unwrap_or_default();
         item(
             page,
             format!("Codon {}", one_line(id)),
-            format!("{how}, {}", cost(codon).display(is_lower_bound(codon))),
+            format!("{how}, {}", codon_cost(codon).display(is_lower_bound)),
         )?;
     }
-    let is_lower_bound = attempt.codons.iter().any(|codon| is_lower_bound(codon));
-    item(page, "Cost", attempt.cost().display(is_lower_bound))
+    item(page, "Cost", attempt.cost().words(Usd::display))
 }
 
 /// The last part, which only a task has that has ended.
-fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[PlanAttempt<'_>]) -> fmt::Result {
+fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[TaskExecution]) -> fmt::Result {
     let status = row.record.status();
     if matches!(
         status,
@@ -104,10 +90,8 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[PlanAttempt<'_>])
     }
     writeln!(page, "\n## Outcome: {status}\n")?;
     item(page, "Attempts", attempts.len())?;
-    // The log does not have what a codon cost that was cut off.
-    let of_codons = || attempts.iter().map(PlanAttempt::cost).sum::<Usd>().to_string();
     let noted = TaskCost::of(&row.record).map(|noted| noted.cost.display(noted.cost_is_lower_bound));
-    item(page, "Cost", noted.unwrap_or_else(of_codons))?;
+    item(page, "Cost", noted.unwrap_or_else(|| cost_of_all(attempts)))?;
     match &row.record {
         TaskRecord::Completed(completed) => {
             writeln!(page)?;
@@ -117,39 +101,23 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[PlanAttempt<'_>])
     }
 }
 
-fn attempts(log: &[LogEntry]) -> Vec<PlanAttempt<'_>> {
-    let with_codons = executions(log).into_iter().zip(codons(log));
-    with_codons
-        .map(|(execution, codons)| PlanAttempt { execution, codons })
-        .collect()
-}
-
-/// The codons that ended after each start.
-fn codons(log: &[LogEntry]) -> Vec<Vec<&Map<String, Value>>> {
-    let mut codons: Vec<Vec<_>> = Vec::new();
-    for data in log.iter().filter_map(|line| line.data.as_ref()?.as_object()) {
-        let is = |name: &str| data.get(name).unwrap_or(&Value::Null);
-        if is("toStatus") == "running" {
-            codons.push(Vec::new());
-        } else if let Some(last) = codons.last_mut()
-            && is("id").is_string()
-            && is("success").is_boolean()
-        {
-            last.push(data);
+/// Returns the cost of all attempts where the registry, as in older versions, has noted none.
+fn cost_of_all(attempts: &[TaskExecution]) -> String {
+    let (mut sum, mut is_lower_bound) = (None, false);
+    for attempt in attempts {
+        match attempt.cost() {
+            AttemptCost::Uncounted => {}
+            AttemptCost::Unknown => is_lower_bound = true,
+            AttemptCost::Known(cost, is_more) => {
+                sum = Some(sum.unwrap_or(Usd::ZERO) + cost);
+                is_lower_bound |= is_more;
+            }
         }
     }
-    codons
-}
-
-fn is_lower_bound(codon: &Map<String, Value>) -> bool {
-    codon.get("costIsLowerBound") == Some(&Value::Bool(true))
-}
-
-fn cost(codon: &Map<String, Value>) -> Usd {
-    let dollars = codon.get("cost").and_then(Value::as_f64);
-    dollars
-        .and_then(|dollars| Usd::from_dollars(dollars).ok())
-        .unwrap_or(Usd::ZERO)
+    match sum {
+        None if !is_lower_bound => "-".to_owned(),
+        sum => sum.unwrap_or(Usd::ZERO).display(is_lower_bound),
+    }
 }
 
 fn item(page: &mut String, name: impl Display, value: impl Display) -> fmt::Result {
@@ -197,12 +165,26 @@ mod tests {
         }
 
         fn step(&mut self, step: TaskTransition) {
+            self.step_with(step, None);
+        }
+
+        /// Takes a step that ends an attempt, after which all attempts and the last one have cost so many micros.
+        fn end(&mut self, step: TaskTransition, [cost, last_attempt_cost]: [u64; 2]) {
+            let cost = TaskCost {
+                cost: Usd::from_micros(cost),
+                last_attempt_cost: Usd::from_micros(last_attempt_cost),
+                ..TaskCost::default()
+            };
+            self.step_with(step, Some(cost));
+        }
+
+        fn step_with(&mut self, step: TaskTransition, cost: Option<TaskCost>) {
             let change = RegistryChange {
                 id: self.row.id().clone(),
                 expected_version: self.row.version,
                 token: 1,
                 steps: vec![step],
-                cost: None,
+                cost,
                 approval: None,
                 lease: None,
                 files: Patch::Keep,
@@ -215,7 +197,10 @@ mod tests {
 
         fn start(&mut self) {
             let agent_id = hankweave_core::id::AgentId::new("w1").unwrap();
-            self.step(TaskTransition::Start(Start { agent_id }));
+            self.step(TaskTransition::Start(Start {
+                agent_id,
+                by_hand: false,
+            }));
         }
 
         fn codon(&mut self, success: bool) {
@@ -243,31 +228,68 @@ mod tests {
         assert_eq!(story.page(), before);
         story.start();
         story.codon(false);
-        story.step(TaskTransition::Fail(Fail {
+        let fail = TaskTransition::Fail(Fail {
             error: "no\nink".to_owned(),
             failure: None,
-        }));
+        });
+        // Its codons do not have what one cost that was cut off.
+        story.end(fail, [300_000, 300_000]);
         let failed = "\n## Attempt 1: failed\n\n- **Agent**: w1\n- **Started**: 1970-01-01T00:00:01.000Z\n\
-            - **Ended**: 1970-01-01T00:00:03.000Z\n- **Error**: no ink\n- **Codon draft**: failed, $0.2500\n- **Cost**: $0.2500\n";
+            - **Ended**: 1970-01-01T00:00:03.000Z\n- **Error**: no ink\n- **Codon draft**: failed, $0.2500\n- **Cost**: $0.3000\n";
         assert!(story.page().contains(failed), "{}", story.page());
         assert!(
             story
                 .page()
-                .ends_with("## Outcome: failed\n\n- **Attempts**: 1\n- **Cost**: $0.2500\n")
+                .ends_with("## Outcome: failed\n\n- **Attempts**: 1\n- **Cost**: $0.3000\n")
         );
         story.step(TaskTransition::Resume);
         assert!(story.page().contains(failed) && !story.page().contains("Outcome"));
         story.start();
         story.codon(true);
         let result = serde_json::from_value(json!({"success": true})).unwrap();
-        story.step(TaskTransition::Complete(Complete { result }));
+        story.end(TaskTransition::Complete(Complete { result }), [550_000, 250_000]);
         let page = story.page();
         assert!(
             page.contains("## Attempt 2: completed\n") && page.contains(failed),
             "{page}"
         );
-        let end = "## Outcome: completed\n\n- **Attempts**: 2\n- **Cost**: $0.5000\n\n```json\n{\n  \"success\": true\n}\n```\n";
+        let end = "## Outcome: completed\n\n- **Attempts**: 2\n- **Cost**: $0.5500\n\n```json\n{\n  \"success\": true\n}\n```\n";
         assert!(page.ends_with(end), "{page}");
         assert_eq!(page.matches("## Attempt").count(), 2);
+    }
+
+    /// The costs are those of every other screen: what was noted, as a lower bound where it was noted as one, and none for an attempt by hand.
+    // covers: TASK-108, TASK-121
+    #[test]
+    fn costs_of_a_plan_are_those_that_were_noted() {
+        let mut story = Story::new();
+        story.start();
+        story.codon(true);
+        let lost = TaskCost {
+            cost: Usd::from_micros(700_000),
+            last_attempt_cost: Usd::from_micros(700_000),
+            last_attempt_cost_is_lower_bound: true,
+            cost_is_lower_bound: true,
+            ..TaskCost::default()
+        };
+        let fail = Fail {
+            error: "DETACHED".to_owned(),
+            failure: None,
+        };
+        story.step_with(TaskTransition::Fail(fail), Some(lost));
+        story.step(TaskTransition::Resume);
+        let agent_id = hankweave_core::id::AgentId::new("ann").unwrap();
+        let by_hand = true;
+        story.step(TaskTransition::Start(Start { agent_id, by_hand }));
+        let result = serde_json::from_value(json!({"success": true, "byHand": true})).unwrap();
+        story.step(TaskTransition::Complete(Complete { result }));
+        let page = story.page();
+        for part in [
+            "- **Codon draft**: completed, $0.2500\n- **Cost**: at least $0.7000\n",
+            "- **Agent**: ann\n- **By hand**: no worker ran it\n",
+            "\n- **Cost**: -\n\n## Outcome: completed\n\n- **Attempts**: 2\n- **Cost**: at least $0.7000\n",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 }

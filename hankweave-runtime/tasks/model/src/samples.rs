@@ -16,6 +16,7 @@ impl Sample for TaskResult {
             data: Option::<u32>::sample(n).map(Value::from),
             error: Sample::sample(n.wrapping_add(1)),
             message: Sample::sample(n.wrapping_add(2)),
+            by_hand: bool::sample(n.wrapping_add(1)),
             extra: Default::default(),
         }
     }

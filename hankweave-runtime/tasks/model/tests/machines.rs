@@ -31,7 +31,10 @@ fn asked_for_lock() -> Lock<Unlocked> {
 #[test]
 fn a_task_that_failed_is_resumed_as_its_next_attempt_and_keeps_nothing_of_the_failure() {
     let failed = created_task()
-        .start(task::Start { agent_id: writer() })
+        .start(task::Start {
+            agent_id: writer(),
+            by_hand: false,
+        })
         .fail(task::Fail {
             error: "no ink".into(),
             failure: None,
@@ -50,7 +53,10 @@ fn a_task_that_failed_is_resumed_as_its_next_attempt_and_keeps_nothing_of_the_fa
 #[test]
 fn a_task_that_was_approved_continues_its_attempt_and_a_record_of_an_older_version_is_read() {
     let waiting = created_task()
-        .start(task::Start { agent_id: writer() })
+        .start(task::Start {
+            agent_id: writer(),
+            by_hand: false,
+        })
         .ask(task::Ask {
             codon_id: "publish".into(),
             question: "Publish it?".into(),
@@ -73,7 +79,12 @@ fn a_cancelled_task_tells_whether_it_had_been_started() {
         (cancelled.cancelled_during, &cancelled.agent_id),
         (TaskPhase::Pending, &None)
     );
-    let cancelled = created_task().start(task::Start { agent_id: writer() }).cancel();
+    let cancelled = created_task()
+        .start(task::Start {
+            agent_id: writer(),
+            by_hand: false,
+        })
+        .cancel();
     assert_eq!(cancelled.cancelled_during, TaskPhase::Running);
     assert_eq!(cancelled.agent_id, Some(writer()));
     let deleted = cancelled.delete();

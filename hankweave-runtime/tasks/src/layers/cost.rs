@@ -1,11 +1,12 @@
 //! Cost of a task so far: one account for every reader (TASK-121).
 
+use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_remote::history;
 use hankweave_runtime::ExecutionDir;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
-use hankweave_task_model::task::TaskStatus;
+use hankweave_task_model::task::TaskRecord;
 
 use super::WORKSPACE;
 use super::files::TaskFiles;
@@ -16,13 +17,15 @@ pub(crate) struct RecordedCost {
     pub(crate) spend: Usd,
     /// Whether more was spent than is known; what an open codon has used is not known before it ends.
     pub(crate) is_lower_bound: bool,
-    /// Whether a codon is open.
+    /// Whether an agent works, or did when its run was killed.
     pub(crate) is_open: bool,
 }
 
 impl RecordedCost {
     fn of(state: &HankweaveState) -> Self {
-        let is_open = |run: &RunRecord| run.open_codon().is_some();
+        // The agent of a codon that starts has spent nothing yet, as `status` counts it.
+        let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
+        let is_open = |run: &RunRecord| run.open_codon().is_some_and(works);
         let is_open = state.runs.iter().any(|run| is_open(run));
         Self {
             spend: state.total_spend(),
@@ -45,8 +48,10 @@ impl TaskFiles {
     #[must_use]
     pub fn cost(&self, row: &TaskRow) -> Option<TaskCost> {
         let noted = TaskCost::of(&row.record);
-        match row.record.status() {
-            TaskStatus::Running => Some(self.running_cost(noted.unwrap_or_default())),
+        match &row.record {
+            TaskRecord::Running(running) if !running.by_hand => {
+                Some(self.running_cost(noted.unwrap_or_default()))
+            }
             _ => noted,
         }
     }

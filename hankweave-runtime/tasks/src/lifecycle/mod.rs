@@ -234,6 +234,27 @@ impl Lifecycle {
         Ok(row)
     }
 
+    /// Refuses a step that the status of the task or the holder of its lock does not allow now. A command checks before it takes a step whose hooks write files,
+    /// because these run before the step is refused (TASK-32).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::TaskNotFound`], [`TaskError::InvalidTransition`], [`TaskError::ResourceLocked`], or what the registry says.
+    pub async fn check(&self, id: &TaskId, step: &TaskStep) -> Result<(), TaskError> {
+        let coordinator = &self.shared.coordinator;
+        let row = coordinator.task(id.clone()).await?;
+        step.of(&row.ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?)?;
+        let (resource, now) = (TaskRow::lock_name(id), coordinator.now().await?);
+        let known = coordinator.resource(resource.clone()).await?;
+        match known.held.into_iter().find(|held| held.lives(now)) {
+            Some(held) => Err(TaskError::ResourceLocked {
+                resource,
+                existing_owner: held.holder.owner.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// An agent begins to work on a pending task.
     ///
     /// # Errors
@@ -312,7 +333,7 @@ impl Lifecycle {
             self.check_location(&row).await?;
         }
         let steps = match self.is_orphan(id).await? {
-            true => vec![TaskStep::Requeue(ORPHANED.to_owned()), TaskStep::Start(agent_id)],
+            true => vec![TaskStep::Requeue(ORPHANED.to_owned()), TaskStep::Attach(agent_id)],
             false => vec![TaskStep::ResumeFor(agent_id)],
         };
         self.take_up(id, checkpoint, &steps).await
@@ -461,14 +482,14 @@ impl Lifecycle {
     /// Returns the lease of a worker that starts a task, so that others see when it is late to renew it (TASK-52).
     fn lease_of_start(&self, step: &TaskStep) -> Option<Duration> {
         match step {
-            TaskStep::Start(_) => self.hold.as_ref()?.lease,
+            TaskStep::Start(_) | TaskStep::Attach(_) => self.hold.as_ref()?.lease,
             _ => None,
         }
     }
 
     /// Returns the folder of the task's files after a step: this one from each start on (TASK-127). An engine has no folder of its own.
     async fn files_after(&self, step: &TaskStep) -> Patch<FilesLocation> {
-        let is_start = matches!(step, TaskStep::Start(_) | TaskStep::ResumeFor(_));
+        let is_start = step.leads_to() == TaskStatus::Running;
         if !is_start || self.recorder.is_some() {
             return self.files.clone();
         }
@@ -501,8 +522,8 @@ impl Lifecycle {
             return None;
         };
         let is_orphan = step.ends_orphan();
-        // A worker that ends its own attempt notes what it cost.
-        if self.hold.is_some() && !is_orphan {
+        // A worker that ends its own attempt notes what it cost, and nothing counts what one by hand costs.
+        if running.by_hand || (self.hold.is_some() && !is_orphan) {
             return None;
         }
         let (layers, seen) = (self.shared.layers.clone(), row.clone());
@@ -514,17 +535,12 @@ impl Lifecycle {
         let attempt = state
             .as_ref()
             .and_then(|state| state.data.get("attempt")?.as_u64());
-        let is_of_worker = match attempt {
+        let has_worked = match attempt {
             Some(attempt) => attempt == u64::from(running.attempt.number()),
             // The files are on the machine of the worker that has ended.
             None => is_orphan && state.is_none(),
         };
-        let known = known.filter(|_| is_of_worker)?;
-        Some(TaskCost {
-            cost_is_lower_bound: true,
-            last_attempt_cost_is_lower_bound: true,
-            ..known
-        })
+        known.filter(|_| has_worked)
     }
 
     /// Returns the files of a task where they are on this machine (TASK-127).

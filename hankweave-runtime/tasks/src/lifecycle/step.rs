@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 /// Step of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskStep {
-    /// A pending task is started for an agent.
+    /// A pending task is started for a worker.
     Start(AgentId),
+    /// A pending task is started for an agent that works on it without a worker.
+    Attach(AgentId),
     /// A running task has completed.
     Complete(TaskResult),
     /// The work on a running task failed.
@@ -30,7 +32,7 @@ pub enum TaskStep {
     Delete,
     /// A failed or cancelled task is requeued.
     Resume,
-    /// A pending, failed or cancelled task is started for an agent, in one commit.
+    /// A pending, failed or cancelled task is started for an agent that works on it without a worker, in one commit.
     ResumeFor(AgentId),
 }
 
@@ -74,7 +76,7 @@ impl TaskStep {
     #[must_use]
     pub const fn method(&self) -> &'static str {
         match self {
-            Self::Start(_) => "start",
+            Self::Start(_) | Self::Attach(_) => "start",
             Self::Complete(_) => "complete",
             Self::Fail(_) => "fail",
             Self::Requeue(_) => "fail resume",
@@ -101,7 +103,7 @@ impl TaskStep {
     #[must_use]
     pub const fn leads_to(&self) -> TaskStatus {
         match self {
-            Self::Start(_) | Self::ResumeFor(_) => TaskStatus::Running,
+            Self::Start(_) | Self::Attach(_) | Self::ResumeFor(_) => TaskStatus::Running,
             Self::Complete(_) => TaskStatus::Completed,
             Self::Fail(_) => TaskStatus::Failed,
             Self::Cancel => TaskStatus::Cancelled,
@@ -115,7 +117,7 @@ impl TaskStep {
     /// On whose behalf the lock is taken.
     pub(super) fn holder_name(&self) -> &str {
         match self {
-            Self::Start(agent_id) | Self::ResumeFor(agent_id) => agent_id.as_str(),
+            Self::Start(agent_id) | Self::Attach(agent_id) | Self::ResumeFor(agent_id) => agent_id.as_str(),
             Self::Answer(answer) => &answer.by,
             _ => super::SYSTEM,
         }
@@ -124,7 +126,7 @@ impl TaskStep {
     /// Returns the description of the step for hooks.
     pub(super) fn about(&self) -> Value {
         match self {
-            Self::Start(agent_id) | Self::ResumeFor(agent_id) => json!(agent_id),
+            Self::Start(agent_id) | Self::Attach(agent_id) | Self::ResumeFor(agent_id) => json!(agent_id),
             Self::Complete(result) => json!(result),
             Self::Fail(failure) => json!(failure.to_string()),
             Self::Requeue(error) => json!(error),
@@ -137,7 +139,9 @@ impl TaskStep {
     /// When its hooks run, before and after it.
     pub(super) const fn points(&self) -> Option<(HookPoint, HookPoint)> {
         match self {
-            Self::Start(_) | Self::ResumeFor(_) => Some((HookPoint::BeforeStart, HookPoint::AfterStart)),
+            Self::Start(_) | Self::Attach(_) | Self::ResumeFor(_) => {
+                Some((HookPoint::BeforeStart, HookPoint::AfterStart))
+            }
             Self::Complete(_) => Some((HookPoint::BeforeComplete, HookPoint::AfterComplete)),
             Self::Answer(answer) if answer.granted => None,
             Self::Fail(_) | Self::Requeue(_) | Self::Answer(_) => {
@@ -182,11 +186,20 @@ impl TaskStep {
     fn transitions(&self, typed: Typed) -> Option<Vec<TaskTransition>> {
         let fail = |failure: TaskFailure| Fail::from(failure);
         Some(match (self.clone(), typed) {
-            (Self::Start(agent_id) | Self::ResumeFor(agent_id), Typed::Pending(task)) => {
-                vec![task.step(Start { agent_id }).into_event()]
+            (Self::Start(agent_id), Typed::Pending(task)) => {
+                let by_hand = false;
+                vec![task.step(Start { agent_id, by_hand }).into_event()]
+            }
+            (Self::Attach(agent_id) | Self::ResumeFor(agent_id), Typed::Pending(task)) => {
+                let by_hand = true;
+                vec![task.step(Start { agent_id, by_hand }).into_event()]
             }
             (Self::ResumeFor(agent_id), Typed::Failed(_) | Typed::Cancelled(_)) => {
-                vec![TaskTransition::Resume, TaskTransition::Start(Start { agent_id })]
+                let by_hand = true;
+                vec![
+                    TaskTransition::Resume,
+                    TaskTransition::Start(Start { agent_id, by_hand }),
+                ]
             }
             (Self::Complete(result), Typed::Running(task)) => {
                 vec![task.step(Complete { result }).into_event()]

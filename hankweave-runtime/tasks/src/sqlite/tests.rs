@@ -35,7 +35,10 @@ fn steps() -> Vec<TaskTransition> {
         failure: None,
     });
     vec![
-        TaskTransition::Start(Start { agent_id }),
+        TaskTransition::Start(Start {
+            agent_id,
+            by_hand: false,
+        }),
         fail,
         TaskTransition::Resume,
     ]

@@ -575,6 +575,7 @@ impl Job {
             data: Some(data),
             error: failure.map(ToString::to_string),
             message: None,
+            by_hand: false,
             extra: Extra::default(),
         }
     }

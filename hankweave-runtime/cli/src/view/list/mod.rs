@@ -23,7 +23,7 @@ use hankweave_runtime::world::environment::{Environment, make_new_files_private}
 use hankweave_runtime::{
     ExecutionDir, ListServer, ReportSource, RunList, ServeError, ServerOptions, record_name,
 };
-use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::json;
@@ -37,11 +37,12 @@ use crate::args::{Global, RegistryArgs, ViewArgs};
 use crate::directory::holder;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::serve_failure;
-use crate::holding::TaskHolders;
+use crate::holding::{AbsentWorker, TaskHolders};
 use crate::logging;
 use crate::owning_task::OwningTask;
 use crate::receipt;
 use crate::registry::{Registry, is_there, within};
+use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::status;
 use crate::typed::HintCommands;
 
@@ -165,11 +166,21 @@ struct Stamp {
 /// Tasks of the registry.
 #[derive(Debug, Default)]
 struct ListedTasks {
-    rows: Vec<(TaskRow, PathBuf)>,
+    rows: Vec<ListedTask>,
     holders: Option<TaskHolders>,
     queued: u64,
     is_cut: bool,
     error: Option<String>,
+}
+
+/// A task with what list, show and status say of it.
+#[derive(Debug)]
+struct ListedTask {
+    row: TaskRow,
+    workspace: PathBuf,
+    cost: Option<TaskCost>,
+    /// Worker of a running task that does not work.
+    absent: Option<AbsentWorker>,
 }
 
 /// Everything in the list at one moment.
@@ -287,12 +298,20 @@ async fn listed_tasks(registry: &Registry) -> Result<ListedTasks, CliError> {
     };
     let queued = registry.coordinator.count(pending).await.map_err(failed)?;
     let holders = TaskHolders::of(registry, &rows).await?;
-    let with_workspace = |row: TaskRow| {
-        let workspace = registry.workspace_of(&row);
-        (row, workspace)
-    };
+    let mut listed = Vec::new();
+    for row in rows {
+        let absent = holders
+            .as_ref()
+            .and_then(|holders| absent_worker(registry, holders, &row));
+        listed.push(ListedTask {
+            workspace: registry.workspace_of(&row),
+            cost: cost_so_far(registry, &row).await,
+            absent,
+            row,
+        });
+    }
     Ok(ListedTasks {
-        rows: rows.into_iter().map(with_workspace).collect(),
+        rows: listed,
         holders,
         queued,
         is_cut,
@@ -309,7 +328,8 @@ impl KnownRuns {
     fn gather(&mut self, root: &Path, home: Option<&Path>, tasks: &ListedTasks, now: Timestamp) -> Gathered {
         let found = self.found(root);
         let (mut rows, mut directories, mut seen) = (Vec::new(), HashMap::new(), BTreeSet::new());
-        for (task, workspace) in &tasks.rows {
+        for listed in &tasks.rows {
+            let (task, workspace) = (&listed.row, &listed.workspace);
             let path = RealDisk
                 .real_path(workspace)
                 .unwrap_or_else(|_| workspace.clone());
@@ -318,8 +338,12 @@ impl KnownRuns {
             let folder = shown(&path, home);
             let run = self.drawn(&path, owner, task.version);
             let run = run.map(|drawn| named(ListRow::of_run(drawn, &folder, now), &path, &mut directories));
-            let mut row = ListRow::of_task(task, run, &folder, now);
-            row.worker = tasks.holders.as_ref().and_then(|holders| holders.worker(task));
+            let mut row = ListRow::of_task(task, listed.cost, run, &folder, now);
+            let worker = tasks.holders.as_ref().and_then(|holders| holders.worker(task));
+            match &listed.absent {
+                Some(absent) => row.mark_absent(absent, worker),
+                None => row.worker = worker,
+            }
             rows.push(row);
             seen.insert(path);
         }

@@ -8,6 +8,8 @@ use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{TaskRecord, TaskStatus};
 use serde::Serialize;
 
+use crate::holding::AbsentWorker;
+
 /// Longest text of a row, in bytes of JSON.
 const TEXT: usize = 320;
 
@@ -114,10 +116,16 @@ impl ListRow {
     }
 
     /// Returns the row of a task: that of its run, where one is recorded, with what only the registry knows.
-    pub(super) fn of_task(task: &TaskRow, run: Option<Self>, folder: &str, now: Timestamp) -> Self {
+    /// `cost` is that of list and show.
+    pub(super) fn of_task(
+        task: &TaskRow,
+        cost: Option<TaskCost>,
+        run: Option<Self>,
+        folder: &str,
+        now: Timestamp,
+    ) -> Self {
         let record = &task.record;
         let (group, state, word) = of_status(record.status(), run.as_ref());
-        let noted = TaskCost::of(record);
         let row = run.unwrap_or_else(|| Self::without_run(folder));
         let is_ended = group == Group::Ended || record.status() == TaskStatus::Failed;
         let since = match record.status() {
@@ -134,15 +142,26 @@ impl ListRow {
             state,
             word,
             last: of_record(record).map_or(row.last, |text| excerpt(&text, TEXT)),
-            // The registry knows the cost of all attempts that have ended, and the record of the runs that of the one that is made.
-            spent: noted
+            // What is counted against a limit is in the record of the runs alone.
+            spent: cost
                 .filter(|_| row.limit.is_none())
                 .map(|cost| cost.cost)
                 .max(row.spent),
-            at_least: row.at_least || noted.is_some_and(|cost| cost.cost_is_lower_bound),
+            at_least: row.at_least || cost.is_some_and(|cost| cost.cost_is_lower_bound),
             since,
             ..row
         }
+    }
+
+    /// Says that no worker works on the task now: a user has to look unless somebody works on it by hand.
+    pub(super) fn mark_absent(&mut self, absent: &AbsentWorker, worker: Option<String>) {
+        if absent.is_lost() {
+            (self.group, self.state) = (Group::Waits, RunState::Crashed.as_str());
+        } else {
+            self.worker = worker;
+        }
+        self.word = Some(absent.word());
+        self.last = excerpt(&absent.in_short(), TEXT);
     }
 
     fn without_run(folder: &str) -> Self {
@@ -309,6 +328,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::holding::Requeue;
 
     fn now() -> Timestamp {
         Timestamp::from_millis(1_800_000_000_000)
@@ -387,6 +407,39 @@ mod tests {
         let (open, limited) = (row(open, None), row(limited, None));
         assert_eq!(json!([open.spent, open.limit]), json!([1.75, null]));
         assert_eq!(json!([limited.spent, limited.limit]), json!([1.25, 5.5]));
+    }
+
+    /// A worker that is gone is no longer named, and a task on which somebody works by hand still runs.
+    // covers: WIRE-51, TASK-52
+    #[test]
+    fn a_task_of_a_dead_worker_waits_for_a_user_and_has_no_worker() {
+        let requeue = Requeue::default;
+        let marked = |absent: &AbsentWorker| {
+            let mut row = row(view(RunState::Running, now()), Some("Working"));
+            row.mark_absent(absent, Some("w1".to_owned()));
+            (row.group, row.state, row.word, row.worker, row.last)
+        };
+        let gone = marked(&AbsentWorker::Gone { requeue: requeue() });
+        let last = "no worker holds it, and no other one has a task".to_owned();
+        assert_eq!(gone, (Group::Waits, "crashed", Some("no worker"), None, last));
+        let by_hand = marked(&AbsentWorker::ByHand {
+            name: "ann".to_owned(),
+            requeue: requeue(),
+        });
+        assert_eq!(
+            (by_hand.0, by_hand.1, by_hand.2),
+            (Group::Running, "running", Some("by hand"))
+        );
+        let suspended = marked(&AbsentWorker::Suspended {
+            name: Some("w1".to_owned()),
+            pid: 7,
+            left: None,
+            requeue: requeue(),
+        });
+        assert_eq!(
+            (suspended.2, suspended.3.as_deref()),
+            (Some("suspended"), Some("w1"))
+        );
     }
 
     #[test]

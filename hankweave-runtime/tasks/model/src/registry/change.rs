@@ -10,7 +10,10 @@ use crate::error::TaskError;
 use crate::logs::{LogEntry, LogLevel};
 use crate::registry::files_location::{FILES_LOCATION, stored};
 use crate::registry::{FilesLocation, Patch, TaskCost, TaskRow};
-use crate::task::{Fail, TaskApproval, TaskRecord, TaskStatus, TaskTransition};
+use crate::task::{Fail, Start, TaskApproval, TaskRecord, TaskStatus, TaskTransition};
+
+/// Name in the line of a start without a worker.
+pub(crate) const BY_HAND: &str = "byHand";
 
 /// Steps that are taken at once, or not at all.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,11 +166,14 @@ fn log_line(
         TaskTransition::Start(start) => (
             LogLevel::Info,
             format!("Task started by agent {}", start.agent_id),
-            json!({"fromStatus": from, "toStatus": to, "agentId": start.agent_id}),
+            start_data(start, from, to),
         ),
         TaskTransition::Complete(complete) => (
             LogLevel::Info,
-            "Task completed successfully".to_owned(),
+            match complete.result.by_hand {
+                true => "Task completed by hand".to_owned(),
+                false => "Task completed successfully".to_owned(),
+            },
             json!({"result": complete.result, "fromStatus": from, "toStatus": to}),
         ),
         TaskTransition::Fail(fail) => (
@@ -200,6 +206,14 @@ fn log_line(
         ),
         TaskTransition::Delete => return None,
     })
+}
+
+fn start_data(start: &Start, from: &str, to: &str) -> Value {
+    let mut data = json!({"fromStatus": from, "toStatus": to, "agentId": start.agent_id});
+    if start.by_hand {
+        data[BY_HAND] = true.into();
+    }
+    data
 }
 
 fn failure_data(fail: &Fail, from: &str, to: &str) -> Value {

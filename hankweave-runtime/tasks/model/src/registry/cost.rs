@@ -97,6 +97,13 @@ impl TaskCost {
         }
     }
 
+    /// The amount of all attempts for people.
+    #[must_use]
+    pub fn sum_in_words(self) -> String {
+        let sum = || self.cost.display(self.cost_is_lower_bound);
+        self.over_budget().unwrap_or_else(sum)
+    }
+
     /// Returns what all attempts have spent beyond the budget, in words.
     #[must_use]
     pub fn over_budget(self) -> Option<String> {

@@ -6,6 +6,7 @@ mod files_location;
 mod patch;
 mod row;
 
+pub(crate) use change::BY_HAND;
 pub use change::{ChangedTask, RegistryChange};
 pub use cost::TaskCost;
 pub(crate) use cost::{ATTEMPT_COST, ATTEMPT_COST_IS_LOWER_BOUND};

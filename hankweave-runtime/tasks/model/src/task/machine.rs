@@ -56,6 +56,9 @@ pub enum TaskRecord {
     Running {
         /// Worker or agent of the attempt.
         agent_id: AgentId,
+        /// A user or an agent works on it without a worker, so that nothing counts its cost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_hand: bool,
     },
 
     /// A codon of the task needs the approval of a user; no worker holds the task.

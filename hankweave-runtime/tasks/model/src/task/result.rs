@@ -23,6 +23,9 @@ pub struct TaskResult {
     /// A sentence for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// A user completed the task, and not its worker or agent.
+    #[serde(default, rename = "byHand", skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
     /// Names that others wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]

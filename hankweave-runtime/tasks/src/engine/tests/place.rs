@@ -183,11 +183,15 @@ pub(super) fn hold(owner: &str) -> ExclusiveHold {
 
 pub(super) fn start() -> TaskTransition {
     let agent_id = hankweave_core::id::AgentId::new("writer").unwrap();
-    TaskTransition::Start(hankweave_task_model::task::Start { agent_id })
+    TaskTransition::Start(hankweave_task_model::task::Start {
+        agent_id,
+        by_hand: false,
+    })
 }
 
 pub(super) fn complete() -> TaskTransition {
     let result = hankweave_task_model::task::TaskResult {
+        by_hand: false,
         success: true,
         status: None,
         data: None,

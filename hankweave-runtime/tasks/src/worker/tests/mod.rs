@@ -138,6 +138,7 @@ impl Stage {
         let claimed = self.coordinator.claim(claim).await.unwrap().unwrap();
         let start = TaskTransition::Start(Start {
             agent_id: AgentId::new("gone").unwrap(),
+            by_hand: false,
         });
         let change = RegistryChange {
             id: self.files.id().clone(),

@@ -186,6 +186,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
     let claimed = stage.coordinator.claim(claim).await.unwrap().unwrap();
     let start = Start {
         agent_id: AgentId::new("gone").unwrap(),
+        by_hand: false,
     };
     let change = RegistryChange {
         id: id.clone(),

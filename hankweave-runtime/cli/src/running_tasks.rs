@@ -1,0 +1,43 @@
+//! Running tasks by their registry and the files on this machine: what they cost so far, and whether their workers work (TASK-52, TASK-121).
+
+use hankweave_task_model::registry::{TaskCost, TaskRow};
+use hankweave_task_model::task::TaskStatus;
+
+use crate::directory::{is_served, suspended_worker};
+use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
+use crate::receipt;
+use crate::registry::Registry;
+
+/// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
+pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
+    if row.record.status() != TaskStatus::Running {
+        return TaskCost::of(&row.record);
+    }
+    let (layers, row) = (registry.layers.clone(), row.clone());
+    let look = move || layers.find(&row).cost(&row);
+    registry.world.blocking.run(look).await
+}
+
+/// Returns the worker of a running task that does not work: suspended on this machine, late or gone.
+pub(crate) fn absent_worker(
+    registry: &Registry,
+    holders: &TaskHolders,
+    row: &TaskRow,
+) -> Option<AbsentWorker> {
+    let is_running = row.record.status() == TaskStatus::Running;
+    let suspended = is_running.then(|| suspended_worker(&registry.workspace_of(row)));
+    match suspended.flatten() {
+        Some(pid) => Some(holders.suspended(row, pid)),
+        None => holders.absent(row, run_has_crashed(registry, row)),
+    }
+}
+
+/// Whether the run of the newest attempt has crashed in the workspace on this machine.
+fn run_has_crashed(registry: &Registry, row: &TaskRow) -> bool {
+    let workspace = registry.workspace_of(row);
+    if row.record.status() != TaskStatus::Running || !receipt::has_record(&workspace) {
+        return false;
+    }
+    let state = crate::state::read_execution(&workspace);
+    state.is_ok_and(|state| has_crashed(&state, is_served(&workspace), row))
+}

@@ -1,0 +1,107 @@
+//! Limits of a task before its run starts, and where each comes from.
+
+use std::time::Duration;
+
+use hankweave_core::hank::{Hank, HankItem, Setting, SettingValue};
+use hankweave_core::time::short_duration;
+use hankweave_tasks::worker::TaskSpec;
+
+use super::budgets;
+use crate::args::settings_of_run;
+use crate::config;
+use crate::failures::load_hank;
+use crate::settings::{Configuration, SettingSource};
+
+/// Number of codons and loops whose limits are listed.
+const LISTED: usize = 10;
+
+/// Limits of the next attempt of a task, as a worker on this machine finds them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskLimits {
+    /// Limits of all attempts together, each with its source.
+    total: Vec<(String, String)>,
+    /// Limits of codons and loops, in the order of the hank.
+    items: Vec<String>,
+}
+
+impl TaskLimits {
+    /// Returns the limits of a task; `None` where its hank or its settings cannot be read here.
+    pub(crate) fn of(order: &TaskSpec) -> Option<Self> {
+        let settings = settings_of_run(&order.hank, &order.arguments).ok()?;
+        let hank = load_hank(&order.hank).ok()?.hank?;
+        let configuration = config::resolve_trusted(Some(&hank), &config::flags(&settings).ok()?).ok()?;
+        Some(Self {
+            total: total(&configuration),
+            items: items(&hank),
+        })
+    }
+
+    /// Returns the limits of all attempts together; `None` where there is none.
+    pub(crate) fn total(&self) -> Option<String> {
+        let of = |part: fn(&(String, String)) -> &String| {
+            let mut parts: Vec<&str> = self.total.iter().map(|limit| part(limit).as_str()).collect();
+            parts.dedup();
+            parts.join(" and ")
+        };
+        let (values, sources) = (of(|limit| &limit.0), of(|limit| &limit.1));
+        (!self.total.is_empty()).then(|| format!("{values}, all attempts together, from {sources}"))
+    }
+
+    /// Returns the limits of codons and loops: `draft may use $0.2000`.
+    pub(crate) fn of_items(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.items.iter().take(LISTED).cloned().collect();
+        let more = self.items.len().saturating_sub(LISTED);
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        lines
+    }
+}
+
+fn total(configuration: &Configuration) -> Vec<(String, String)> {
+    let limits = configuration.iter().filter_map(|(setting, value, source)| {
+        let value = match (setting, value?) {
+            (Setting::MaxDollars, SettingValue::Dollars(dollars)) => dollars.to_string(),
+            (Setting::MaxTimeSeconds, SettingValue::Seconds(seconds)) => {
+                let time = Duration::try_from_secs_f64(*seconds).unwrap_or(Duration::MAX);
+                format!("{} at work", short_duration(time))
+            }
+            _ => return None,
+        };
+        let option = match setting {
+            Setting::MaxDollars => "--max-cost",
+            _ => "--max-time",
+        };
+        Some((value, words(source, option)))
+    });
+    limits.collect()
+}
+
+/// Returns the source of a limit in words; `option` is that of the command line.
+fn words(source: &SettingSource, option: &str) -> String {
+    match source {
+        SettingSource::Flag => option.to_owned(),
+        SettingSource::Variable(name) => name.clone(),
+        SettingSource::Hank(_) => "hank.json".to_owned(),
+        SettingSource::File(_) => "hankweave.json".to_owned(),
+        SettingSource::User(_) => "your hankweave.json".to_owned(),
+        SettingSource::Default => "the default".to_owned(),
+    }
+}
+
+fn items(hank: &Hank) -> Vec<String> {
+    let mut lines = Vec::new();
+    for item in &hank.items {
+        if let HankItem::Loop(found) = item
+            && let Some(limits) = found.budget.as_ref().and_then(budgets::of_container)
+        {
+            lines.push(format!("{} {limits}", found.id));
+        }
+        let codons = item.codons().iter();
+        lines.extend(codons.filter_map(|codon| {
+            let limits = codon.budget.and_then(|budget| budgets::of_codon(&budget))?;
+            Some(format!("{} {limits}", codon.id))
+        }));
+    }
+    lines
+}
