@@ -58,6 +58,9 @@ pub struct ServerLockRecord {
     /// Current activity of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
+    /// Uptime of the machine at which the holder suspended itself, as by Ctrl+Z, until it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended_at_uptime_ms: Option<u64>,
     /// When the lock was taken.
     pub start_time: Timestamp,
     /// When the holder last wrote the file.
@@ -156,6 +159,19 @@ pub struct ProcessFacts {
 }
 
 impl ServerLockRecord {
+    /// Returns for how long this codon has been run at the time `up`, if it is run. While the holder is suspended that does not grow.
+    #[must_use]
+    pub fn elapsed(&self, id: &CodonId, up: Duration) -> Option<Duration> {
+        let suspended = self.suspended_at_uptime_ms.map(Duration::from_millis);
+        let up = suspended.map_or(up, |suspended| up.min(suspended));
+        self.activity.as_ref()?.elapsed(id, up)
+    }
+
+    /// Notes that the holder suspends itself at this time, or that it has continued.
+    pub fn set_suspended(&mut self, up: Option<Duration>) {
+        self.suspended_at_uptime_ms = up.map(millis);
+    }
+
     /// Returns the server's address for clients on this machine.
     #[must_use]
     pub fn reachable(&self) -> Option<SocketAddr> {

@@ -84,7 +84,7 @@ impl Builder {
         // From now on there are more and more of them.
         opened.possession.restorable = None;
         // Only now: the command line of a refused start must not be suggested again.
-        recovery::remember_hank(&opened).await;
+        recovery::remember_hank(&opened, false).await;
         let (commander, inbox) = runner::channel();
         Ok(Hankweave {
             opened,

@@ -200,7 +200,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config detach exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state stopping suspend toggle typed validate",
+        "approval_prompt approve args browser commands config detach exit failures keyboard left_out logging notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
     ),
 ];
 

@@ -41,7 +41,19 @@ pub struct FailureReason {
     pub extra: Extra,
 }
 
+/// Recorded message of a codon whose process was gone.
+pub(crate) const CRASHED: &str = "Server crashed";
+
 impl FailureReason {
+    /// Returns the message for people.
+    #[must_use]
+    pub fn words(&self) -> Option<&str> {
+        match self.message.as_deref() {
+            Some(CRASHED) => Some("its process ended without recording why"),
+            message => message,
+        }
+    }
+
     /// A failure that is none of an agent's API, such as a failed rig or a forced stop.
     pub fn unknown(retriable: bool, message: impl Into<String>) -> Self {
         Self {

@@ -177,23 +177,24 @@ pub fn time_at_work(run: &RunRecord, codon: &CodonExecution) -> Duration {
     took.unwrap_or_default()
 }
 
-/// Counts the runs from the newest one back to the first one of its history. A run can only continue an older
-/// one.
+/// Counts the runs from the newest one back to the first one of the thread, with a pending rollback of the thread to which that led. A run can only continue an
+/// older one.
 pub(crate) fn runs_of_history(state: &HankweaveState) -> usize {
-    let mut count = usize::from(!state.runs.is_empty());
-    let source = |count: usize| {
-        state
-            .runs
-            .get(count.checked_sub(1)?)?
-            .starting_conditions
-            .source()
+    let until = |id: &RunId, from: usize| {
+        let mut older = state.runs.iter().skip(from);
+        older
+            .position(|run| run.run_id == *id)
+            .map(|distance| from + distance + 1)
     };
-    while let Some(source) = source(count) {
-        let mut older = state.runs.iter().skip(count);
-        match older.position(|run| run.run_id == source.run_id) {
-            Some(distance) => count += distance + 1,
-            None => break,
-        }
+    let source = |count: usize| {
+        let oldest = state.runs.get(count.checked_sub(1)?)?;
+        oldest.starting_conditions.source()
+    };
+    let pending = state.pending_rollback.as_ref();
+    let rolled_back = pending.and_then(|pending| until(&pending.source.run_id, 0));
+    let mut count = rolled_back.unwrap_or_else(|| usize::from(!state.runs.is_empty()));
+    while let Some(older) = source(count).and_then(|source| until(&source.run_id, count)) {
+        count = older;
     }
     count
 }

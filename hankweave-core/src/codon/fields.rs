@@ -8,7 +8,7 @@ use super::{
     BudgetExceeded, CheckpointType, ChosenAgent, CodonExecution, CodonStatus, Fail, Failed, LoopCheck,
     LoopStall, SentinelState,
 };
-use crate::agent::{AskedResult, FailureReason, InterruptedBy};
+use crate::agent::{AskedResult, CRASHED, FailureReason, InterruptedBy};
 use crate::id::CheckpointSha;
 use crate::machine::Extra;
 use crate::time::Timestamp;
@@ -30,8 +30,6 @@ const DURATION: &str = "durationMs";
 
 /// The key under which an ended record keeps what people should know besides its state.
 const REMARKS: &str = "remarks";
-/// Message of the failure of a codon whose server was gone.
-const CRASHED: &str = "Server crashed";
 
 /// Key of how long the loop has repeated itself.
 const LOOP_STALL: &str = "loopStall";

@@ -85,7 +85,7 @@ pub use problem::{InnerPlace, Position, Problem, Problems, Severity, SourceMap};
 #[cfg(feature = "hanks")]
 pub use redirects::redirecting_variables;
 #[cfg(feature = "hanks")]
-pub use references::{Reference, ReferenceKind, copy_targets, references};
+pub use references::{CopyTarget, Reference, ReferenceKind, copy_targets, references};
 pub use rehearsal::{REHEARSAL_VARIABLE, RehearsedKind};
 #[cfg(feature = "hanks")]
 pub use result_references::{ReferenceMistake, reference_mistakes};

@@ -46,15 +46,27 @@ pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
     references
 }
 
-/// The targets of rig copies, in the order of the text: the JSON path of each `to`, and its value, relative
-/// to the agent's workspace.
-pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = (String, &str)> {
+/// Target of a rig copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyTarget<'h> {
+    /// JSON path of its `to`.
+    pub place: String,
+    /// Path, relative to the agent's workspace.
+    pub to: &'h str,
+    /// What exists there is removed first.
+    pub replaces: bool,
+}
+
+/// The targets of rig copies, in the order of the text.
+pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = CopyTarget<'_>> {
     hank.located_codons().flat_map(|(at, codon)| {
         let items = codon.rig_setup.iter().enumerate();
         items.filter_map(move |(index, item)| match &item.action {
-            RigAction::Copy { copy, .. } => {
-                Some((format!("{at}.rigSetup[{index}].copy.to"), copy.to.as_str()))
-            }
+            RigAction::Copy { copy, replace } => Some(CopyTarget {
+                place: format!("{at}.rigSetup[{index}].copy.to"),
+                to: copy.to.as_str(),
+                replaces: *replace,
+            }),
             RigAction::Command { .. } => None,
         })
     })

@@ -186,12 +186,17 @@ fn end_before_again(state: &HankweaveState, run: &RunRecord) -> Option<Continuat
     else {
         return None;
     };
+    let before = end_before(state, run)?;
+    let again = run.codons.first()?.codon_id();
+    (before.after_codon.as_ref() == Some(again)).then_some(before)
+}
+
+/// Returns the position after the operation before a run; `None` where the run is the first one.
+fn end_before(state: &HankweaveState, run: &RunRecord) -> Option<ContinuationSource> {
     let is_other = |logged: &LoggedOperation<'_>| !is_run(logged, run);
     let log = operations(state).into_iter();
     let mut older = log.skip_while(is_other).skip(1);
-    let before = older.find(|logged| !logged.is_cleanup())?.after(state)?;
-    let again = run.codons.first()?.codon_id();
-    (before.after_codon.as_ref() == Some(again)).then_some(before)
+    older.find(|logged| !logged.is_cleanup())?.after(state)
 }
 
 fn is_run(logged: &LoggedOperation<'_>, run: &RunRecord) -> bool {
@@ -211,15 +216,14 @@ fn position_before(state: &HankweaveState, run: &RunRecord) -> Option<Continuati
     if let Some(source) = run.starting_conditions.source() {
         return Some(source.clone());
     }
-    // A fresh run begins with the files as they are, and before it the thread was another one.
-    let mut older = state.runs.iter().skip_while(|known| known.run_id != run.run_id);
-    let Some(before) = older.nth(1) else {
+    if state.runs.back().is_some_and(|first| first.run_id == run.run_id) {
         return beginnings(state).find(|beginning| beginning.run_id == run.run_id);
-    };
-    let end = end_of(state, before)?;
+    }
+    // A fresh run begins with the files as they are. Before it the thread was another one, which ended where the run before or a rollback since then left it.
+    let end = end_before(state, run)?;
     Some(match run.starting_conditions.checkpoint() {
-        Some(files) => with_files(&end, files.clone()),
-        None => end,
+        Some(files) if *files != end.checkpoint_sha => at_files(state, &end, files.clone()),
+        _ => end,
     })
 }
 

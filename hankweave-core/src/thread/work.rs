@@ -34,9 +34,7 @@ impl ExecutionThread {
     /// attempt has ended, or its beginning is not known.
     #[must_use]
     pub fn work(&self, state: &HankweaveState, newest: usize) -> Option<CodonWork> {
-        let id = self.codons.get(newest)?.codon.codon_id();
-        let older = self.codons[newest + 1..].iter();
-        let first = newest + older.take_while(|entry| is_unfinished(&entry.codon, id)).count();
+        let first = self.first_attempt(newest)?;
         let mut begin = self.files_before(state, first)?;
         let mut attempts = Vec::new();
         for at in (newest..=first).rev() {
@@ -52,6 +50,19 @@ impl ExecutionThread {
             }
         }
         (!attempts.is_empty()).then_some(CodonWork { attempts })
+    }
+
+    /// Returns the position of the oldest attempt since which the codon at this position has neither completed nor been skipped.
+    fn first_attempt(&self, newest: usize) -> Option<usize> {
+        let id = self.codons.get(newest)?.codon.codon_id();
+        let older = self.codons[newest + 1..].iter();
+        Some(newest + older.take_while(|entry| is_unfinished(&entry.codon, id)).count())
+    }
+
+    /// Returns the checkpoint of the files with which the work of the codon at this position began, also where no attempt has ended.
+    #[must_use]
+    pub fn work_began(&self, state: &HankweaveState, newest: usize) -> Option<CheckpointSha> {
+        self.files_before(state, self.first_attempt(newest)?)
     }
 
     /// Returns the checkpoint of the files with which the codon at this position began, after its rig; `None` where that is not known.

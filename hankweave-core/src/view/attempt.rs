@@ -145,6 +145,15 @@ pub struct AttemptView {
     /// Number of the event that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// Number among the attempts of the state document that the view was made of, the oldest first, for one without `seq`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<u64>,
+    /// Number (`seq` or `record`) of the attempt before it in its history; absent for the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// Number of its history: each run that starts over starts another one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub history: u64,
     /// State.
     pub state: AttemptState,
     /// When it started.
@@ -232,7 +241,7 @@ impl From<&FailureReason> for AttemptWhy {
     fn from(reason: &FailureReason) -> Self {
         Self {
             kind: reason.kind,
-            message: reason.message.as_deref().map(|text| excerpt(text, TITLE)),
+            message: reason.words().map(|text| excerpt(text, TITLE)),
             retriable: reason.retriable,
             until: reason.retry_at,
         }
@@ -265,6 +274,11 @@ pub struct EarlierAttempts {
 }
 
 impl AttemptView {
+    /// Number by which others name it; later attempts have higher ones.
+    pub(super) fn number(&self) -> u64 {
+        self.seq.or(self.record).unwrap_or_default()
+    }
+
     /// Cost with sentinels, in US dollars.
     #[must_use]
     pub fn spent(&self) -> Usd {
@@ -297,6 +311,17 @@ impl EarlierAttempts {
         self.duration_ms = self.duration_ms.saturating_add(worked);
         self.lost_time |= attempt.state == AttemptState::Crashed;
         self.last = self.last.max(Some(key));
+    }
+
+    /// Adds the attempts of another sum.
+    pub(super) fn add_sum(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.cost += other.cost;
+        self.at_least |= other.at_least;
+        self.tokens += other.tokens;
+        self.duration_ms = self.duration_ms.saturating_add(other.duration_ms);
+        self.lost_time |= other.lost_time;
+        self.last = self.last.max(other.last);
     }
 }
 

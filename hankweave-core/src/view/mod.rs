@@ -7,6 +7,7 @@
 mod attempt;
 mod files;
 mod fold;
+mod history;
 mod item;
 mod message;
 mod now;
@@ -23,6 +24,7 @@ mod words;
 
 pub use attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy, EarlierAttempts};
 pub use files::{ChangedFile, FileChanges};
+pub use history::{HistoryStart, HistoryView};
 pub use item::{CheckView, ItemKind, ItemView};
 pub use message::change_message;
 pub use now::{ContextUse, CurrentActivity, CurrentAttempt, OpenTool, SubAgentView};

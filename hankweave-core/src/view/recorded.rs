@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::attempt::{AttemptState, AttemptView, AttemptWhy, EarlierAttempts};
+use super::history::HistoryStart;
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
@@ -14,6 +16,7 @@ use crate::budget::{Ceiling, CeilingUse, runs_of_history, time_at_work};
 use crate::codon::{CodonExecution, SentinelState};
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::thread::{self, ExecutionThread, ThreadCodon};
+use crate::time::Timestamp;
 use crate::wire::Event;
 
 impl RunView {
@@ -36,7 +39,16 @@ impl RunView {
         view.money.before_at_least = state.runs.iter().skip(own).any(is_unknown);
         let newest = state.runs.front().map(|run| run.spend());
         view.money.before_run = view.money.spent.saturating_sub(newest.unwrap_or_default());
-        view.undone.earlier = undone(state, thread, own);
+        view.history.starts.insert(
+            0,
+            HistoryStart {
+                seq: 0,
+                before: view.money.before,
+                before_at_least: view.money.before_at_least,
+                forgotten: undone(state, thread, own),
+            },
+        );
+        view.sum_forgotten();
         let pending = state.pending_rollback.as_ref();
         view.rollback = pending
             .filter(|pending| pending.restored)
@@ -44,7 +56,8 @@ impl RunView {
         view.undo = thread::undoable(state).map(UndoView::of);
         view.replace_plan(&state.execution_plan);
         for record in thread.codons.iter().take(200).rev() {
-            view.add_record(record);
+            let older = thread.codons.len() - 1 - record.global_index;
+            view.add_record(record, u64::try_from(older).unwrap_or(u64::MAX));
         }
         if let Some(run) = state.runs.front() {
             view.run = Some(ViewedRun {
@@ -94,6 +107,20 @@ impl RunView {
         self
     }
 
+    /// Sets the time at work of the open attempt until `now`, as its run measures it: a suspension is none of it (S12).
+    #[must_use]
+    pub fn with_time_at_work(mut self, worked: Duration, now: Timestamp) -> Self {
+        let item = self.now.as_ref().map(|open| (open.item.clone(), open.key()));
+        let attempt = item.and_then(|(item, key)| self.items.get_mut(&item)?.attempts.get_mut(&key));
+        if let Some((attempt, began)) =
+            attempt.and_then(|attempt| attempt.began.map(|began| (attempt, began)))
+        {
+            let others = now.since(began).saturating_sub(worked);
+            attempt.suspended_ms = u64::try_from(others.as_millis()).unwrap_or(u64::MAX);
+        }
+        self
+    }
+
     /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one.
     pub fn mark_crashed(&mut self) {
         if self.state.has_ended() || self.state == RunState::Planned {
@@ -109,7 +136,8 @@ impl RunView {
         self.reword();
     }
 
-    fn add_record(&mut self, record: &ThreadCodon) {
+    /// Adds a codon of the thread, after so many `older` ones.
+    fn add_record(&mut self, record: &ThreadCodon, older: u64) {
         let codon = &*record.codon;
         let (id, place) = (codon.codon_id(), codon.loop_context());
         self.find_or_lay_out(id, place.as_ref().map(|place| &place.loop_id));
@@ -124,6 +152,9 @@ impl RunView {
         let key = found.next_attempt(id.iteration());
         let mut attempt = AttemptView::of_record(codon);
         attempt.run = Some(record.run_id.clone());
+        attempt.record = Some(older.saturating_add(1));
+        attempt.after = Some(older).filter(|older| *older > 0);
+        self.history.tip = attempt.record;
         if record.run_status == RunStatus::Crashed && codon.crashed() {
             attempt.state = AttemptState::Crashed;
         }
@@ -190,6 +221,9 @@ impl AttemptView {
         Self {
             id: Some(codon.codon_id().clone()),
             seq: None,
+            record: None,
+            after: None,
+            history: 0,
             state: AttemptState::of(codon.status(), interruption).unwrap_or_default(),
             began: Some(*codon.start_time()),
             ended: codon.end_time().copied(),

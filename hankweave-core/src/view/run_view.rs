@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::attempt::{AttemptKey, AttemptState, AttemptView, is_free};
 use super::files::FileChanges;
+use super::history::HistoryView;
 use super::item::ItemView;
 use super::now::{CurrentActivity, CurrentAttempt};
 use super::sentinel::SentinelView;
@@ -94,6 +95,9 @@ pub struct RunView {
     /// Attempts that count no longer.
     #[serde(skip_serializing_if = "UndoneAttempts::is_none")]
     pub undone: UndoneAttempts,
+    /// History to which the attempts belong, and those before it.
+    #[serde(skip_serializing_if = "HistoryView::is_none")]
+    pub history: HistoryView,
     /// Position to which the run was rolled back since it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollback: Option<RolledBack>,
@@ -143,6 +147,7 @@ impl Default for RunView {
             omitted: OmittedItems::default(),
             items: BTreeMap::new(),
             undone: UndoneAttempts::default(),
+            history: HistoryView::default(),
             rollback: None,
             undo: None,
             codons: CodonCount::default(),

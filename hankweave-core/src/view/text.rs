@@ -9,7 +9,7 @@ pub(super) const TITLE: usize = 160;
 /// Longest name of a codon, loop or model, in bytes of JSON.
 pub(super) const NAME: usize = 96;
 
-/// Returns `text` as one line that takes at most `most` bytes in JSON; a text that is cut ends in `…`.
+/// Returns `text` as one line that takes at most `most` bytes in JSON; a text that is cut ends in `…`, after a whole word unless that is a long one.
 ///
 /// Control characters become spaces: JSON would write each with six bytes, and no screen shows them.
 #[must_use]
@@ -23,6 +23,11 @@ pub fn excerpt(text: &str, most: usize) -> String {
             c => c.len_utf8(),
         };
         if used > most {
+            let word = line[..end].rfind(' ').filter(|word| *word > end / 2);
+            let end = match line[end..].starts_with(' ') {
+                true => end,
+                false => word.unwrap_or(end),
+            };
             line.truncate(end);
             line.push('…');
             return line;
@@ -63,6 +68,8 @@ mod tests {
         assert_eq!(excerpt(" two\nlines ", 20), "two lines");
         assert_eq!(excerpt("abcdef", 6), "abcdef");
         assert_eq!(excerpt("abcdefg", 6), "abc…");
+        assert_eq!(excerpt("two words and more", 12), "two words…");
+        assert_eq!(excerpt("one two three", 12), "one two…", "no word is cut");
         for text in [
             "\u{1}".repeat(900),
             "\"".repeat(900),

@@ -8,7 +8,6 @@ use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
-use super::undone::UndoneAttempts;
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
 use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
@@ -171,15 +170,7 @@ impl RunView {
         }
         self.rehearsal = matches!(conditions, StartingConditions::Fresh { rehearsal: true, .. });
         if let StartingConditions::Fresh { .. } = conditions {
-            // What was spent before does not count against its limit, and its history is empty.
-            self.money.before = self.money.spent;
-            self.money.before_at_least |= self.money.at_least;
-            self.undone = UndoneAttempts::default();
-            for item in self.items.values_mut() {
-                item.attempts.clear();
-                item.checks.clear();
-                (item.earlier, item.iteration) = (None, None);
-            }
+            self.start_over(seq);
             self.waits.clear();
             self.files.newest.clear();
             self.files.more = 0;
@@ -223,11 +214,14 @@ impl RunView {
         let attempt = AttemptView {
             id: Some(id.clone()),
             seq: Some(seq),
+            after: self.history.tip,
+            history: self.history.current,
             began: Some(at),
             run: self.run.as_ref().map(|run| run.id.clone()),
             ..AttemptView::default()
         };
         self.add_attempt(item, key, attempt);
+        self.history.tip = Some(seq);
         self.now = Some(CurrentAttempt::new(item, key));
         (self.activity, self.ask, self.problem) = (None, None, None);
         self.approved = None;

@@ -6,19 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{AttemptKey, AttemptView, EarlierAttempts};
 use super::run_view::RunView;
-use crate::document::{ContinuationSource, Operation, PendingRollback};
+use crate::document::{Operation, PendingRollback};
 use crate::id::{CheckpointSha, CodonId};
 use crate::time::Timestamp;
-
-/// Attempts of them that a view lists.
-const UNDONE: usize = 40;
 
 /// Attempts that count no longer. Their money and time stay spent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct UndoneAttempts {
-    /// Newest of them, by the number of the event that started each.
+    /// Newest of them, by the `seq` or `record` of each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub newest: BTreeMap<u64, UndoneAttempt>,
     /// The others, summed.
@@ -70,24 +67,6 @@ pub struct UndoView {
     pub from: CheckpointSha,
 }
 
-/// Position of an attempt in time. Those of a state document have no number, and are older than those with one.
-type Moment = (u64, Option<Timestamp>);
-
-/// Moment at which a history ends.
-#[derive(Debug, Clone, Copy)]
-struct HistoryEnd {
-    moment: Moment,
-    /// The attempt of this moment counts, too.
-    is_included: bool,
-}
-
-impl HistoryEnd {
-    fn has(self, attempt: &AttemptView) -> bool {
-        let at = moment(attempt);
-        at < self.moment || (self.is_included && at == self.moment)
-    }
-}
-
 impl UndoneAttempts {
     pub(super) fn is_none(&self) -> bool {
         self.newest.is_empty() && self.earlier.is_none()
@@ -101,24 +80,6 @@ impl UndoneAttempts {
             sum.get_or_insert_default().add(undone.key, &undone.attempt);
         }
         sum
-    }
-
-    fn add(&mut self, undone: UndoneAttempt) {
-        let Some(seq) = undone.attempt.seq else {
-            return self.forget(&undone);
-        };
-        self.newest.insert(seq, undone);
-        if self.newest.len() > UNDONE
-            && let Some((_, oldest)) = self.newest.pop_first()
-        {
-            self.forget(&oldest);
-        }
-    }
-
-    fn forget(&mut self, undone: &UndoneAttempt) {
-        self.earlier
-            .get_or_insert_default()
-            .add(undone.key, &undone.attempt);
     }
 }
 
@@ -142,14 +103,6 @@ impl UndoView {
     }
 }
 
-const fn moment(attempt: &AttemptView) -> Moment {
-    let seq = match attempt.seq {
-        Some(seq) => seq,
-        None => 0,
-    };
-    (seq, attempt.began)
-}
-
 impl RunView {
     /// Takes in that the files were rolled back to a position.
     pub(super) fn roll_back(&mut self, pending: &PendingRollback, at: Timestamp, seq: u64) {
@@ -166,106 +119,20 @@ impl RunView {
         self.undo = operation.map(UndoView::of);
     }
 
-    /// Lets the history end at `source`: attempts after it count no longer, and those that led there count again. Returns the number of the event that
-    /// started the first one that counts no longer.
-    pub(super) fn stand_at(&mut self, source: &ContinuationSource, seq: u64) -> Option<u64> {
-        let end = self.end_of(source)?;
-        let again = self.undone.newest.iter();
-        let again = again.filter(|(_, undone)| end.has(&undone.attempt) && undone.by > end.moment.0);
-        let again: Vec<u64> = again.map(|(started, _)| *started).collect();
-        for started in again {
-            if let Some(undone) = self.undone.newest.remove(&started) {
-                let attempt = AttemptView {
-                    undone: false,
-                    ..undone.attempt
-                };
-                self.add_attempt(&undone.item, undone.key, attempt);
-            }
-        }
-        let mut first = None;
-        for (id, item) in &mut self.items {
-            let later = item.attempts.iter().filter(|(_, attempt)| !end.has(attempt));
-            let later: Vec<AttemptKey> = later.map(|(key, _)| *key).collect();
-            for key in later {
-                let Some(mut attempt) = item.attempts.remove(&key) else {
-                    continue;
-                };
-                attempt.undone = true;
-                first = [first, attempt.seq].into_iter().flatten().min();
-                self.undone.add(UndoneAttempt {
-                    item: id.clone(),
-                    key,
-                    by: seq,
-                    attempt,
-                });
-            }
-        }
-        // What a rollback was to undo is exactly that.
-        for item in self.items.values_mut() {
-            item.attempts
-                .values_mut()
-                .for_each(|attempt| attempt.undone = false);
-        }
-        self.forget_iterations();
-        let problem = self.problem.take();
-        self.problem = problem.filter(|problem| self.attempt(&problem.item, problem.attempt).is_some());
-        first
-    }
-
     /// Takes out the attempts that a rollback was to undo.
     pub(super) fn undo_marked(&mut self, seq: u64) {
-        for (id, item) in &mut self.items {
-            let marked = item.attempts.iter().filter(|(_, attempt)| attempt.undone);
-            let marked: Vec<AttemptKey> = marked.map(|(key, _)| *key).collect();
-            for key in marked {
-                if let Some(attempt) = item.attempts.remove(&key) {
-                    self.undone.add(UndoneAttempt {
-                        item: id.clone(),
-                        key,
-                        by: seq,
-                        attempt,
-                    });
-                }
-            }
+        let marked = self.take_out(seq, |attempt| attempt.undone);
+        if marked.is_empty() {
+            return;
         }
-        self.forget_iterations();
-    }
-
-    /// Returns the end of the history that a run continues at `source`, as the execution thread has it (STATE-50 to STATE-52); `None` where no attempt of
-    /// its run is known.
-    fn end_of(&self, source: &ContinuationSource) -> Option<HistoryEnd> {
+        self.put_aside(marked);
         let counting = self.items.values().flat_map(|item| item.attempts.values());
-        let undone = self.undone.newest.values().map(|undone| &undone.attempt);
-        let all = counting.chain(undone);
-        let of_run = all.filter(|attempt| attempt.run.as_ref() == Some(&source.run_id));
-        let mut run: Vec<&AttemptView> = of_run.collect();
-        run.sort_by_key(|attempt| moment(attempt));
-        let end = |attempt: &AttemptView, is_included| HistoryEnd {
-            moment: moment(attempt),
-            is_included,
-        };
-        let (first, last) = (run.first()?, run.last()?);
-        let Some(after) = &source.after_codon else {
-            return Some(end(first, false));
-        };
-        let is_try = |attempt: &&AttemptView| attempt.id.as_ref() == Some(after);
-        let newest_first = run.iter().rev().copied();
-        let tries: Vec<&AttemptView> = newest_first
-            .skip_while(|attempt| !is_try(attempt))
-            .take_while(is_try)
-            .collect();
-        let sha = Some(&source.checkpoint_sha).filter(|sha| !sha.is_blank());
-        let at_rig = |attempt: &&&AttemptView| sha.is_some() && attempt.rig_checkpoint.as_ref() == sha;
-        if let Some(again) = tries.iter().rev().find(at_rig) {
-            return Some(end(again, false));
-        }
-        let ended_there = |attempt: &&&AttemptView| sha.is_some() && attempt.checkpoint.as_ref() == sha;
-        let found = tries.iter().find(ended_there).or(tries.first());
-        Some(end(found.unwrap_or(last), true))
+        self.history.tip = counting.map(AttemptView::number).max();
+        self.forget_iterations();
     }
 
     /// Drops the iterations and checks of loops whose attempts count no longer.
-    fn forget_iterations(&mut self) {
+    pub(super) fn forget_iterations(&mut self) {
         let loops = self.items.iter().filter(|(_, item)| !item.order.is_empty());
         let loops = loops.map(|(id, item)| {
             let newest = item.order.iter().filter_map(|codon| {

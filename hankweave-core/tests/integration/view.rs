@@ -1,7 +1,7 @@
 //! View of a run: laws of the fold, its bounds, its words.
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::document::{PendingRollback, PlanEntry};
+use hankweave_core::document::{ContinuationSource, PendingRollback, PlanEntry};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::LiveState;
 use hankweave_core::testing::{Ending, Story, histories};
@@ -197,6 +197,15 @@ fn a_view_is_bounded_after_a_hundred_thousand_events() {
         .collect();
     let mut largest = 0;
     for round in 0..100_000 / 5 {
+        if round % 1_900 == 0 {
+            // Each starts over, so that attempts of earlier histories are kept as well.
+            let fresh = json!({"runId": format!("r{round}"), "runFolder": "/p", "gitBranch": "b", "serverPid": 1,
+                "startingConditions": {"type": "fresh", "initialCheckpointSha": "s"}});
+            take(
+                &mut view,
+                transition(json!({"type": "RunStarted", "data": fresh})),
+            );
+        }
         // First the whole plan, then few of its codons again and again.
         let number = if round < 10_000 { round } else { round % 40 };
         let suffix = if number % 2 == 1 { "#0" } else { "" };
@@ -230,6 +239,7 @@ fn a_view_is_bounded_after_a_hundred_thousand_events() {
     }
     assert!(largest <= MAX_VIEW_BYTES, "{largest} bytes");
     assert!(view.seq > 90_000, "{}", view.seq);
+    assert!(!view.history.left.is_empty(), "earlier histories are kept");
     let earlier: u64 = view
         .items
         .values()
@@ -763,6 +773,60 @@ fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
     );
 }
 
+// covers: WIRE-48, STATE-50
+#[test]
+fn a_way_back_across_histories_brings_back_exactly_what_led_there() {
+    let sha = |digit: char| digit.to_string().repeat(40);
+    let spends = |story: Story, run: &str, id: &str| {
+        let open = Ending::Open(hankweave_core::codon::CodonStatus::Running);
+        costs(story.codon(id, open), run, id, 0.25).run_crashes()
+    };
+    let story = Story::new()
+        .plan(&["a", "b"])
+        .fresh("r1")
+        .codon("a", Ending::Completed);
+    let story = spends(story, "r1", "b");
+    let story = rolls_back(story, "r1", Some("a"), &sha('4'));
+    let story = spends(story.continues("r2", "r1", Some("a"), &sha('4')), "r2", "b");
+    // To one attempt of b and to the other one: each history has its own.
+    let story = rolls_back(story, "r1", Some("b"), &sha('5'));
+    let story = rolls_back(story, "r2", Some("b"), &sha('6'));
+    let agree = |story: &Story| {
+        let (view, read) = (fold(&told(story)), of_document(story));
+        assert_eq!(account(&view), account(&read));
+        let counting: hankweave_core::cost::Usd = view.items.values().map(|item| item.spent()).sum();
+        let undone = view.undone.sum().unwrap_or_default();
+        assert_eq!(
+            counting + undone.cost + view.money.before,
+            view.money.spent,
+            "the rows add up"
+        );
+        view
+    };
+    let runs = |view: &RunView| -> Vec<String> {
+        let attempts = view.items.values().flat_map(|item| item.attempts.values());
+        attempts
+            .map(|attempt| attempt.run.as_ref().unwrap().to_string())
+            .collect()
+    };
+    assert_eq!(runs(&agree(&story)), ["r1", "r2"]);
+    // A run starts over, and is undone to where the history stood; then a way leads to it again.
+    let story = spends(story.fresh("r3"), "r3", "a");
+    assert_eq!(runs(&agree(&story)), ["r3"]);
+    let story = rolls_back(story, "r1", Some("a"), &sha('4'));
+    let view = agree(&story);
+    assert_eq!(
+        (runs(&view), view.money.before),
+        (vec!["r1".to_owned()], hankweave_core::cost::Usd::ZERO)
+    );
+    let story = rolls_back(story, "r3", Some("a"), &sha('7'));
+    let view = agree(&story);
+    assert_eq!(
+        (runs(&view), view.money.before.to_string()),
+        (vec!["r3".to_owned()], "$0.5000".to_owned())
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -773,14 +837,15 @@ proptest! {
         let mut entries = Vec::new();
         for recorded in &history {
             let is_left_out = match &recorded.event {
-                // The view forgets the entries that a new plan leaves out, and the history before a fresh run.
+                // The view forgets the entries that a new plan leaves out.
                 StateEvent::PlanReplaced { .. } => !entries.is_empty(),
                 StateEvent::RunStarted { starting_conditions, .. } => {
-                    let document = live.document();
-                    match starting_conditions.source() {
-                        None => !document.runs.is_empty(),
-                        Some(source) => document.run(&source.run_id).is_none_or(|run| run.codons.is_empty()),
-                    }
+                    let source = starting_conditions.source();
+                    let is_known = |source: &ContinuationSource| {
+                        let run = live.document().run(&source.run_id);
+                        run.is_some_and(|run| !run.codons.is_empty())
+                    };
+                    source.is_some_and(|source| !is_known(source))
                 }
                 // It shows what is being undone until that is done.
                 StateEvent::RollbackPending { rollback } => {

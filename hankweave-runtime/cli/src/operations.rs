@@ -11,7 +11,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, Removed, RunRecord, StartingConditions,
 };
-use hankweave_core::id::RunId;
+use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::thread::{self, LoggedOperation};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::GitHistory;
@@ -27,7 +27,7 @@ use crate::report::{RunProcess, codon_standing, counted, money};
 use crate::rollback::{RollbackRequest, roll_back};
 use crate::screen::{SafeText, local_time, one_line};
 use crate::state::read_execution;
-use crate::typed::HintCommands;
+use crate::typed::{HintCommands, word};
 
 pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliError> {
     match command {
@@ -84,6 +84,9 @@ struct OperationRow {
     /// How many files it changed, as far as checkpoints know.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<u64>,
+    /// Codon of it that crashed, so that no checkpoint has what it did.
+    #[serde(skip)]
+    crashed: Option<CodonId>,
     /// An undo has taken it back.
     undone: bool,
     /// A cleanup has removed its logs.
@@ -119,6 +122,7 @@ impl OperationRow {
             cost: Usd::ZERO,
             cost_is_lower_bound: false,
             files: None,
+            crashed: None,
             undone: false,
             cleaned: false,
             restorable: true,
@@ -129,6 +133,7 @@ impl OperationRow {
         };
         match logged {
             LoggedOperation::Run(run) => Self {
+                crashed: crashed_newest(state, run, process),
                 run_id: Some(run.run_id.clone()),
                 cost: run.spend(),
                 cost_is_lower_bound: run.spends_at_least(),
@@ -156,6 +161,14 @@ impl OperationRow {
             },
         }
     }
+}
+
+/// Returns the codon in which the newest run crashed, as long as nothing has happened since.
+fn crashed_newest(state: &HankweaveState, run: &RunRecord, process: RunProcess) -> Option<CodonId> {
+    let newest = run.codons.last()?;
+    let is_open = !newest.is_terminal() && process == RunProcess::None;
+    let is_last = state.runs.front()?.run_id == run.run_id && state.pending_rollback.is_none();
+    (is_last && (is_open || newest.crashed())).then(|| newest.codon_id().clone())
 }
 
 /// `the logs of 2 runs, 4 checkpoints`
@@ -378,12 +391,21 @@ fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -
     {
         writeln!(text, "  {word:<9}  {}", place(source).trim_start_matches("to "))?;
     }
-    if let (Some(before), Some(after), true) = (&row.before, &row.after, row.restorable) {
+    if let (Some(before), Some(after), true) = (&row.before, &row.after, row.restorable)
+        && before.checkpoint_sha != after.checkpoint_sha
+    {
         let (from, to) = (before.checkpoint_sha.short(), after.checkpoint_sha.short());
         writeln!(
             text,
             "  {}  shows what changed",
             typed.command(&format!("diff {from}..{to}"))
+        )?;
+    }
+    if let Some(crashed) = &row.crashed {
+        writeln!(
+            text,
+            "  {}  shows what {crashed} has left, which no checkpoint of it has",
+            typed.command(&format!("diff {}", word(crashed.as_str())))
         )?;
     }
     match row.restorable {

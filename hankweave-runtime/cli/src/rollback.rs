@@ -272,6 +272,7 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
         "delete": rollback.files.delete,
         "unarchive": rollback.unarchived,
         "rigCleanup": rollback.rig_copies,
+        "kept": rollback.kept,
         "safetyCheckpoint": rollback.safety,
         "nextCodonId": rollback.next,
         "undoes": rollback.undoes,
@@ -325,6 +326,7 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         if nothing && rollback.unarchived.is_empty() && rollback.rig_copies.is_empty() {
             writeln!(text, "  no file would change")?;
         }
+        write_kept(text, rollback)?;
     } else {
         let changed = files.summary().unwrap_or_else(|| "no file changed".to_owned());
         writeln!(text, "  {}", one_line(&changed))?;
@@ -343,6 +345,7 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
                 one_line(&copies)
             )?;
         }
+        write_kept(text, rollback)?;
         if let Some(safety) = &rollback.safety {
             writeln!(
                 text,
@@ -352,6 +355,14 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         }
     }
     Ok(())
+}
+
+/// Writes the files that stay because no checkpoint has them.
+fn write_kept(text: &mut String, rollback: &Rollback) -> std::fmt::Result {
+    match rollback.kept_words() {
+        Some(words) => writeln!(text, "  {}", one_line(&words)),
+        None => Ok(()),
+    }
 }
 
 /// Writes the next codon of a run that waits for commands.

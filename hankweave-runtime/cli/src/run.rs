@@ -56,6 +56,7 @@ use crate::server_log::ServerLog;
 use crate::settings::Configuration;
 use crate::show::EventPrinter;
 use crate::signals::{self, stopped};
+use crate::status;
 use crate::stopping;
 use crate::suspend::{self, SuspendSignals};
 use crate::toggle::Toggle;
@@ -368,6 +369,10 @@ async fn drive(
             ),
             warnings: crate::state::record_warnings(&execution, &state()),
             rehearse: typed.rehearse(),
+            ways: match outcome.result {
+                RunResult::Stopped(_) => status::ways_on(&execution, &state()),
+                _ => Vec::new(),
+            },
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
@@ -481,7 +486,13 @@ fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
             let task = OwningTask::of(typed.execution());
-            task.map_or_else(|| typed.approval(&pause.codon), |task| task.answer_command())
+            // What is used up by now is used up for the codon that waits.
+            let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
+            let onward = typed.run_with_more(more, None, None);
+            task.map_or_else(
+                || typed.approval(&pause.codon, &onward),
+                |task| task.answer_command(),
+            )
         }
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => {
             format!("{} && {}", typed.command("cleanup --keep 1"), typed.run())
@@ -509,6 +520,7 @@ fn ending<'a>(
         execution,
         checkpoints: format!("git --git-dir={checkpoints} log --all --oneline"),
         resume,
+        ways: Vec::new(),
         replan: None,
         over: typed.run_with(&[CommandEdit::Flag("new")]),
         back: typed.command("history"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, PendingRollback, RunStatus};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::thread::{self, ExecutionThread, ThreadCodon};
@@ -12,7 +13,7 @@ use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
-use crate::directory::process_of;
+use crate::directory::{holder, process_of};
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{
@@ -20,7 +21,7 @@ use crate::report::{
 };
 use crate::screen::{SafeText, print_stderr};
 use crate::state;
-use crate::status;
+use crate::status::{self, AttemptTotals};
 
 pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
     let document = state::read(&args.document)?;
@@ -55,6 +56,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         document: &document,
         thread: &thread,
         process: process_of(file, execution),
+        holder: holder(execution),
         // A file alone and an older thread have no hank that says what is next.
         outlook: match (file, &args.run) {
             (None, None) => status::outlook_of(execution, &document)?.map(|outlook| outlook.words),
@@ -79,6 +81,8 @@ struct ThreadView<'a> {
     document: &'a HankweaveState,
     thread: &'a ExecutionThread,
     process: RunProcess,
+    /// Lock record of that process.
+    holder: Option<ServerLockRecord>,
     /// Next codon of the directory, or what blocks it, as `status` says it.
     outlook: Option<String>,
 }
@@ -91,13 +95,27 @@ impl ThreadView<'_> {
         writeln!(text, "{}, newest first", numbers(self.document, self.thread))?;
         let codons = &self.thread.codons;
         let width = id_width(codons.iter().map(|entry| entry.codon.codon_id()));
+        let live = self
+            .process
+            .is_live()
+            .then(|| (self.holder.as_ref(), SystemClock.now()));
+        let (sums, mut summed) = (AttemptTotals::of(self.thread, live), HashSet::new());
         let mut run = None;
         for entry in codons {
             if run != Some(&entry.run_id) {
                 writeln!(text, "run {} {}", entry.run_id, self.state_of_run(entry))?;
                 run = Some(&entry.run_id);
             }
-            self.write_codon(text, entry, width)?;
+            let id = entry.codon.codon_id();
+            match sums.get(id).filter(|sum| sum.count > 1) {
+                None => self.write_codon(text, entry, width, false)?,
+                Some(sum) => {
+                    if summed.insert(id) {
+                        self.write_sum(text, (entry, sum), width)?;
+                    }
+                    self.write_codon(text, entry, width, true)?;
+                }
+            }
         }
         match &self.outlook {
             Some(outlook) => writeln!(text, "{outlook}"),
@@ -118,11 +136,38 @@ impl ThreadView<'_> {
         }
     }
 
-    fn write_codon(&self, text: &mut SafeText, entry: &ThreadCodon, width: usize) -> std::fmt::Result {
-        let codon = CodonSummary::of(&entry.codon);
+    /// Writes the row of a codon with the sums of its attempts, which follow beneath.
+    fn write_sum(
+        &self,
+        text: &mut SafeText,
+        (newest, sum): (&ThreadCodon, &AttemptTotals),
+        width: usize,
+    ) -> std::fmt::Result {
+        let codon = sum.over(CodonSummary::of(&newest.codon));
+        let line = codon_line(codon_standing(&newest.codon, self.process), sum.time(), &codon);
+        write!(text, "  ")?;
+        let style = style_of(codon.status, codon.interrupted_by);
+        text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
+        writeln!(text, "  {line}  {} attempts", sum.count)
+    }
+
+    /// Writes the row of a codon, or of one of its attempts beneath that.
+    fn write_codon(
+        &self,
+        text: &mut SafeText,
+        entry: &ThreadCodon,
+        width: usize,
+        is_beneath: bool,
+    ) -> std::fmt::Result {
+        let mut codon = CodonSummary::of(&entry.codon);
+        if is_beneath {
+            // Files differ from the start of the first attempt, so they belong to the sum.
+            codon.files_changed = None;
+            write!(text, "  ")?;
+        }
         let line = codon_line(
             codon_standing(&entry.codon, self.process),
-            codon_time(&entry.codon, self.process, SystemClock.now()),
+            codon_time(&entry.codon, self.process, self.holder.as_ref()).into(),
             &codon,
         );
         write!(text, "  ")?;

@@ -216,10 +216,10 @@ impl HintCommands {
         self.run.hank.as_os_str() != UNKNOWN
     }
 
-    /// The command that lets a codon begin which waits for an approval, and continues with it.
-    pub(crate) fn approval(&self, codon: &CodonId) -> String {
+    /// The command that lets a codon begin which waits for an approval, and continues with it by `onward`.
+    pub(crate) fn approval(&self, codon: &CodonId, onward: &str) -> String {
         let approve = self.command(&format!("approve {codon}"));
-        format!("{approve} && {}", self.run())
+        format!("{approve} && {onward}")
     }
 
     /// Returns the path of the hank, if known.

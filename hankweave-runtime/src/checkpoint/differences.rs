@@ -180,6 +180,20 @@ impl GitHistory {
         Ok(all)
     }
 
+    /// Returns the files that the user changed between the attempts of work, those that the work changed as well included.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when a checkpoint does not exist or cannot be read.
+    pub fn changed_by_user(&self, work: &CodonWork) -> Result<BTreeSet<TreePath>, HistoryError> {
+        let mut all = BTreeSet::new();
+        for pair in work.attempts.windows(2) {
+            let [(_, ended), (began, _)] = pair else { continue };
+            all.extend(self.diff(ended, began)?.into_iter().map(|change| change.path));
+        }
+        Ok(all)
+    }
+
     /// Compares the files of two checkpoints.
     ///
     /// # Errors

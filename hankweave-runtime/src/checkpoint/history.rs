@@ -9,10 +9,17 @@ use hankweave_core::time::Timestamp;
 
 use super::git_format::{Commit, ObjectReader, TreeEntry};
 use super::inspect::Inspector;
-use super::object::ObjectError;
+use super::object::{ObjectError, OnlyIds};
 use super::repository::{self, name_of, unless_missing};
-use super::tree::{FileEntry, FileMode, Folders, Listing, changes};
-use super::{CheckpointsBySha, Damage, HistoryError, KnownCheckpoint, PathChange, TreePath, message};
+use super::select::FileSelection;
+use super::snapshot;
+use super::stat_cache::StatCache;
+use super::tree::{ChangeKind, FileEntry, FileMode, Folders, Listing, changes};
+use super::workspace::Workspace;
+use super::{
+    CheckpointError, CheckpointsBySha, Damage, FileProgress, HistoryError, KnownCheckpoint, MAX_FILE_BYTES,
+    PathChange, Patterns, TreePath, message,
+};
 
 /// The branch of the files before the first codon of the newest run that started again.
 pub(super) const MAIN: &str = "main";
@@ -187,6 +194,42 @@ impl GitHistory {
         let repository = self.repository().map_err(HistoryError::Read)?;
         let (before, after) = differing(&open_reader(&repository)?, from, to)?;
         Ok(changes(&before, &after))
+    }
+
+    /// Returns the changes from the checkpoint `from` to the files of `workspace`, ordered by path. New files count if they match `patterns` and were touched
+    /// at `since` or later: which of the older ones belong to a checkpoint its own patterns decided.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CheckpointError`] when the checkpoint or the workspace cannot be read.
+    pub fn diff_with_workspace(
+        &self,
+        from: &CheckpointSha,
+        workspace: &Path,
+        (patterns, since): (&[String], Timestamp),
+    ) -> Result<Vec<PathChange>, CheckpointError> {
+        let repository = self.repository().map_err(CheckpointError::Store)?;
+        let reader = open_reader(&repository).map_err(CheckpointError::Parent)?;
+        let before = load(&reader, from, None).map_err(CheckpointError::Parent)?.files;
+        let patterns = Patterns::parse(patterns).map_err(CheckpointError::Pattern)?;
+        let opened = Workspace::open(workspace).map_err(|source| CheckpointError::Workspace {
+            path: workspace.to_owned(),
+            source,
+        })?;
+        let selection = FileSelection {
+            patterns: &patterns,
+            tracked: &[&before],
+            in_the_way: false,
+            unlisted: false,
+            most_bytes: MAX_FILE_BYTES,
+        };
+        let (cache, counted) = (StatCache::default(), FileProgress::default());
+        let now = snapshot::take(&opened, &selection, &cache, &OnlyIds, &counted)?;
+        let touched: BTreeMap<_, _> = now.seen.iter().map(|file| (&file.path, file.touched())).collect();
+        let is_recent = |path: &TreePath| touched.get(path).is_some_and(|touched| *touched >= since);
+        let mut changes = changes(&before, &now.files);
+        changes.retain(|change| change.kind != ChangeKind::Added || is_recent(&change.path));
+        Ok(changes)
     }
 
     /// Opens the repository; every operation does, because a `Repository` cannot be shared between threads.

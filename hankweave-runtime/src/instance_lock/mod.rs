@@ -162,9 +162,26 @@ impl InstanceLock {
         Ok(lock)
     }
 
-    /// Takes a suspension of this process out of the time of the activity.
+    /// Writes into the information file that this process is about to suspend itself at this uptime of the machine. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Io`] when the disk refuses.
+    pub(crate) fn note_suspension(&self, up: Option<Duration>) -> Result<(), LockError> {
+        let mut record = self.locked_record();
+        record.set_suspended(up);
+        let named = self.named_lock_id();
+        match named.is_none_or(|lock_id| lock_id == record.lock_id) {
+            true => self.write(&record),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes a suspension of this process, which has ended, out of the time of the activity.
     pub(crate) fn take_out(&self, suspended: Duration) {
-        if let Some(activity) = &mut self.locked_record().activity {
+        let mut record = self.locked_record();
+        record.set_suspended(None);
+        if let Some(activity) = &mut record.activity {
             activity.take_out(suspended);
         }
     }

@@ -19,6 +19,7 @@ pub(super) fn of_this_process(world: &LockWorld) -> ServerLockRecord {
         address: None,
         run_id: None,
         activity: None,
+        suspended_at_uptime_ms: None,
         start_time: now,
         last_heartbeat: now,
     }

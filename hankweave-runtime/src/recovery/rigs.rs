@@ -64,12 +64,14 @@ pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> 
     }
 }
 
-/// Remembers where the hank is, and how its run was asked for. A path that is not UTF-8 is not remembered.
+/// Remembers where the hank is, and how its run was asked for. A path that is not UTF-8 is not remembered. Until a run `starts`, what is remembered of this
+/// hank stays: a command that had nothing to do is not the one of the newest run.
 pub(super) fn remember(
     disk: &dyn Disk,
     dir: &ExecutionDir,
     hank: &LoadedHank,
     options: &RunOptions,
+    starts: bool,
 ) -> io::Result<()> {
     let file = hank.file.file_name().map(|name| hank.root.join(name));
     let Some(hank_path) = file.and_then(|file| file.into_os_string().into_string().ok()) else {
@@ -81,7 +83,9 @@ pub(super) fn remember(
         invocation: options.invocation.clone(),
         max_disk: options.max_disk,
     };
-    if recorded(disk, dir)?.as_ref() == Some(&record) {
+    let known = recorded(disk, dir)?;
+    let is_of_this_hank = |known: &LastHank| !starts && known.hank_path == record.hank_path;
+    if known.is_some_and(|known| known == record || is_of_this_hank(&known)) {
         return Ok(());
     }
     // A path that is no text can be no part of it.
@@ -164,6 +168,7 @@ mod tests {
             &ExecutionDir::new(old.clone()),
             &loaded,
             &RunOptions::default(),
+            true,
         )
         .unwrap();
         fs::rename(&old, &new).unwrap();

@@ -19,7 +19,7 @@ use crate::checkpoint::{InitialRequest, incomplete};
 use crate::codon::telling;
 use crate::counting::Counting;
 use crate::options::Recovery;
-use crate::recovery::OpenedExecution;
+use crate::recovery::{self, OpenedExecution};
 
 /// A run after its first records.
 pub(super) struct BegunRun {
@@ -336,6 +336,7 @@ async fn start_run(
     state: &HankweaveState,
     starting_conditions: StartingConditions,
 ) -> Result<Run<Running>, RunError> {
+    recovery::remember_hank(opened, true).await;
     let fresh = matches!(starting_conditions, StartingConditions::Fresh { .. });
     let now = opened.possession.world.clock.now();
     let run_id = opened.possession.world.ids.run_id(now);

@@ -165,7 +165,10 @@ impl CodonSummary {
             tokens: codon.agent_tokens(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             files_changed: codon.files_changed(),
-            failure: codon.failure_reason().cloned(),
+            failure: codon.failure_reason().map(|reason| FailureReason {
+                message: reason.words().map(str::to_owned),
+                ..reason.clone()
+            }),
             budget_exceeded: codon.budget_exceeded(),
             interrupted_by: codon.interruption(),
             loop_check: codon.loop_check(),

@@ -1,12 +1,13 @@
 //! Suspensions of the process that runs a run, such as by Ctrl+Z (S12).
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use hankweave_core::document::RunStatus;
 use hankweave_core::wire::Event;
 
 use super::heartbeat::Heartbeat;
-use crate::world::suspension::Suspension;
+use crate::world::suspension::{Preparation, Suspension};
 
 /// Records each suspension once it has ended, until the future is dropped, which loses nothing but the one that has just ended.
 pub(super) async fn note(heartbeat: &Heartbeat<'_>) -> Infallible {
@@ -14,6 +15,12 @@ pub(super) async fn note(heartbeat: &Heartbeat<'_>) -> Infallible {
     let Some(mut newest) = clock.suspensions() else {
         return std::future::pending().await;
     };
+    let lock = Arc::clone(heartbeat.lock);
+    let _noted = Preparation::new(move |up| {
+        if let Err(error) = lock.note_suspension(up) {
+            tracing::warn!(error = %crate::error::chain(&error), "the suspension could not be noted");
+        }
+    });
     loop {
         if newest.changed().await.is_err() {
             return std::future::pending().await;

@@ -40,6 +40,11 @@ static ACCOUNT: Mutex<SuspensionAccount> = Mutex::new(SuspensionAccount {
     total: Duration::ZERO,
 });
 
+/// Work to do before the process stops, by a number of its own.
+type Preparations = Vec<(u64, Box<dyn Fn(Option<Duration>) + Send>)>;
+
+static PREPARATIONS: Mutex<Preparations> = Mutex::new(Vec::new());
+
 static NEWEST: LazyLock<watch::Sender<Option<Suspension>>> = LazyLock::new(watch::Sender::default);
 
 fn account() -> MutexGuard<'static, SuspensionAccount> {
@@ -53,7 +58,34 @@ pub(super) fn begin() {
         from: SystemClock.now(),
         up: SystemClock.uptime(),
     };
+    let up = open.up;
     account().open.get_or_insert(open);
+    preparations().iter().for_each(|(_, prepare)| prepare(up));
+}
+
+fn preparations() -> MutexGuard<'static, Preparations> {
+    PREPARATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps a preparation for each suspension of this process until it is dropped.
+#[derive(Debug)]
+#[must_use = "dropped, it prepares nothing"]
+pub(crate) struct Preparation(u64);
+
+impl Preparation {
+    /// Does this before each suspension, with the uptime of the machine: other processes may look at what it has written while this one is stopped.
+    pub(crate) fn new(prepare: impl Fn(Option<Duration>) + Send + 'static) -> Self {
+        let mut all = preparations();
+        let number = all.last().map_or(0, |(last, _)| last + 1);
+        all.push((number, Box::new(prepare)));
+        Self(number)
+    }
+}
+
+impl Drop for Preparation {
+    fn drop(&mut self) {
+        preparations().retain(|(number, _)| *number != self.0);
+    }
 }
 
 /// Whether the process is suspended, or about to be.

@@ -9,9 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anstyle::{AnsiColor, Style};
-use hankweave_core::id::CheckpointSha;
+use hankweave_core::document::HankweaveState;
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::plan::DeclaredPatterns;
+use hankweave_core::thread;
+use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::{HistoryError, TreePath};
+use hankweave_runtime::checkpoint::{ChangeKind, HistoryError, TreePath};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
 use serde::Serialize;
@@ -30,8 +34,13 @@ const LINE_BYTES: u64 = 64 << 10;
 /// Shows what changed (CLI-23).
 pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliError> {
     let catalogue = Catalogue::of(args.execution())?;
+    if let Some(left) = args.what().and_then(|what| Unsaved::of(&catalogue.state, what)) {
+        return left.show(global, &catalogue, args);
+    }
     let compared = compared(&catalogue, args.what())?;
-    let DiffEnds { from, to, left_out } = &compared;
+    let DiffEnds {
+        from, to, left_out, ..
+    } = &compared;
     let changes = || {
         let mut changes = catalogue.history()?.diff(&from.sha, &to.sha);
         if let Ok(changes) = &mut changes {
@@ -51,15 +60,85 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
         return Ok(ExitCode::SUCCESS);
     }
     let failed = |error: io::Error| CliError::from_error(CliErrorKind::Io, &error);
-    let mut git = git(&catalogue, args.execution(), args.stat, &compared)?;
-    let not_started =
-        |error: io::Error| CliError::new(CliErrorKind::Io, format!("failed to start git: {error}"));
-    let git = git.spawn().map_err(not_started)?;
+    let comparisons = git(&catalogue, args.execution(), args.stat, &compared)?;
     match pager() {
-        Some(pager) => through(git, pager),
-        None => show(git, print),
+        Some(pager) => through(comparisons, pager),
+        None => show_all(comparisons, print),
     }
     .map_err(failed)
+}
+
+/// Work of a codon that crashed, or still runs, and that only the workspace has.
+struct Unsaved {
+    codon: CodonId,
+    /// Checkpoint of the files with which the work began.
+    from: CheckpointSha,
+    /// When its newest attempt started.
+    since: Timestamp,
+}
+
+impl Unsaved {
+    /// Returns the work of this codon if its newest attempt is the newest of all and has no checkpoint of its end.
+    fn of(state: &HankweaveState, name: &str) -> Option<Self> {
+        let thread = thread::build(state, None, None);
+        let newest = thread
+            .codons
+            .first()
+            .filter(|_| state.pending_rollback.is_none())?;
+        let codon = &newest.codon;
+        let is_meant = codon.codon_id().as_str() == name && codon.end_checkpoint().is_none();
+        Some(Self {
+            codon: codon.codon_id().clone(),
+            from: is_meant.then(|| thread.work_began(state, 0))??,
+            since: *codon.start_time(),
+        })
+    }
+
+    fn show(&self, global: &Global, catalogue: &Catalogue, args: &DiffArgs) -> Result<ExitCode, CliError> {
+        let execution = args.execution();
+        let patterns = DeclaredPatterns::of(&catalogue.state.execution_plan);
+        // The clock of a file system may be a little behind.
+        let since = Timestamp::from_millis(self.since.as_millis().saturating_sub(20));
+        let changes = catalogue
+            .history()?
+            .diff_with_workspace(&self.from, execution, (&patterns, since))
+            .map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;
+        if global.json() {
+            return output::print_json(&json!({"from": self.from, "to": null, "changes": changes}));
+        }
+        if changes.is_empty() && !global.quiet {
+            print_stderr(format!("{} has changed nothing\n", self.codon));
+        }
+        for change in &changes {
+            let text = match (args.stat, change.kind) {
+                (true, kind) | (_, kind @ ChangeKind::Deleted) => {
+                    format!("{} ({})\n", change.path, word_of(kind))
+                }
+                (false, _) => {
+                    let text = compare_file(execution, &self.from, change.path.as_path())
+                        .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
+                    String::from_utf8_lossy(&text).into_owned()
+                }
+            };
+            // A reader that has gone away is no failure.
+            if text
+                .split_inclusive('\n')
+                .try_for_each(|line| print(colored(line)))
+                .is_err()
+            {
+                break;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+const fn word_of(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "new",
+        ChangeKind::Modified => "changed",
+        ChangeKind::Deleted => "deleted",
+    }
 }
 
 /// Returns what stands in the place of differences where there are none.
@@ -81,6 +160,10 @@ struct DiffEnds<'c> {
     to: &'c CheckpointRow,
     /// Files that are none of what the codon did: the user has changed them between its attempts.
     left_out: BTreeSet<TreePath>,
+    /// Files that both have changed: what the codon did in them each attempt shows for itself.
+    mixed: BTreeSet<TreePath>,
+    /// Checkpoints of the beginning and the end of each attempt.
+    attempts: Vec<(CheckpointSha, CheckpointSha)>,
 }
 
 /// Finds what is compared.
@@ -94,6 +177,8 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
             from: one(from)?,
             to: one(to)?,
             left_out: BTreeSet::new(),
+            mixed: BTreeSet::new(),
+            attempts: Vec::new(),
         });
     }
     let to = match what {
@@ -108,12 +193,15 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
         .work_until(Some(&catalogue.state), &to.sha)
         .map_err(failed)?;
     let left_out = history.changed_between(&work).map_err(failed)?;
+    let by_user = history.changed_by_user(&work).map_err(failed)?;
     let from = work.ends().map_or(&to.sha, |(from, _)| from);
     let from = catalogue.rows.iter().find(|row| row.sha == *from);
     Ok(DiffEnds {
         from: from.unwrap_or(to),
         to,
+        mixed: by_user.difference(&left_out).cloned().collect(),
         left_out,
+        attempts: work.attempts,
     })
 }
 
@@ -268,13 +356,13 @@ fn plain_git(git: &Path, execution: &Path) -> Command {
     command
 }
 
-/// git that compares two checkpoints.
+/// git that compares two checkpoints, and then in each attempt the files that the user has changed as well.
 fn git(
     catalogue: &Catalogue,
     execution: &Path,
     stat: bool,
     compared: &DiffEnds<'_>,
-) -> Result<Command, CliError> {
+) -> Result<Vec<Command>, CliError> {
     let ends = [compared.from, compared.to];
     let Some(git) = find_git() else {
         let [from, to] = ends.map(|row| row.sha.short());
@@ -284,21 +372,32 @@ fn git(
                 .hint(format!("`{files}` lists the files")),
         );
     };
-    let mut command = plain_git(&git, execution);
-    command
-        .args(DIFF)
-        .args(if stat { &["--stat"][..] } else { &[] })
-        .args(ends.map(|row| row.sha.as_str()))
-        .arg("--");
-    for path in compared.left_out.iter().take(MOST_LEFT_OUT) {
-        let pathspec = [b":(exclude,literal)", path.as_bytes()].concat();
-        command.arg(OsStr::from_bytes(&pathspec));
-    }
-    Ok(command)
+    let compare = |[from, to]: [&CheckpointSha; 2], (magic, paths): (&str, Vec<&TreePath>)| {
+        let mut command = plain_git(&git, execution);
+        command
+            .args(DIFF)
+            .args(if stat { &["--stat"][..] } else { &[] })
+            .args([from.as_str(), to.as_str(), "--"]);
+        for path in paths.into_iter().take(MOST_NAMED) {
+            let pathspec = [magic.as_bytes(), path.as_bytes()].concat();
+            command.arg(OsStr::from_bytes(&pathspec));
+        }
+        command
+    };
+    let left_out = compared.left_out.union(&compared.mixed).collect();
+    let mut all = vec![compare(
+        ends.map(|row| &row.sha),
+        (":(exclude,literal)", left_out),
+    )];
+    let attempts = compared.attempts.iter().filter(|_| !compared.mixed.is_empty());
+    all.extend(
+        attempts.map(|(from, to)| compare([from, to], (":(literal)", compared.mixed.iter().collect()))),
+    );
+    Ok(all)
 }
 
-/// Most files that a command line leaves out of the differences.
-const MOST_LEFT_OUT: usize = 1_000;
+/// Most files that a command line names.
+const MOST_NAMED: usize = 1_000;
 
 /// The program in which a person reads what is long; nobody has to have one.
 fn pager() -> Option<Child> {
@@ -315,15 +414,30 @@ fn pager() -> Option<Child> {
 }
 
 /// Shows what git prints in a pager, which may be left before its end.
-fn through(git: Child, mut pager: Child) -> io::Result<ExitCode> {
+fn through(comparisons: Vec<Command>, mut pager: Child) -> io::Result<ExitCode> {
     let mut page = pager.stdin.take();
-    let code = show(git, |text| match &mut page {
+    let code = show_all(comparisons, |text| match &mut page {
         Some(page) => page.write_all(text.as_str().as_bytes()),
         None => Ok(()),
     });
     drop(page);
     pager.wait()?;
     code
+}
+
+/// Shows what each git prints, one after the other, until one of them fails.
+fn show_all(
+    comparisons: Vec<Command>,
+    mut print: impl FnMut(SafeText) -> io::Result<()>,
+) -> io::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for mut git in comparisons {
+        code = show(git.spawn()?, &mut print)?;
+        if code != ExitCode::SUCCESS {
+            break;
+        }
+    }
+    Ok(code)
 }
 
 /// Passes what git prints on, line by line, with colours of ours. A reader that has gone away is no failure.

@@ -34,6 +34,8 @@ pub(crate) struct Heard {
     pub(super) checks: BTreeMap<CodonId, Vec<CheckReport>>,
     /// Questions, answers, waits and commands in their order.
     pub(super) occasions: Vec<Occasion>,
+    /// A run that continued has started no codon yet.
+    starting: bool,
 }
 
 /// Result of a check.
@@ -145,13 +147,20 @@ impl Heard {
         match event {
             StateEvent::RunStarted {
                 starting_conditions, ..
-            } => self.note(at, started(starting_conditions)),
+            } => {
+                let resumes = starting_conditions.resumed_session().is_some();
+                self.starting = starting_conditions.source().is_some() && !resumes;
+                self.note(at, started(starting_conditions));
+            }
             StateEvent::CodonStarted {
                 codon_id,
-                chosen_agent: Some(chosen),
+                chosen_agent,
                 ..
             } => {
-                if let Some(instead) = &chosen.instead {
+                self.start_with(codon_id);
+                if let Some(chosen) = chosen_agent
+                    && let Some(instead) = &chosen.instead
+                {
                     let what = format!("{codon_id} runs with {}, {}", chosen.words(), instead.words());
                     self.note(at, what);
                 }
@@ -175,6 +184,17 @@ impl Heard {
         }
     }
 
+    /// Names the first codon of a run that continued, in the place of the one after which it did.
+    fn start_with(&mut self, codon: &CodonId) {
+        let newest = self.occasions.iter_mut().rev();
+        let mut started = newest.filter(|occasion| occasion.what.starts_with(CONTINUED));
+        if std::mem::take(&mut self.starting)
+            && let Some(started) = started.next()
+        {
+            started.what = format!("{CONTINUED} with {codon}");
+        }
+    }
+
     fn note(&mut self, at: Timestamp, what: String) {
         self.occasions.push(Occasion { at, what });
         if self.occasions.len() > OCCASIONS {
@@ -183,17 +203,20 @@ impl Heard {
     }
 }
 
-/// `a run started after mend#1`
+/// Start of the sentence about a run that continued.
+const CONTINUED: &str = "a run continued";
+
+/// `a run continued after mend#1`
 fn started(conditions: &StartingConditions) -> String {
     match (conditions, conditions.source()) {
         (StartingConditions::Fresh { rehearsal: true, .. }, _) => "a rehearsal started".to_owned(),
         (_, None) => "a run started at the first codon".to_owned(),
         (_, Some(source)) => match &source.after_codon {
             Some(codon) if conditions.resumed_session().is_some() => {
-                format!("a run started in the session of {codon}")
+                format!("{CONTINUED} with {codon}, in its session")
             }
-            Some(codon) => format!("a run started after {codon}"),
-            None => "a run started at the beginning".to_owned(),
+            Some(codon) => format!("{CONTINUED} after {codon}"),
+            None => format!("{CONTINUED} at the beginning"),
         },
     }
 }

@@ -41,6 +41,55 @@ fn plain(text: &str) -> String {
     escaped
 }
 
+/// Text in which the ids of iterations, such as `mend#1`, are code.
+fn with_ids(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-#".contains(c);
+    let is_id = |word: &str| {
+        let parts = word.split_once('#');
+        parts.is_some_and(|(name, number)| !name.is_empty() && number.parse::<u32>().is_ok())
+    };
+    let mut written = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = match is_part(first) {
+            true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
+            false => rest.find(is_part).unwrap_or(rest.len()),
+        };
+        let (part, others) = rest.split_at(end);
+        written += &if is_id(part) { code(part) } else { plain(part) };
+        rest = others;
+    }
+    written
+}
+
+/// Returns the report as a terminal shows it: without the backslashes that keep texts of others from being markup.
+pub(super) fn unescaped(markdown: &str) -> String {
+    let mut shown = String::with_capacity(markdown.len());
+    let (mut rest, mut fence) = (markdown, 0);
+    while let Some(first) = rest.chars().next() {
+        let run = rest.chars().take_while(|c| *c == '`').count();
+        let length = match first {
+            '`' => {
+                fence = match fence {
+                    0 => run,
+                    open if open == run => 0,
+                    open => open,
+                };
+                run
+            }
+            '\\' if fence == 0 => {
+                rest = &rest[1..];
+                rest.chars().next().map_or(0, char::len_utf8)
+            }
+            other => other.len_utf8(),
+        };
+        let (part, others) = rest.split_at(length);
+        shown += part;
+        rest = others;
+    }
+    shown
+}
+
 /// Longest part of a result in a report, in bytes; the JSON report has all of it.
 const MOST_OF_RESULT: usize = 600;
 
@@ -83,7 +132,7 @@ impl Receipt {
             writeln!(text, "Task {}.\n", code(id))?;
         }
         if let Some(cause) = &self.cause {
-            writeln!(text, "**{}**\n", plain(cause))?;
+            writeln!(text, "**{}**\n", with_ids(cause))?;
         }
         self.write_codons(text)?;
         self.write_checks(text)?;
@@ -348,7 +397,7 @@ impl Receipt {
         }
         writeln!(text, "## What happened\n")?;
         let mut occasions = self.occasions.iter();
-        occasions.try_for_each(|one| writeln!(text, "- {}: {}", local_time(one.at), plain(&one.what)))?;
+        occasions.try_for_each(|one| writeln!(text, "- {}: {}", local_time(one.at), with_ids(&one.what)))?;
         writeln!(text)
     }
 
@@ -358,7 +407,7 @@ impl Receipt {
         }
         writeln!(text, "## What is next\n")?;
         if let Some(outlook) = &self.outlook {
-            writeln!(text, "{}.\n", plain(outlook))?;
+            writeln!(text, "{}.\n", with_ids(outlook))?;
         }
         let mut commands = self.commands.iter();
         commands.try_for_each(|(command, effect)| writeln!(text, "- {}: {effect}", code(command)))
@@ -472,5 +521,13 @@ mod tests {
         assert_eq!(code("a|b"), "`a|b`");
         assert_eq!(code("`` x"), "``` `` x ```");
         assert_eq!(plain("\u{202e}gnp.exe"), "\\\\u{202e}gnp.exe");
+        assert_eq!(
+            with_ids("rollback --codon mend#1: a_b #2"),
+            "rollback --codon `mend#1`: a\\_b \\#2"
+        );
+        assert_eq!(
+            unescaped("a\\_b \\`x\\\\ `c\\_d` ``e`\\f`` \\#"),
+            "a_b `x\\ `c\\_d` ``e`\\f`` #"
+        );
     }
 }

@@ -22,7 +22,7 @@ use crate::args::{Global, ReportArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::OwningTask;
-use crate::screen::print;
+use crate::screen::{columns_of_output, print};
 use crate::status::{StatusView, last_hank};
 
 /// Longest journal that is read when a run ends and nobody has listened to it, in bytes: half a second of reading.
@@ -53,10 +53,11 @@ pub(crate) fn print_report(
         return output::print_json(&receipt);
     }
     let markdown = markdown::markdown(&receipt);
-    let text = if html {
-        html::page(&receipt.name, &markdown)
-    } else {
-        markdown
+    let text = match html {
+        true => html::page(&receipt.name, &markdown),
+        // Who reads it here is no renderer of Markdown.
+        false if columns_of_output().is_some() => markdown::unescaped(&markdown),
+        false => markdown,
     };
     print(text).map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     Ok(ExitCode::SUCCESS)

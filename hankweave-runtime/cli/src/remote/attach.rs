@@ -154,11 +154,21 @@ async fn follow(
     // What is read after the connection was made misses nothing.
     let commands = client.commands();
     let view = view_of(&commands).await;
-    match typed {
+    let shown = match typed {
         _ if from_now_on && view.seq > 0 => report.begin_with(view.clone()),
-        Some(about) if from_now_on => report.begin(&crate::state::read_execution(about.execution())?),
-        Some(about) if crate::state::is_shortened(about.execution())? => report.notice(recorded::SHORTENED),
-        _ => {}
+        Some(about) if from_now_on => {
+            report.begin(&crate::state::read_execution(about.execution())?);
+            Ok(())
+        }
+        Some(about) if crate::state::is_shortened(about.execution())? => {
+            report.notice(recorded::SHORTENED);
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    if shown.is_err() {
+        // Nobody reads.
+        return Ok(ExitCode::SUCCESS);
     }
     let form = match &report {
         Reporter::Live(_) => PromptForm::Foot,

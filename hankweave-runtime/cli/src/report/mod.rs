@@ -32,8 +32,8 @@ pub(crate) use record_text::record_text;
 pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{
-    RunProcess, at_its_budget, attempt_time, codon_line, codon_standing, codon_time, counted, duration,
-    id_width, loop_check, money, progress, run_standing, tokens, used, worked,
+    ColumnTime, RunProcess, at_its_budget, attempt_time, codon_line, codon_standing, codon_time, counted,
+    duration, elapsed, id_width, loop_check, money, progress, run_standing, tokens, used, worked,
 };
 
 /// Prints a message, on a terminal in lines that are broken between their words; those after the first are indented.
@@ -141,10 +141,15 @@ impl Reporter {
         }
     }
 
-    /// Shows the run from the view of its server on.
-    pub(crate) fn begin_with(&self, run: RunView) {
-        if let Self::Live(view) = self {
-            view.begin_with(run);
+    /// Shows the run from the view of its server on, after what has ended before.
+    pub(crate) fn begin_with(&mut self, run: RunView) -> std::io::Result<()> {
+        match self {
+            Self::Live(view) => {
+                view.begin_with(run);
+                Ok(())
+            }
+            Self::Plain(lines) => lines.begin_with(&run),
+            Self::Json(_) | Self::Quiet => Ok(()),
         }
     }
 

@@ -4,9 +4,12 @@ use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 
+use hankweave_core::view::RunView;
 use hankweave_core::wire::{Event, IdleReason, JournalEntry};
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
 use super::event_text::event_text;
+use super::words::{ended, ended_line};
 use crate::prompt_line::PromptLine;
 use crate::screen::{SafeText, print};
 
@@ -56,6 +59,19 @@ impl Plain {
             true => Ok(()),
             false => self.flush(),
         }
+    }
+
+    /// Lines of the attempts that have ended before a client connects.
+    pub(super) fn begin_with(&mut self, view: &RunView) -> io::Result<()> {
+        let now = SystemClock.now();
+        for line in ended(view)
+            .into_iter()
+            .filter_map(|(.., attempt)| ended_line(attempt, now))
+        {
+            // Writing to a text cannot fail.
+            let _ = writeln!(self.kept, "{line}");
+        }
+        self.flush()
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use hankweave_core::agent::{ErrorClass, FailureKind, FailureReason};
+use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::StateWarning;
 use hankweave_core::view::excerpt;
 use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
@@ -25,6 +26,8 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) checkpoints: String,
     /// The command that continues from here.
     pub(crate) resume: String,
+    /// The commands that continue a codon that was stopped, with their effects.
+    pub(crate) ways: Vec<(String, String)>,
     /// The command that continues as hank.json is now, when it has changed.
     pub(crate) replan: Option<String>,
     /// The command that starts over.
@@ -65,10 +68,7 @@ impl SummaryContext<'_> {
         }
         if with_codons {
             let width = id_width(outcome.codons.iter().map(|codon| &codon.codon_id));
-            outcome
-                .codons
-                .iter()
-                .try_for_each(|codon| write_codon(codon, width, text))?;
+            write_codons(&outcome.codons, width, text)?;
         }
         if !with_codons {
             write_all_remarks(&outcome.codons, text)?;
@@ -121,6 +121,15 @@ impl SummaryContext<'_> {
                 | RunResult::Paused(_)
         ) {
             writeln!(text, "  continue     {}", self.resume)?;
+            let (plain, others): (Vec<_>, Vec<_>) =
+                self.ways.iter().partition(|(command, _)| *command == self.resume);
+            for (_, effect) in plain {
+                write_sentence(text, &format!("{LABEL}{effect}"))?;
+            }
+            for (command, effect) in others {
+                writeln!(text, "  or           {command}")?;
+                write_sentence(text, &format!("{LABEL}{effect}"))?;
+            }
         }
         Ok(())
     }
@@ -221,18 +230,74 @@ fn class(failure: &FailureReason) -> Option<&'static ErrorClass> {
     ErrorClass::of(failure.message.as_deref().filter(|_| is_of_the_agent)?)
 }
 
-/// Writes the outcome of a codon, and why.
-fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::fmt::Result {
+/// Writes one row for each codon. For one with several attempts it has their sums, and the attempts follow beneath.
+fn write_codons(codons: &[CodonSummary], width: usize, text: &mut SafeText) -> std::fmt::Result {
+    for (at, codon) in codons.iter().enumerate() {
+        let is_same = |other: &&CodonSummary| other.codon_id == codon.codon_id;
+        if codons[..at].iter().any(|other| is_same(&other)) {
+            continue;
+        }
+        let attempts: Vec<&CodonSummary> = codons[at..].iter().filter(is_same).collect();
+        let [.., newest] = attempts[..] else { continue };
+        if attempts.len() == 1 {
+            write_codon(newest, width, text)?;
+            continue;
+        }
+        let sum = attempts_of(&attempts, newest);
+        let row = codon_row(&sum, &counted(attempts.len(), "attempt"));
+        write_row(&sum, width, &row, text)?;
+        for attempt in attempts {
+            // Files differ from the start of the first attempt, so they belong to the sum.
+            let attempt = CodonSummary {
+                files_changed: None,
+                ..attempt.clone()
+            };
+            write!(text, "  ")?;
+            write_codon(&attempt, width, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the newest attempt with the figures of all of them.
+fn attempts_of(attempts: &[&CodonSummary], newest: &CodonSummary) -> CodonSummary {
+    let mut sum = CodonSummary {
+        duration: Duration::ZERO,
+        cost: Usd::ZERO,
+        tokens: TokenUsage::default(),
+        ..newest.clone()
+    };
+    for attempt in attempts {
+        sum.duration += attempt.duration;
+        sum.cost += attempt.cost;
+        sum.cost_is_lower_bound |= attempt.cost_is_lower_bound;
+        sum.tokens += attempt.tokens;
+    }
+    sum
+}
+
+/// Writes the id of a codon in its colour, and the rest of its row.
+fn write_row(codon: &CodonSummary, width: usize, row: &str, text: &mut SafeText) -> std::fmt::Result {
     let style = style_of(codon.status, codon.interrupted_by);
-    let line = codon_line(
-        standing(codon.status, codon.interrupted_by),
-        Some(codon.duration),
-        codon,
-    );
-    let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
     write!(text, "  ")?;
     text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
-    writeln!(text, "  {}", format!("{line}  {checkpoint}").trim_end())?;
+    writeln!(text, "  {row}")
+}
+
+/// Returns the row of a codon after its id, with `last` at its end.
+fn codon_row(codon: &CodonSummary, last: &str) -> String {
+    let line = codon_line(
+        standing(codon.status, codon.interrupted_by),
+        Some(codon.duration).into(),
+        codon,
+    );
+    format!("{line}  {last}").trim_end().to_owned()
+}
+
+/// Writes the outcome of a codon, and why.
+fn write_codon(codon: &CodonSummary, width: usize, text: &mut SafeText) -> std::fmt::Result {
+    let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
+    write_row(codon, width, &codon_row(codon, checkpoint), text)?;
     if let Some(words) = &codon.loop_check {
         writeln!(text, "    {}", check_words(words))?;
     }

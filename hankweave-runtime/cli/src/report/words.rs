@@ -1,24 +1,56 @@
 //! Figures and other small things in words.
 
+use std::fmt;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::overrun_words;
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, LoopCheck};
 use hankweave_core::cost::Usd;
+use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
 pub(crate) use hankweave_core::time::short_duration as duration;
-use hankweave_core::view::{AttemptState, AttemptView, RunState, RunView};
+use hankweave_core::view::{AttemptKey, AttemptState, AttemptView, RunState, RunView, changed};
 use hankweave_core::wire::{BudgetCeiling, BudgetTotals};
 use hankweave_runtime::CodonSummary;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
 use super::live::columns::files;
 
 /// Longest text of an agent that a line shows, in characters.
 const EXCERPT: usize = 100;
+
+/// Returns the attempts that count and have ended, oldest first, each with its entry of the plan.
+pub(super) fn ended(view: &RunView) -> Vec<(&str, AttemptKey, &AttemptView)> {
+    let items = view.items.iter();
+    let all = items.flat_map(|(id, item)| {
+        let attempts = item.attempts.iter();
+        attempts.map(move |(key, attempt)| (id.as_str(), *key, attempt))
+    });
+    let mut ended: Vec<_> = all
+        .filter(|(.., attempt)| attempt.state != AttemptState::Running)
+        .collect();
+    ended.sort_by_key(|(_, key, attempt)| (attempt.began, *key));
+    ended
+}
+
+/// Returns the line of an attempt that has ended, in the words of its event.
+pub(super) fn ended_line(attempt: &AttemptView, now: Timestamp) -> Option<String> {
+    let id = attempt.id.as_ref()?;
+    let cost = attempt.spent().display(attempt.at_least);
+    let state = attempt.state.as_str();
+    let files = match changed(attempt.files_changed) {
+        files if files.is_empty() => files,
+        files => format!(", {files}"),
+    };
+    let message = attempt.why.as_ref().and_then(|why| why.message.as_deref());
+    let why = message.map_or(String::new(), |why| format!(": {}", excerpt(why)));
+    let time = attempt_time(attempt, now);
+    Some(format!("{id}: {state} after {time}, {cost}{files}{why}"))
+}
 
 /// Time of an attempt that a crash interrupted.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -140,13 +172,26 @@ pub(crate) fn codon_standing(codon: &CodonExecution, process: RunProcess) -> &'s
     }
 }
 
-/// Time from the start of a codon to its end, or to `now` while its process lives; `None` where a crash took the end.
-pub(crate) fn codon_time(codon: &CodonExecution, process: RunProcess, now: Timestamp) -> Option<Duration> {
+/// Time from the start of a codon to its end, or until now while a process, the `holder` of the directory, runs it; `None` where a crash took the end.
+pub(crate) fn codon_time(
+    codon: &CodonExecution,
+    process: RunProcess,
+    holder: Option<&ServerLockRecord>,
+) -> Option<Duration> {
     match codon.duration() {
         _ if codon.crashed() => None,
-        None => process.is_live().then(|| now.since(*codon.start_time())),
+        None => process
+            .is_live()
+            .then(|| elapsed(codon, holder, SystemClock.now())),
         known => known,
     }
+}
+
+/// Returns how long an open codon has been run, as its process measures it, or by the record's times where it does not say (D9).
+pub(crate) fn elapsed(codon: &CodonExecution, holder: Option<&ServerLockRecord>, now: Timestamp) -> Duration {
+    let holder = holder.zip(SystemClock.uptime());
+    let measured = holder.and_then(|(holder, up)| holder.elapsed(codon.codon_id(), up));
+    measured.unwrap_or_else(|| now.since(*codon.start_time()))
 }
 
 /// State of a codon in a word: the phase while it is open, else the outcome (WIRE-39).
@@ -167,9 +212,38 @@ pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lo
     }
 }
 
-/// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files. How long it took may be unknown.
-pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, codon: &CodonSummary) -> String {
-    let elapsed = elapsed.map_or_else(|| UNKNOWN.to_owned(), duration);
+/// Time at work in a column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ColumnTime {
+    /// Time that is known; `None` where nothing of it is.
+    pub(crate) known: Option<Duration>,
+    /// A crash took a part of it.
+    pub(crate) is_lower_bound: bool,
+}
+
+impl From<Option<Duration>> for ColumnTime {
+    fn from(known: Option<Duration>) -> Self {
+        let is_lower_bound = false;
+        Self {
+            known,
+            is_lower_bound,
+        }
+    }
+}
+
+/// `12s`, `≥ 12s` when a crash took a part, or `unknown`.
+impl fmt::Display for ColumnTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.known, self.is_lower_bound) {
+            (None, _) => f.pad(UNKNOWN),
+            (Some(known), false) => f.pad(&duration(known)),
+            (Some(known), true) => f.pad(&format!("≥ {}", duration(known))),
+        }
+    }
+}
+
+/// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files.
+pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
     let cost = money(codon.cost, codon.cost_is_lower_bound);
     let tokens = tokens(codon.tokens.total());
     let files = files(codon.files_changed);
@@ -256,7 +330,7 @@ mod tests {
                 result: None,
                 remarks: Vec::new(),
             };
-            codon_line("stopped", None, &codon)
+            codon_line("stopped", None.into(), &codon)
         };
         let place = |line: &str| line.find(" tokens").map(|place| line[..place].chars().count());
         assert_eq!(place(&line(true)), place(&line(false)));

@@ -5,16 +5,16 @@ use std::process::ExitCode;
 
 use hankweave_core::codon::{CheckpointType, CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
+use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingConditions};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::CodonSummary;
-use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 
 use super::look;
 use crate::args::{Document, Global};
-use crate::directory::process_of;
+use crate::directory::{holder, process_of};
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{RunProcess, codon_line, codon_standing, codon_time, id_width, loop_check, run_standing};
@@ -30,7 +30,10 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     let _ = write(
         &mut text,
         &state,
-        process_of(document.state.as_deref(), &document.execution.execution),
+        (
+            process_of(document.state.as_deref(), &document.execution.execution),
+            holder(&document.execution.execution).as_ref(),
+        ),
     );
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -111,7 +114,11 @@ impl<'a> CodonHistory<'a> {
     }
 }
 
-fn write(text: &mut String, state: &HankweaveState, process: RunProcess) -> std::fmt::Result {
+fn write(
+    text: &mut String,
+    state: &HankweaveState,
+    (process, holder): (RunProcess, Option<&ServerLockRecord>),
+) -> std::fmt::Result {
     if state.runs.is_empty() {
         return writeln!(text, "no run has been recorded yet");
     }
@@ -136,7 +143,7 @@ fn write(text: &mut String, state: &HankweaveState, process: RunProcess) -> std:
             let summary = CodonSummary::of(codon);
             let line = codon_line(
                 codon_standing(codon, process),
-                codon_time(codon, process, SystemClock.now()),
+                codon_time(codon, process, holder).into(),
                 &summary,
             );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hankweave_core::codon::CodonStatus;
+use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::id::CodonId;
-use hankweave_core::thread::ThreadCodon;
+use hankweave_core::thread::ExecutionThread;
+use hankweave_core::time::Timestamp;
 use hankweave_runtime::CodonSummary;
 
 use super::StatusView;
+use crate::report::{ColumnTime, elapsed};
 
 /// Sum of the attempts of a codon that count.
 #[derive(Debug, Default)]
@@ -27,36 +30,48 @@ pub(crate) struct AttemptTotals {
 impl StatusView<'_> {
     /// Returns the sums by codon.
     pub(crate) fn attempts(&self) -> HashMap<&CodonId, AttemptTotals> {
-        let mut totals: HashMap<&CodonId, AttemptTotals> = HashMap::new();
-        for entry in &self.thread.codons {
-            let sum = totals.entry(entry.codon.codon_id()).or_default();
-            self.add(sum, entry);
-        }
-        totals
-    }
-
-    fn add(&self, sum: &mut AttemptTotals, entry: &ThreadCodon) {
-        let codon = &*entry.codon;
-        let has_crashed = codon.crashed() || (!codon.is_terminal() && !self.live);
-        let worked = match codon.end_time() {
-            _ if has_crashed => Duration::ZERO,
-            Some(_) => codon.duration().unwrap_or_default(),
-            None => self.elapsed(codon),
-        };
-        sum.count += 1;
-        sum.cost += codon.spend();
-        // An agent that works may be in the middle of an answer.
-        sum.is_lower_bound |= codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running;
-        sum.tokens += codon.agent_tokens();
-        sum.worked += worked;
-        sum.has_lost_time |= has_crashed;
+        AttemptTotals::of(self.thread, self.live.then_some((self.holder.as_ref(), self.now)))
     }
 }
 
 impl AttemptTotals {
-    /// Returns the time at work; `None` where nothing of it is known.
-    pub(crate) fn known_time(&self) -> Option<Duration> {
-        (!self.has_lost_time || !self.worked.is_zero()).then_some(self.worked)
+    /// Returns the sums by codon; `live` is the process of the directory with the time now, if there is one.
+    pub(crate) fn of<'t>(
+        thread: &'t ExecutionThread,
+        live: Option<(Option<&ServerLockRecord>, Timestamp)>,
+    ) -> HashMap<&'t CodonId, Self> {
+        let mut totals: HashMap<&CodonId, Self> = HashMap::new();
+        for entry in &thread.codons {
+            totals
+                .entry(entry.codon.codon_id())
+                .or_default()
+                .add(&entry.codon, live);
+        }
+        totals
+    }
+
+    fn add(&mut self, codon: &CodonExecution, live: Option<(Option<&ServerLockRecord>, Timestamp)>) {
+        let has_crashed = codon.crashed() || (!codon.is_terminal() && live.is_none());
+        let worked = match (codon.end_time(), live) {
+            _ if has_crashed => Duration::ZERO,
+            (None, Some((holder, now))) => elapsed(codon, holder, now),
+            _ => codon.duration().unwrap_or_default(),
+        };
+        self.count += 1;
+        self.cost += codon.spend();
+        // An agent that works may be in the middle of an answer.
+        self.is_lower_bound |= codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running;
+        self.tokens += codon.agent_tokens();
+        self.worked += worked;
+        self.has_lost_time |= has_crashed;
+    }
+
+    /// Returns the time at work for a column.
+    pub(crate) fn time(&self) -> ColumnTime {
+        ColumnTime {
+            known: (!self.has_lost_time || !self.worked.is_zero()).then_some(self.worked),
+            is_lower_bound: self.has_lost_time,
+        }
     }
 
     /// Returns the summary of the newest attempt with the figures of all of them.

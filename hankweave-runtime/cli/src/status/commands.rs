@@ -57,7 +57,7 @@ impl StatusView<'_> {
             offers.push(offer(typed.command("history"), lists));
         }
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
-            offers.push(offer(typed.run(), "finishes that"));
+            offers.push(offer(self.onward(), "finishes that"));
         }
         if self.changes.can_be_taken_over {
             let replan = "continues as hank.json is now";
@@ -98,7 +98,7 @@ impl StatusView<'_> {
     }
 
     /// How to continue where `run` has left off.
-    fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
+    pub(super) fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
         let (thread, typed) = (&self.thread, &self.typed);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         if let Some(cut_off) = run.open_codon() {
@@ -108,7 +108,10 @@ impl StatusView<'_> {
             self.ways_back_into(next, thread.own_session().is_some())
         } else if let Some((id, denied)) = self.asked() {
             let after_all = if denied { " after all" } else { "" };
-            let approve = offer(typed.approval(id), format!("lets {id} begin{after_all}"));
+            let approve = offer(
+                typed.approval(id, &self.onward()),
+                format!("lets {id} begin{after_all}"),
+            );
             let deny = typed.command(&format!("approve {id} --deny"));
             let other = match denied {
                 false => Some(offer(deny, "says that it may not")),
@@ -118,7 +121,7 @@ impl StatusView<'_> {
         } else if let Some(next) = self.stuck() {
             let goes_on = format!("continues with {next}, one iteration at a time while nothing changes");
             vec![
-                offer(typed.run(), goes_on),
+                offer(self.onward(), goes_on),
                 offer(typed.command("logs"), "shows what its agent said"),
             ]
         } else if let Some(next) = self.next() {
@@ -148,7 +151,7 @@ impl StatusView<'_> {
         let mut codons = self.thread.codons.iter().map(|entry| entry.codon.as_ref());
         let before = codons.find(|codon| codon.end_checkpoint().is_some())?.codon_id();
         let back = self.typed.command(&format!("rollback --codon {before}"));
-        let run = self.typed.run();
+        let run = self.onward();
         let purpose = format!("keeps {before} and its files; then `{run}` asks about {denied} again");
         Some(offer(back, purpose))
     }

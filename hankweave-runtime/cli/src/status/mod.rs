@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, time_at_work};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
-use hankweave_core::discovery::{Activity, STATE_DIR};
+use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StateWarning};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
@@ -36,11 +36,11 @@ use crate::left_out::LeftOut;
 use crate::output;
 use crate::owning_task::{GateAnswer, OwningTask, TaskEnd};
 use crate::plan_changes::PlanChanges;
-use crate::report::RunProcess;
+use crate::report::{RunProcess, elapsed};
 use crate::screen::{SafeText, with_local_times};
 use crate::typed::HintCommands;
 pub(crate) use attempts::AttemptTotals;
-use commands::first_part;
+use commands::{SuggestedCommand, first_part};
 pub(crate) use outlook::Outlook;
 pub(crate) use words::rolled_back;
 
@@ -139,6 +139,24 @@ pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Opt
     Ok(Some(view.outlook_after(run)))
 }
 
+/// Returns the commands that continue what the newest run of an execution directory has left, with their effects; none in the workspace of a task, or where the
+/// record cannot be read.
+pub(crate) fn ways_on(execution: &Path, state: &HankweaveState) -> Vec<SuggestedCommand> {
+    let thread = thread::build(state, None, None);
+    let hank = last_hank(execution);
+    let view = StatusView::whole(
+        execution,
+        state,
+        &thread,
+        hank.as_ref(),
+        OwningTask::of(execution),
+    );
+    match (view, state.runs.front()) {
+        (Ok(view), Some(run)) if view.task.is_none() && view.changes.misfits.is_empty() => view.ways_on(run),
+        _ => Vec::new(),
+    }
+}
+
 /// Returns how the last run of an execution directory ended, and the command that continues it or starts over; `None` before its first run.
 pub(crate) fn last_run(execution: &Path) -> Option<String> {
     // It is looked for where nothing may be recorded, which is no failure.
@@ -192,8 +210,8 @@ pub(crate) struct StatusView<'a> {
     suspended: Option<u32>,
     /// Task whose workspace the directory is.
     pub(crate) task: Option<OwningTask>,
-    /// Activity that the run reports.
-    activity: Option<Activity>,
+    /// Lock record of that process, which times what the run is at.
+    holder: Option<ServerLockRecord>,
     /// Next step of the run, by its hank; `None` when that is not found.
     decision: Option<Decision>,
     /// How hank.json has changed since the plan was made.
@@ -253,7 +271,13 @@ impl<'a> StatusView<'a> {
         self.draw(hank, crate::state::description(execution)?);
         self.show_answer();
         self.ask(execution, hank)?;
-        self.find_background_work(execution)
+        self.find_background_work(execution)?;
+        let run = self.state.runs.front().filter(|run| self.is_working(run));
+        if let Some(open) = run.and_then(|run| run.open_codon()) {
+            let (worked, now) = (self.elapsed(open), self.now);
+            self.drawn = std::mem::take(&mut self.drawn).with_time_at_work(worked, now);
+        }
+        Ok(())
     }
 
     /// Draws the view, with the limits that the newest run had.
@@ -340,7 +364,7 @@ impl<'a> StatusView<'a> {
             live: holder.is_some(),
             suspended: suspended(execution),
             task: None,
-            activity: holder.and_then(|holder| holder.activity),
+            holder,
             decision: hank
                 .filter(|_| !state.runs.front().is_some_and(|run| run.is_rehearsal()))
                 .map(|hank| decide_with_replans(state, hank)),
@@ -455,7 +479,8 @@ impl StatusView<'_> {
 
     /// How long it is until a codon is run again: as the run measures it, or by the records' times where it does not say (D9).
     fn left(&self, retry: &Retry) -> Duration {
-        let activity = self.activity.as_ref().zip(SystemClock.uptime());
+        let activity = self.holder.as_ref().and_then(|holder| holder.activity.as_ref());
+        let activity = activity.zip(SystemClock.uptime());
         let measured = activity.and_then(|(at, up)| at.remaining(&retry.entry.codon_id, up));
         measured.unwrap_or_else(|| retry.remaining(self.now))
     }
@@ -482,9 +507,7 @@ impl StatusView<'_> {
 
     /// How long an open codon has been run, in the same way.
     fn elapsed(&self, codon: &CodonExecution) -> Duration {
-        let activity = self.activity.as_ref().zip(SystemClock.uptime());
-        let measured = activity.and_then(|(at, up)| at.elapsed(codon.codon_id(), up));
-        measured.unwrap_or_else(|| self.now.since(*codon.start_time()))
+        elapsed(codon, self.holder.as_ref(), self.now)
     }
 
     /// The process of the newest run.

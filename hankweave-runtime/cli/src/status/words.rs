@@ -154,7 +154,7 @@ impl StatusView<'_> {
                 text,
                 "{id} has used up a limit of its provider, which ends at {}; `{}` waits for that",
                 local_time(ends_at),
-                self.typed.run()
+                self.onward()
             )?;
         }
         if let Some(id) = &self.unfinished {
@@ -283,9 +283,9 @@ impl StatusView<'_> {
         let standing = codon_standing(codon, self.process());
         let Some(all) = all else {
             let time = Some(newest.duration);
-            return codon_line(standing, time, &newest).trim_end().to_owned();
+            return codon_line(standing, time.into(), &newest).trim_end().to_owned();
         };
-        let line = codon_line(standing, all.known_time(), &all.over(newest));
+        let line = codon_line(standing, all.time(), &all.over(newest));
         match all.count {
             1 => line.trim_end().to_owned(),
             count => format!("{line}  {count} attempts"),

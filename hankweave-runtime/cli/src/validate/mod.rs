@@ -24,7 +24,7 @@ use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::{LoadedHank, missing_requirements};
 use hankweave_runtime::preflight::{missing_agents, planned, refused, unready};
-use hankweave_runtime::world::disk::{Disk, RealDisk};
+use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
@@ -142,18 +142,22 @@ fn plan(
     Ok((drivers, ceiling, options.prices))
 }
 
-/// Returns the files that a run in `work` would replace (HANK-13).
+/// Returns the files and folders that a run in `work` would copy over (HANK-13).
 fn replaced(hank: &Hank, work: &Path) -> Vec<Problem> {
-    let existing = copy_targets(hank).filter(|(_, to)| RealDisk.metadata(&work.join(to)).is_ok());
-    existing
-        .map(|(place, to)| {
-            let message = format!(
-                "`{to}` exists in `{}`; a run that works there replaces it",
-                work.display()
-            );
-            Problem::warning(&hank.places, place, message)
-        })
-        .collect()
+    let existing = copy_targets(hank).filter_map(|target| {
+        let found = RealDisk.metadata(&work.join(target.to)).ok()?;
+        let does = match (target.replaces, found.kind) {
+            (true, FileKind::Directory) => "removes it with everything in it and copies again",
+            (false, FileKind::Directory) => {
+                "copies into it: files of the same names are replaced, and others stay"
+            }
+            _ => "replaces it",
+        };
+        let (to, work) = (target.to, work.display());
+        let message = format!("`{to}` exists in `{work}`; a run that works there {does}");
+        Some(Problem::warning(&hank.places, target.place, message))
+    });
+    existing.collect()
 }
 
 /// Why agents that work there could not be given the data.

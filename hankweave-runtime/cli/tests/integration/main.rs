@@ -14,6 +14,7 @@ mod acp;
 mod agent_names;
 mod agent_options;
 mod agent_sees;
+mod alone;
 mod answers;
 mod approval;
 mod approval_screens;

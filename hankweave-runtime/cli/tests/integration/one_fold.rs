@@ -67,7 +67,7 @@ fn account(view: &Value) -> Value {
 
 /// Asserts that page and `status` say the same, and that every table of the report adds up.
 #[track_caller]
-fn assert_one_account(project: &TestProject) -> Value {
+pub(crate) fn assert_one_account(project: &TestProject) -> Value {
     let (page, status) = (of_page(project), document(project, "status"));
     assert_eq!(account(&page), account(&status["view"]), "page and status");
     let report = document(project, "report");
@@ -183,8 +183,8 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
             "2 of 3 codons, ",
             "$1.0000 of $5.0000",
             "| Undone or run again | 1 attempt | ",
-            "rollback --codon mend\\#0: the files went back to checkpoint ",
-            "a run started after mend\\#0",
+            "rollback --codon `mend#0`: the files went back to checkpoint ",
+            "a run continued with `mend#1`",
             "release: denied by ",
         ],
     );

@@ -133,7 +133,20 @@ fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
     until_all_suspended(all);
     let modes = project.directory().join("suspended.txt");
     wait_for(&modes);
+    let worked = || {
+        let status = project.run(["status", "--json"]).expect_code(0).json_document();
+        let attempt = &status["view"]["items"]["one"]["attempts"]["1.1"];
+        let others = attempt["suspendedMs"].as_i64().unwrap();
+        (status["run"]["workedMs"].clone(), others)
+    };
+    let (before, others) = worked();
     stands_still(&project);
+    let (after, later) = worked();
+    assert_eq!(after, before, "the clock stands with the run");
+    assert!(
+        later >= others + 2_000,
+        "no part of the suspension is work in the view: {others} ms, {later} ms"
+    );
     let logs = project.run(["logs"]).expect_code(0).stdout.clone();
     assert!(
         logs.ends_with(&format!("— suspended; `kill -CONT {number}` continues it\n")),

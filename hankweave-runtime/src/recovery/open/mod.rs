@@ -139,9 +139,9 @@ fn apart(possession: &LockedExecution, options: &RunOptions) -> Result<bool, Ope
     Ok(options.rehearsal || state.runs.front().is_some_and(|run| run.is_rehearsal()))
 }
 
-/// Remembers the hank for rollbacks that do not name it. Without it they leave what its rigs have copied, which loses
+/// Remembers the hank for rollbacks that do not name it, and how its run was asked for once that `starts`. Without it they leave what its rigs have copied, which loses
 /// nothing.
-pub(crate) async fn remember_hank(opened: &OpenedExecution) {
+pub(crate) async fn remember_hank(opened: &OpenedExecution, starts: bool) {
     let possession = &opened.possession;
     let (disk, dir, hank, options) = (
         Arc::clone(&possession.world.disk),
@@ -152,7 +152,7 @@ pub(crate) async fn remember_hank(opened: &OpenedExecution) {
     let remembered = possession
         .world
         .blocking
-        .run(move || remember(&*disk, &dir, &hank, &options));
+        .run(move || remember(&*disk, &dir, &hank, &options, starts));
     if let Err(error) = remembered.await {
         tracing::warn!(%error, "where the hank is could not be remembered");
     }

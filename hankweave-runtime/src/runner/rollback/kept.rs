@@ -3,8 +3,13 @@
 use std::collections::BTreeSet;
 
 use hankweave_core::id::CheckpointSha;
+use hankweave_core::plan::DeclaredPatterns;
+use hankweave_core::thread::ThreadCodon;
+use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 
+use super::route::RollbackPlan;
+use super::undone::COARSE_MS;
 use crate::checkpoint::{CheckpointStore, RestorePlan, TreePath, named};
 use crate::error::chain;
 use crate::recovery::LockedExecution;
@@ -38,22 +43,7 @@ impl KeptFiles {
         patterns: Vec<String>,
         known: [CheckpointSha; 2],
     ) {
-        let find = move |store: &dyn CheckpointStore| {
-            let mut new: BTreeSet<TreePath> = match store.survey(&patterns) {
-                Ok(files) => files.into_iter().map(|file| file.path).collect(),
-                Err(error) => return Err(chain(&error)),
-            };
-            for sha in known {
-                let files = store.files(&sha).map_err(|error| chain(&error))?;
-                let files: BTreeSet<TreePath> = files.into_iter().collect();
-                new.retain(|path| !files.contains(path));
-            }
-            Ok(new)
-        };
-        match possession.with_checkpoints(find).await {
-            Ok(new) => self.new = new,
-            Err(error) => tracing::warn!(error, "the new files of the user could not be found"),
-        }
+        self.new = new_files(possession, (patterns, Timestamp::UNIX_EPOCH), known.into()).await;
     }
 
     /// Returns the files that the user had changed before, and the work changed again: they are taken back to the user's.
@@ -90,4 +80,43 @@ impl KeptFiles {
         };
         lines.map(event).collect()
     }
+}
+
+/// Returns the files that match these patterns, were touched at this time or later, and are in none of the `known` checkpoints; none where they cannot be read.
+async fn new_files(
+    possession: &LockedExecution,
+    (patterns, since): (Vec<String>, Timestamp),
+    known: Vec<CheckpointSha>,
+) -> BTreeSet<TreePath> {
+    let find = move |store: &dyn CheckpointStore| {
+        let files = store.survey(&patterns).map_err(|error| chain(&error))?;
+        let recent = files.into_iter().filter(|file| file.touched() >= since);
+        let mut new: BTreeSet<TreePath> = recent.map(|file| file.path).collect();
+        for sha in known {
+            let files = store.files(&sha).map_err(|error| chain(&error))?;
+            let files: BTreeSet<TreePath> = files.into_iter().collect();
+            new.retain(|path| !files.contains(path));
+        }
+        Ok::<_, String>(new)
+    };
+    let found = possession.with_checkpoints(find).await;
+    found.unwrap_or_else(|error| {
+        tracing::warn!(error, "the new files of the workspace could not be found");
+        BTreeSet::new()
+    })
+}
+
+/// Returns the files that a crashed codon, or a user since, has made and that are in no checkpoint: a rollback leaves them as they are (RUN-19).
+pub(super) async fn unsaved(possession: &LockedExecution, route: &RollbackPlan) -> Vec<TreePath> {
+    let newest = route.thread.codons.first();
+    let is_crash = |newest: &&ThreadCodon| newest.was_cut_off() && route.state.pending_rollback.is_none();
+    let Some(crashed) = newest.filter(is_crash) else {
+        return Vec::new();
+    };
+    let patterns = DeclaredPatterns::of(&route.state.execution_plan);
+    let known = route.left.iter().chain([&route.source.checkpoint_sha]);
+    let started = crashed.codon.start_time().as_millis().saturating_sub(COARSE_MS);
+    let since = Timestamp::from_millis(started);
+    let new = new_files(possession, (patterns, since), known.cloned().collect());
+    new.await.into_iter().collect()
 }

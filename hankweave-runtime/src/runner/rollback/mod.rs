@@ -25,14 +25,14 @@ use self::archive::archived;
 use self::error::changed_nothing;
 use self::events::{arrived, failed, publish_arrival, started, undo_codons};
 use self::find::{find, left_by_run};
-use self::kept::KeptFiles;
+use self::kept::{KeptFiles, unsaved};
 use self::restore::{check_survivors, ends_newest, finish_restore, protect, record, request};
 use self::route::RollbackPlan;
 use self::undone::Ends;
 use super::approval;
 use super::rig_cleanup::{place, put_back, untouched};
 use super::target::{OperationCause, RollbackTarget};
-use crate::checkpoint::{Protection, RestorePlan};
+use crate::checkpoint::{Protection, RestorePlan, TreePath, named};
 use crate::recovery::LockedExecution;
 
 pub use self::error::RollbackError;
@@ -53,6 +53,8 @@ pub struct Rollback {
     pub unarchived: Vec<String>,
     /// Unchanged copies, made by the rigs of the codons that are undone, which are removed.
     pub rig_copies: Vec<String>,
+    /// Files that a crash has left and that are in no checkpoint, so that they stay.
+    pub kept: Vec<TreePath>,
     /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was
     /// changed.
     pub safety: Option<CheckpointSha>,
@@ -64,6 +66,19 @@ pub struct Rollback {
     pub undoes: Option<String>,
     /// Record of it, once it is done; of a preview, the record that it would have.
     pub record: PendingRollback,
+}
+
+impl Rollback {
+    /// Names the files that are in no checkpoint; `None` where there are none.
+    #[must_use]
+    pub fn kept_words(&self) -> Option<String> {
+        let names = named(self.kept.iter().map(ToString::to_string));
+        (!self.kept.is_empty()).then(|| format!("not in any checkpoint, so kept: {names}"))
+    }
+
+    fn kept_event(&self) -> Option<Event> {
+        self.kept_words().map(|message| Event::Info { message })
+    }
 }
 
 /// Finds out what a rollback to `target` would change. Changes no file.
@@ -83,12 +98,14 @@ pub(crate) async fn preview(
         .with_checkpoints(move |store| store.plan_restore(&request))
         .await;
     let plan = plan.map_err(RollbackError::Restore)?;
+    let unsaved = unsaved(possession, &route).await;
     let record = PendingRollback {
         operation: route.operation(possession, None, &plan),
         ..route.pending()
     };
     Ok(Rollback {
         rig_copies,
+        kept: unsaved,
         ..route.rollback(plan, archived, record)
     })
 }
@@ -166,8 +183,13 @@ async fn roll_back(
     let Protection { plan, safety } = protection?;
     pending.safety = safety.map(|safety| safety.sha);
     pending.operation = route.operation(possession, pending.safety.as_ref(), &plan);
+    let unsaved = match route.cause.is_of_a_run() {
+        true => Vec::new(),
+        false => unsaved(possession, &route).await,
+    };
     let mut rollback = Rollback {
         safety: pending.safety.clone(),
+        kept: unsaved,
         ..route.rollback(plan, archived, pending.clone())
     };
     rollback.record.restored = true;
@@ -187,7 +209,11 @@ async fn roll_back(
         Ok(changed) => {
             rollback.rig_copies = cleaned.iter().map(place).collect();
             possession.publish(arrived(&rollback, changed, kept)).await;
-            for event in kept.events(&rollback.files) {
+            for event in kept
+                .events(&rollback.files)
+                .into_iter()
+                .chain(rollback.kept_event())
+            {
                 possession.publish(event).await;
             }
             publish_arrival(possession, &route.state, &rollback).await;

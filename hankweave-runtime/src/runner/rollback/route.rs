@@ -121,6 +121,7 @@ impl RollbackPlan {
             files,
             unarchived,
             rig_copies: Vec::new(),
+            kept: Vec::new(),
             safety: None,
             next: thread.next_codon_id,
             failed: thread.failed,

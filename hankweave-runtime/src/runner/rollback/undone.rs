@@ -21,7 +21,7 @@ use crate::checkpoint::{
 use crate::recovery::{LockedExecution, OpenedExecution};
 
 /// How far the clock of a file system may be behind, in milliseconds.
-const COARSE_MS: i64 = 20;
+pub(super) const COARSE_MS: i64 = 20;
 
 /// Target and origin of a rollback.
 pub(super) struct Ends {

@@ -10,16 +10,38 @@ use hankweave_core::view::{AttemptKey, AttemptState, AttemptView, RunView};
 use super::columns::{Columns, files};
 use super::progress::CodonNotes;
 use crate::report::colours::style_of_attempt;
+use crate::report::words::{counted, ended};
 use crate::screen::{SafeText, columns};
 use crate::wrap::wrap;
 
-/// Writes the lines of the newest attempt of a codon.
-pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &mut SafeText) -> fmt::Result {
-    let Some((key, attempt)) = view.newest_attempt(codon) else {
-        return Ok(());
-    };
+/// Most attempts that a client which connects later shows.
+const EARLIER: usize = 40;
+
+/// Writes a line for each attempt that has ended, for a client that connects later.
+pub(super) fn write_all(view: &RunView, said: &mut SafeText) -> fmt::Result {
+    let all = ended(view);
+    let first = all.len().saturating_sub(EARLIER);
+    if first > 0 {
+        writeln!(said, "{} before these", counted(first, "attempt"))?;
+    }
+    for (item, key, attempt) in &all[first..] {
+        write_line(view, (item, *key), attempt, &CodonNotes::default(), said)?;
+        if let Some(why) = why(attempt) {
+            write_below(&why, said)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the line of an attempt.
+fn write_line(
+    view: &RunView,
+    (item, key): (&str, AttemptKey),
+    attempt: &AttemptView,
+    notes: &CodonNotes,
+    said: &mut SafeText,
+) -> fmt::Result {
     let (mark, style) = mark(attempt.state, notes);
-    let item = codon.configured();
     let position = view.position_in_loop(item, key.iteration);
     let name = (view.name(item), position.as_deref());
     let line = Columns::of(view, columns()).line(
@@ -31,7 +53,15 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
         &files(attempt.files_changed),
     );
     said.styled(style, mark)?;
-    writeln!(said, " {line}")?;
+    writeln!(said, " {line}")
+}
+
+/// Writes the lines of the newest attempt of a codon.
+pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &mut SafeText) -> fmt::Result {
+    let Some((key, attempt)) = view.newest_attempt(codon) else {
+        return Ok(());
+    };
+    write_line(view, (codon.configured(), key), attempt, notes, said)?;
     for note in &notes.lines {
         write_below(note, said)?;
     }

@@ -90,7 +90,14 @@ impl LiveView {
     }
 
     pub(super) fn begin_with(&self, view: RunView) {
+        let mut said = SafeText::default();
+        // Writing to a text cannot fail.
+        let _ = ended::write_all(&view, &mut said);
         lock(&self.progress).view = view;
+        // The progress must be free again when something is written, since that draws.
+        if said != SafeText::default() {
+            print_stderr(said);
+        }
         self.follow();
     }
 
