@@ -85,6 +85,24 @@ pub fn short_duration(duration: Duration) -> String {
     }
 }
 
+/// Returns a duration as options of commands take it, in the form of [`short_duration`]; see [`round_up`].
+#[must_use]
+pub fn duration_argument(duration: Duration) -> String {
+    short_duration(round_up(duration))
+}
+
+/// Rounds a duration up to what [`short_duration`] shows: whole seconds, minutes from an hour on, hours from a day on.
+#[must_use]
+pub fn round_up(duration: Duration) -> Duration {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    let unit = match seconds {
+        0..3_600 => 1,
+        3_600..86_400 => 60,
+        _ => 3_600,
+    };
+    Duration::from_secs(seconds.div_ceil(unit).saturating_mul(unit))
+}
+
 /// Whether the string has the form of RFC 3339, 5.6; the time library also reads shorter forms, and
 /// offsets of more than a day.
 fn is_rfc_3339(text: &[u8]) -> bool {
@@ -149,6 +167,21 @@ crate::shape::leaves!(Timestamp);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_for_an_option_is_never_too_short() {
+        let shown = |millis: u64| duration_argument(Duration::from_millis(millis));
+        for (millis, expected) in [
+            (12_000, "12s"),
+            (3_599_001, "1h0m"),
+            (58_019_000, "16h7m"),
+            (86_400_000, "1d0h"),
+            (86_400_001, "1d1h"),
+            (200_000, "3m20s"),
+        ] {
+            assert_eq!(shown(millis), expected);
+        }
+    }
 
     #[test]
     fn a_duration_has_two_units_at_most() {

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 
 use hankweave_core::agent::AgentOptions;
 use hankweave_core::hank::{
-    AgentChoice, CodonConfig, ContinuationMode, FallbackAgent, Hank, Problem, Severity, beyond_agents,
-    uncounted_money, unknown_names,
+    AgentChoice, CodonConfig, ContinuationMode, FallbackAgent, Hank, Problem, Problems, Severity,
+    beyond_agents, uncounted_money, unknown_names,
 };
 use hankweave_core::plan::{AgentList, ListedAgent};
 use hankweave_core::sentinel::model::unready_sentinels;
@@ -49,7 +49,7 @@ pub(crate) fn check(
 ) -> Result<Hank, PreflightError> {
     let file = loaded.file.display().to_string();
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
-        let problems = loaded.problems.display_in(&file);
+        let problems = all_mistakes(loaded, options, drivers, world).display_in(&file);
         return Err(PreflightError::Hank(problems.trim_end().to_owned()));
     };
     let missing = missing_requirements(hank, &world.environment, &*world.disk);
@@ -78,6 +78,73 @@ pub(crate) fn check(
         })?;
     }
     Ok(hank)
+}
+
+/// Returns the problems of a hank with mistakes: those of its text and files, and everything else for which a run would be refused (HANK-1).
+#[must_use]
+pub fn all_mistakes(
+    loaded: &LoadedHank,
+    options: &RunOptions,
+    drivers: &DriverSet,
+    world: &World,
+) -> Problems {
+    let options = RunOptions {
+        rehearsal: false,
+        ..options.clone()
+    };
+    let mut problems = loaded.problems.clone();
+    if let Some(hank) = loaded.readable() {
+        let (_, others) = planned_with_problems(hank, loaded, &options, drivers, world);
+        let errors = others
+            .into_iter()
+            .filter(|problem| problem.level == Severity::Error);
+        problems.extend(errors);
+    }
+    problems
+}
+
+/// Returns the hank as a run goes by it, and what such a run would be refused for or warn about. Where mistakes are known, what may follow from them is left out.
+#[must_use]
+pub fn planned_with_problems(
+    hank: &Hank,
+    loaded: &LoadedHank,
+    options: &RunOptions,
+    drivers: &DriverSet,
+    world: &World,
+) -> (Hank, Vec<Problem>) {
+    let mut hank = hank.clone();
+    let unknown = leave_agents_unknown(&mut hank, &loaded.problems);
+    let hank = planned(&hank, options);
+    let mut problems = refused(&hank, options, drivers);
+    problems.extend(missing_agents(&hank, drivers));
+    problems.extend(unready(&hank, loaded, options, world));
+    let everywhere = ["overrides.agent", "overrides.model"];
+    if everywhere.iter().any(|path| loaded.problems.has_error_at(path)) {
+        return (hank, Vec::new());
+    }
+    problems.retain(|problem| {
+        let follows = unknown.contains(&problem.path) || loaded.problems.has_error_at(&problem.path);
+        !follows
+    });
+    (hank, problems)
+}
+
+/// Name of an agent that could not be read.
+const UNREADABLE: &str = "no-readable-agent";
+
+/// Names an agent of which nothing is known in each codon whose own could not be read, and returns the paths of these agents.
+fn leave_agents_unknown(hank: &mut Hank, known: &Problems) -> BTreeSet<String> {
+    let paths: Vec<String> = hank.located_codons().map(|(path, _)| path).collect();
+    let mut unknown = BTreeSet::new();
+    for (path, codon) in paths.into_iter().zip(hank.codons_mut()) {
+        let agent = format!("{path}.agent");
+        let is_unreadable = known.has_error_at(&agent) || codon.model.is_none();
+        if codon.agent.is_none() && is_unreadable {
+            codon.agent = Some(AgentChoice::Named(UNREADABLE.to_owned()));
+            unknown.insert(agent);
+        }
+    }
+    unknown
 }
 
 /// Returns the problems of a rehearsed hank for which a real run would be refused, but for programs and keys that a rehearsal does without.

@@ -51,6 +51,22 @@ impl AgentOptions {
             .map_or(AccessMode::All, |access| access.mode)
     }
 
+    /// Returns these options in one line; `None` where there are none: `permissions read-only, effort high, isolate`.
+    #[must_use]
+    pub fn in_short(&self) -> Option<String> {
+        let permissions = self.permissions.as_ref();
+        let permissions = permissions.map(|access| format!("permissions {}", access.in_short()));
+        let effort = self.effort.as_ref().map(|effort| format!("effort {effort}"));
+        let isolated = self.is_isolated().then(|| "isolate".to_owned());
+        let servers: Vec<&str> = self.servers().map(|(name, _)| name).collect();
+        let servers = (!servers.is_empty()).then(|| format!("mcpServers {}", servers.join(" ")));
+        let args = self.arguments().join(" ");
+        let args = (!args.is_empty()).then(|| format!("args {args}"));
+        let all = [permissions, effort, isolated, servers, args];
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
     /// Whether the agent works without what is the user's own.
     #[must_use]
     pub fn is_isolated(&self) -> bool {
@@ -87,6 +103,15 @@ impl Access {
     pub fn of(mode: AccessMode) -> Self {
         let (allow, deny) = (Vec::new(), Vec::new());
         Self { mode, allow, deny }
+    }
+
+    fn in_short(&self) -> String {
+        let tools = |what: &str, tools: &[String]| match tools {
+            [] => String::new(),
+            tools => format!(" {what} {}", tools.join(" ")),
+        };
+        let (allow, deny) = (tools("with", &self.allow), tools("without", &self.deny));
+        format!("{}{allow}{deny}", self.mode.name())
     }
 
     /// Whether tools are named.

@@ -46,6 +46,15 @@ const FILES_CHANGED: &str = "filesChanged";
 /// Key of the result of a codon that has completed (STATE-80).
 const RESULT: &str = "result";
 
+/// Key of the beginning of the prompt (STATE-72).
+const ASKED: &str = "asked";
+
+/// Longest beginning of a prompt that a record keeps, in bytes.
+pub const MOST_ASKED: usize = 240;
+
+/// Key of the agent that continued in the place of this attempt (STATE-73).
+const REPLACED_BY: &str = "replacedBy";
+
 impl Fail {
     /// The end of a codon whose server is gone (STATE-26).
     #[must_use]
@@ -171,6 +180,37 @@ impl CodonExecution {
         }
     }
 
+    /// Returns the beginning of the prompt as the agent got it, in one line; `None` where it never started, and in records of older versions.
+    #[must_use]
+    pub fn asked(&self) -> Option<&str> {
+        self.extra().get(ASKED)?.as_str()
+    }
+
+    /// Notes the beginning of the prompt. One that is too long is none.
+    pub(crate) fn set_asked(&mut self, asked: &Value) {
+        if asked.as_str().is_some_and(|text| text.len() <= MOST_ASKED) {
+            self.extra_mut().insert(ASKED, asked.clone());
+        }
+    }
+
+    /// Returns the agent that continued at once in the place of the one of this attempt, for people: `codex with gpt-5.6`.
+    #[must_use]
+    pub fn replaced_by(&self) -> Option<&str> {
+        self.extra().get(REPLACED_BY)?.as_str()
+    }
+
+    /// Returns for people that another agent continued in the place of the one of this attempt.
+    #[must_use]
+    pub fn replacement(&self) -> Option<String> {
+        let agent = self.replaced_by()?;
+        Some(format!("{agent} continued in its place"))
+    }
+
+    /// Notes the agent that continued in the place of the one of this attempt.
+    pub(crate) fn set_replaced_by(&mut self, chosen: &ChosenAgent) {
+        self.extra_mut().insert(REPLACED_BY, chosen.words().into());
+    }
+
     /// Returns what people should know besides the state of the codon: a fallback that it ran with, background work that was ended, the request of a sentinel, and what its sentinels
     /// said last.
     #[must_use]
@@ -184,7 +224,10 @@ impl CodonExecution {
                 chosen.instead.as_ref()?.words()
             ))
         });
-        let noted = fallback.into_iter().chain(self.noted_remarks());
+        let noted = fallback
+            .into_iter()
+            .chain(self.replacement())
+            .chain(self.noted_remarks());
         noted.chain(of_sentinels).collect()
     }
 
@@ -235,11 +278,16 @@ impl CodonExecution {
         self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));
     }
 
+    /// Whether this is why a codon failed whose server was gone.
+    pub(crate) fn is_crash(message: Option<&str>) -> bool {
+        message == Some(CRASHED)
+    }
+
     /// Whether it failed because its server was gone, not by itself; nobody knows how long it worked.
     #[must_use]
     pub fn crashed(&self) -> bool {
         let message = self.failure_reason().and_then(|reason| reason.message.as_deref());
-        self.status() == CodonStatus::Failed && message == Some(CRASHED)
+        self.status() == CodonStatus::Failed && Self::is_crash(message)
     }
 
     /// How long the codon took, once it has ended: as it was measured, or by its times where nobody did.
@@ -260,7 +308,14 @@ impl CodonExecution {
     /// Copies the measured values of `other`, which a typed codon does not have.
     #[must_use]
     pub fn measured_like(mut self, other: &Self) -> Self {
-        for name in [CHOSEN_AGENT, START_CHECKPOINT, DURATION, FILES_CHANGED, RESULT] {
+        for name in [
+            CHOSEN_AGENT,
+            START_CHECKPOINT,
+            ASKED,
+            DURATION,
+            FILES_CHANGED,
+            RESULT,
+        ] {
             if let Some(measured) = other.extra().get(name) {
                 self.extra_mut().insert(name, measured.clone());
             }

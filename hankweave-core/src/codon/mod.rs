@@ -13,6 +13,7 @@ mod sentinels;
 pub use checkpoint::CheckpointType;
 pub use chosen::{ChosenAgent, InsteadOf};
 pub use exceeded::BudgetExceeded;
+pub use fields::MOST_ASKED;
 pub use loop_check::{LoopCheck, LoopStall, without_times};
 pub use machine::codon::*;
 pub use place::LoopContext;

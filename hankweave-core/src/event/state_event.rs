@@ -372,6 +372,15 @@ impl StateEvent {
         self.with_note("result", result.clone())
     }
 
+    /// Notes on the start of an agent the beginning of its prompt; other events stay as they are.
+    #[must_use]
+    pub fn with_asked(self, asked: &str) -> Self {
+        match asked.is_empty() {
+            true => self,
+            false => self.with_note("asked", asked.into()),
+        }
+    }
+
     fn with_note(mut self, name: &str, value: Value) -> Self {
         if let Self::CodonTransitioned { metadata, .. } = &mut self {
             metadata.get_or_insert_default().insert(name.to_owned(), value);

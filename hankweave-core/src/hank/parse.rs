@@ -11,7 +11,7 @@ use super::check;
 use super::document::Hank;
 use super::problem::{Problems, Severity, quoted};
 use super::read::sentinel::{self, SentinelFile};
-use super::read::{self, ReadHank, script};
+use super::read::{self, script};
 use super::reader::{HankReader, JsonNode, child_path};
 
 /// A hank.json may not be larger.
@@ -25,9 +25,10 @@ const MAX_DEPTH: usize = 64;
 pub struct Parsed {
     /// The hank; `None` when there are errors.
     pub hank: Option<Hank>,
-    /// Readable part of a hank with errors, so that the files it names can be checked as well; not fit
-    /// to run.
+    /// Readable part of a hank with errors, so that the files it names and what its agents can do are checked as well; not fit to run.
     pub draft: Option<Hank>,
+    /// Something stands in for an id or an item that could not be read, so what names another codon is not checked.
+    pub has_stand_ins: bool,
     /// All errors and warnings.
     pub problems: Problems,
 }
@@ -41,10 +42,12 @@ pub fn parse(text: &str) -> Parsed {
     let empty = r#"the smallest hank is { "hank": [ … ] } with one codon"#;
     let (reader, read) = read_with(text, empty, read::hank);
     let (mut problems, places) = (reader.problems, reader.places);
-    let hank = read.map(|ReadHank { hank, has_all_items }| {
+    let (has_stand_ins, has_unread_links) = (reader.stand_ins > 0, reader.has_unread_links);
+    let hank = read.map(|hank| {
         let hank = Hank { places, ..hank };
         problems.extend(check::ids(&hank));
-        if has_all_items {
+        problems.extend(check::each_codon(&hank));
+        if !has_stand_ins && !has_unread_links {
             problems.extend(check::neighbours(&hank));
         }
         hank
@@ -56,6 +59,7 @@ pub fn parse(text: &str) -> Parsed {
     Parsed {
         hank,
         draft,
+        has_stand_ins,
         problems,
     }
 }
@@ -71,6 +75,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Parsed {
     Parsed {
         hank: None,
         draft: None,
+        has_stand_ins: false,
         problems: unreadable(&valid, valid.len(), message, None).problems,
     }
 }

@@ -180,6 +180,17 @@ impl Problems {
         self.kept.iter()
     }
 
+    /// Whether an error is known of the value at this path, or of something inside it.
+    #[must_use]
+    pub fn has_error_at(&self, path: &str) -> bool {
+        let is_of_it = |problem: &Problem| {
+            let rest = problem.path.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let mut errors = self.kept.iter().filter(|kept| kept.level == Severity::Error);
+        errors.any(is_of_it)
+    }
+
     /// How many errors there are, kept or not.
     #[must_use]
     pub fn errors(&self) -> usize {

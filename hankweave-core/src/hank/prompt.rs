@@ -1,7 +1,10 @@
 //! Prompts as pure text: front matter, joining, template variables and comments (HANK-8).
 
+use std::path::Path;
+
 use serde::Serialize;
 
+use super::exclude::DATA;
 use super::results::Results;
 
 /// Front matter of a prompt file.
@@ -33,6 +36,49 @@ pub struct PromptVariables<'v> {
     pub data_dir: &'v str,
     /// Results of codons: `<%results.plan.files%>`; without them the references stay.
     pub results: Option<&'v Results>,
+}
+
+/// Values of the template variables of one workspace.
+#[derive(Debug, Clone)]
+pub struct PromptValues {
+    root: String,
+    data: String,
+    results: Option<Results>,
+}
+
+impl PromptValues {
+    /// Takes the absolute path of the workspace, and the results of codons; without them references to results stay.
+    #[must_use]
+    pub fn new(root: &Path, results: Option<Results>) -> Self {
+        Self {
+            root: root.to_string_lossy().into_owned(),
+            data: root.join(DATA).to_string_lossy().into_owned(),
+            results,
+        }
+    }
+
+    /// Fills in a text; what has no value stays.
+    #[must_use]
+    pub fn render(&self, text: &str) -> String {
+        let variables = PromptVariables {
+            agent_root: &self.root,
+            data_dir: &self.data,
+            results: self.results.as_ref(),
+        };
+        render(text, variables)
+    }
+
+    /// Fills in a text.
+    ///
+    /// # Errors
+    ///
+    /// Says which result that it names does not exist.
+    pub fn fill(&self, text: &str) -> Result<String, String> {
+        match self.results.as_ref().and_then(|results| results.missing_in(text)) {
+            Some(why) => Err(why),
+            None => Ok(self.render(text)),
+        }
+    }
 }
 
 /// Removes HTML comments, also in code blocks, and fills in the variables. Unknown variables stay.

@@ -42,6 +42,10 @@ impl<'n> JsonNode<'n> {
 pub(super) struct HankReader<'t> {
     pub(super) problems: Problems,
     pub(super) places: SourceMap,
+    /// Number of ids and items that stand in for those that could not be read, so that everything else keeps its place.
+    pub(super) stand_ins: usize,
+    /// A continuation or the end of a loop could not be read, so what depends on it is not checked.
+    pub(super) has_unread_links: bool,
     lines: LineIndex<'t>,
 }
 
@@ -147,8 +151,16 @@ impl<'t> HankReader<'t> {
         Self {
             problems: Problems::default(),
             places: SourceMap::default(),
+            stand_ins: 0,
+            has_unread_links: false,
             lines: LineIndex::new(text),
         }
+    }
+
+    /// Returns an id that stands in for one that cannot be read.
+    pub(super) fn stand_in_id(&mut self) -> String {
+        self.stand_ins += 1;
+        format!("no-readable-id-{}", self.stand_ins)
     }
 
     pub(super) fn error(&mut self, node: &JsonNode<'_>, message: impl Into<String>) {

@@ -31,6 +31,8 @@ pub enum RehearsedKind {
     Watch,
     /// Result files, which are not copied.
     Copy,
+    /// Options of the agent, which the scripted one does without.
+    Set,
 }
 
 impl RehearsedKind {
@@ -46,6 +48,7 @@ impl RehearsedKind {
             Self::Extend => format!("would continue {text}"),
             Self::Watch => format!("would watch: {text}"),
             Self::Copy => format!("would copy: {text}"),
+            Self::Set => format!("would set: {text}"),
         }
     }
 }

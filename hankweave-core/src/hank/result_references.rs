@@ -135,9 +135,7 @@ fn mistake(hank: &Hank, of: Option<&CodonConfig>, reference: &str) -> Option<Ref
     let key = quoted(key);
     let Some(allowed) = allowed else {
         return Some(ReferenceMistake {
-            message: format!(
-                "names `results.{reference}`, and the schema of `{id}` does not require {key}: without it the codon fails"
-            ),
+            message: format!("names `results.{reference}`, and the schema of `{id}` does not require {key}"),
             hint: format!("add it to `required` in the schema of `{id}`"),
             is_doubt: true,
         });

@@ -1,7 +1,18 @@
 //! Results of codons that count: those of the newest attempts that completed (STATE-80).
 
+use std::path::Path;
+
 use super::tip::ThreadTip;
-use crate::hank::Results;
+use crate::document::HankweaveState;
+use crate::hank::prompt::PromptValues;
+use crate::hank::{Hank, Results};
+
+/// Returns the values for the texts of what comes next in the workspace `root`.
+#[must_use]
+pub fn prompt_values(root: &Path, hank: &Hank, state: &HankweaveState) -> PromptValues {
+    let has_results = hank.codons().any(|codon| codon.result.is_some());
+    PromptValues::new(root, has_results.then(|| ThreadTip::of(state).results()))
+}
 
 impl ThreadTip<'_> {
     /// Returns the results of all codons of the thread; in a loop that of the last iteration that has one.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::text::{TITLE, excerpt};
 use crate::agent::{FailureKind, FailureReason, InterruptedBy};
-use crate::codon::{CodonStatus, InsteadOf};
+use crate::codon::{CodonExecution, CodonStatus, InsteadOf};
 use crate::cost::{TokenUsage, Usd};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::time::Timestamp;
@@ -80,6 +80,8 @@ pub enum AttemptState {
     Stopped,
     /// A limit or an approval interrupted it.
     Paused,
+    /// Its agent met a limit, and another agent continued at once in its place.
+    Replaced,
     /// Its session was lost; the codon starts again.
     Restarted,
     /// The process that ran it ended without recording why.
@@ -118,6 +120,16 @@ impl AttemptState {
         })
     }
 
+    /// Returns the state of a recorded attempt; `None` while it is open.
+    #[must_use]
+    pub fn of_record(codon: &CodonExecution) -> Option<Self> {
+        let state = Self::of(codon.status(), codon.interruption());
+        match codon.replaced_by() {
+            Some(_) if state == Some(Self::Paused) => Some(Self::Replaced),
+            _ => state,
+        }
+    }
+
     /// The word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -128,6 +140,7 @@ impl AttemptState {
             Self::Skipped => "skipped",
             Self::Stopped => "stopped",
             Self::Paused => "paused",
+            Self::Replaced => "replaced",
             Self::Restarted => "restarted",
             Self::Crashed => "crashed",
         }
@@ -199,6 +212,12 @@ pub struct AttemptView {
     /// Agent that its own one stands in for, where it is a fallback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<InsteadOf>,
+    /// Position of its agent in the list of the codon: 0 is the codon's own.
+    #[serde(skip_serializing_if = "is_own")]
+    pub entry: u32,
+    /// Agent that continued at once in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
     /// Run that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
@@ -327,6 +346,11 @@ impl EarlierAttempts {
 
 /// Attempts of an item by their position.
 pub(super) type Attempts = BTreeMap<AttemptKey, AttemptView>;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_own(entry: &u32) -> bool {
+    *entry == 0
+}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(millis: &u64) -> bool {

@@ -328,6 +328,7 @@ impl RunView {
         };
         add(&mut self.waits, seq, wait);
         (self.answered, self.approved) = (None, None);
+        self.show_question(codon, question);
         self.ask = Some(AskedApproval {
             codon: codon.cloned(),
             question: excerpt(question, LINE),
@@ -338,13 +339,21 @@ impl RunView {
         }
     }
 
+    /// Shows a question as it is put in the place of the text of the plan.
+    pub(super) fn show_question(&mut self, codon: Option<&CodonId>, question: &str) {
+        let item = codon.and_then(|id| self.items.get_mut(id.configured()));
+        if let Some(item) = item {
+            item.asks = Some(excerpt(question, TITLE));
+        }
+    }
+
     /// Notes the client that sent the newest answer, for journals of older versions, which name it in the event after the answer alone.
     fn attribute(&mut self, accepted: &CommandView) {
         let is_answer = matches!(accepted.command.as_str(), "codon.approve" | "codon.deny");
         if let Some(answered) = self.answered.as_mut().filter(|_| is_answer)
             && accepted.codon.as_ref() == Some(&answered.codon)
         {
-            answered.client = Some(accepted.client.clone());
+            answered.client.get_or_insert_with(|| accepted.client.clone());
         }
     }
 

@@ -11,7 +11,6 @@ use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
 use super::undone::{RolledBack, UndoView};
-use crate::agent::FailureReason;
 use crate::budget::{Ceiling, CeilingUse, runs_of_history, time_at_work};
 use crate::codon::{CodonExecution, SentinelState};
 use crate::document::{HankweaveState, RunRecord, RunStatus};
@@ -86,6 +85,7 @@ impl RunView {
         if !self.state.has_ended() {
             (self.state, self.since) = (RunState::Asking, Some(asked.since));
         }
+        self.show_question(asked.codon.as_ref(), &asked.question);
         self.ask = Some(asked);
         self.reword();
         self
@@ -215,7 +215,6 @@ impl AttemptView {
     #[must_use]
     pub fn of_record(codon: &CodonExecution) -> Self {
         let reason = codon.failure_reason();
-        let interruption = reason.and_then(FailureReason::interruption);
         let duration = codon.duration();
         let chosen = codon.chosen_agent();
         Self {
@@ -224,7 +223,7 @@ impl AttemptView {
             record: None,
             after: None,
             history: 0,
-            state: AttemptState::of(codon.status(), interruption).unwrap_or_default(),
+            state: AttemptState::of_record(codon).unwrap_or_default(),
             began: Some(*codon.start_time()),
             ended: codon.end_time().copied(),
             duration_ms: duration.and_then(|time| u64::try_from(time.as_millis()).ok()),
@@ -241,6 +240,8 @@ impl AttemptView {
             model: chosen
                 .as_ref()
                 .and_then(|chosen| Some(excerpt(chosen.model.as_deref()?, NAME))),
+            entry: codon.entry_of_agent(),
+            replaced_by: codon.replaced_by().map(|agent| excerpt(agent, TITLE)),
             instead: chosen.and_then(|chosen| chosen.instead),
             run: None,
             rig_checkpoint: codon.rig_setup_checkpoint().cloned(),

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::codon::MOST_ASKED;
+
 /// Longest line of an agent or rig, in bytes of JSON.
 pub(super) const LINE: usize = 400;
 /// Longest title, message or reason, in bytes of JSON.
@@ -38,6 +40,14 @@ pub fn excerpt(text: &str, most: usize) -> String {
         }
     }
     line
+}
+
+/// Returns the beginning of a prompt in one line, as records keep it.
+#[must_use]
+pub fn prompt_excerpt(prompt: &str) -> String {
+    // Each word takes a byte at least.
+    let words: Vec<&str> = prompt.split_whitespace().take(MOST_ASKED).collect();
+    excerpt(&words.join(" "), MOST_ASKED)
 }
 
 /// Returns a sentinel's answer as text: its words, or its value as JSON.

@@ -10,7 +10,10 @@ use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRu
 use super::text::{NAME, TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add};
 use crate::agent::FailureReason;
-use crate::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCheck, LoopContext, SentinelState};
+use crate::codon::{
+    BudgetExceeded, CheckpointType, ChosenAgent, CodonExecution, CodonStatus, LoopCheck, LoopContext,
+    SentinelState,
+};
 use crate::document::{Approval, StartingConditions};
 use crate::event::StateEvent;
 use crate::id::{CheckpointSha, CodonId, RunId};
@@ -47,8 +50,8 @@ impl RunView {
                 self.cause = cause.as_deref().map(|cause| excerpt(cause, TITLE));
                 self.end_run(RunState::of_failure(*interrupted_by), at);
             }
-            StateEvent::RunCrashed { .. } => {
-                self.crash_attempt(at);
+            StateEvent::RunCrashed { run_id, .. } => {
+                self.crash_attempt(run_id, at);
                 self.end_run(RunState::Crashed, at);
             }
             StateEvent::CodonStarted {
@@ -68,8 +71,12 @@ impl RunView {
                     }
                 }
                 self.undo = None;
+                if let Some(chosen) = chosen_agent {
+                    self.replace_agent(codon_id, chosen);
+                }
                 self.start_codon(codon_id, loop_context.as_ref(), at, seq);
                 if let (Some(chosen), Some(attempt)) = (chosen_agent, self.attempt_of(codon_id)) {
+                    attempt.entry = chosen.entry;
                     attempt.agent = Some(excerpt(&chosen.agent, NAME));
                     attempt.model = chosen.model.as_deref().map(|model| excerpt(model, NAME));
                     attempt.instead.clone_from(&chosen.instead);
@@ -189,11 +196,42 @@ impl RunView {
         self.enter(state, at);
     }
 
-    fn crash_attempt(&mut self, at: Timestamp) {
-        let Some(now) = self.now.take() else { return };
-        let item = self.items.get_mut(&now.item);
-        if let Some(attempt) = item.and_then(|item| item.attempts.get_mut(&now.key())) {
-            (attempt.state, attempt.ended) = (AttemptState::Crashed, Some(at));
+    /// Marks the attempt that the crash of a run interrupted. Where it cost more than is known, an event of its own has closed it before, with the time at
+    /// which the crash was noticed.
+    fn crash_attempt(&mut self, run: &RunId, at: Timestamp) {
+        let open = self.now.take().map(|now| (now.item.clone(), now.key()));
+        let is_cut_off = |attempt: &AttemptView| {
+            let message = attempt.why.as_ref().and_then(|why| why.message.as_deref());
+            attempt.run.as_ref() == Some(run) && CodonExecution::is_crash(message)
+        };
+        for (id, item) in &mut self.items {
+            for (key, attempt) in &mut item.attempts {
+                let is_open = open.as_ref().is_some_and(|(of, open)| of == id && open == key);
+                if is_open || is_cut_off(attempt) {
+                    attempt.state = AttemptState::Crashed;
+                    attempt.ended.get_or_insert(at);
+                    self.problem
+                        .take_if(|problem| problem.item == *id && problem.attempt == *key);
+                }
+            }
+        }
+    }
+
+    /// Marks the newest attempt of a codon as replaced, if a fallback of the same run continues at once in its place.
+    fn replace_agent(&mut self, id: &CodonId, chosen: &ChosenAgent) {
+        let run = self.run.as_ref().map(|run| run.id.clone());
+        let Some(attempt) = self.attempt_of(id) else {
+            return;
+        };
+        let is_replaced = attempt.run == run
+            && matches!(attempt.state, AttemptState::Paused | AttemptState::Failed)
+            && chosen.instead.is_some()
+            && attempt.entry != chosen.entry;
+        if is_replaced {
+            attempt.replaced_by = Some(excerpt(&chosen.words(), TITLE));
+            if attempt.state == AttemptState::Paused {
+                attempt.state = AttemptState::Replaced;
+            }
         }
     }
 

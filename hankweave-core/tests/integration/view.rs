@@ -1,6 +1,7 @@
 //! View of a run: laws of the fold, its bounds, its words.
 
 use hankweave_core::agent::InterruptedBy;
+use hankweave_core::codon::CodonStatus;
 use hankweave_core::document::{ContinuationSource, PendingRollback, PlanEntry};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::LiveState;
@@ -300,10 +301,7 @@ fn the_plan_has_one_row_for_each_entry_and_the_iterations_go_round_inside() {
         json["items"]["build"]["attempts"]["1.2"]["state"], "completed",
         "{json}"
     );
-    let story = story.codon(
-        "build#1",
-        Ending::Open(hankweave_core::codon::CodonStatus::Running),
-    );
+    let story = story.codon("build#1", Ending::Open(CodonStatus::Running));
     let view = fold(&told(&story));
     assert_eq!(view.headline, "Runs Name of build, iteration 2");
     assert_eq!(view.next.as_deref(), Some("Then Name of review"));
@@ -320,7 +318,7 @@ fn the_plan_has_one_row_for_each_entry_and_the_iterations_go_round_inside() {
 #[test]
 fn each_outcome_has_one_word() {
     let begun = || Story::new().plan(&["a", "b"]).fresh("r1");
-    let open = || begun().codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running));
+    let open = || begun().codon("a", Ending::Open(CodonStatus::Running));
     let cases = [
         (Story::new(), RunState::Planned, "Nothing has run yet"),
         (open(), RunState::Running, "Runs a"),
@@ -405,10 +403,7 @@ fn what_the_state_does_not_say_is_told_by_events_of_their_own() {
     let story = Story::new()
         .tell(in_loop(&["survey", "build#0", "release"]))
         .fresh("r1")
-        .codon(
-            "build#0",
-            Ending::Open(hankweave_core::codon::CodonStatus::Running),
-        );
+        .codon("build#0", Ending::Open(CodonStatus::Running));
     let mut view = fold(&told(&story));
     let mut seq = view.seq;
     let mut take = |view: &mut RunView, kind: &str, data: Value| {
@@ -491,7 +486,7 @@ fn what_the_sentinels_may_have_cost_more_is_not_forgotten_when_the_agent_answers
     let story = Story::new()
         .plan(&["a"])
         .fresh("r1")
-        .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running));
+        .codon("a", Ending::Open(CodonStatus::Running));
     let mut entries = told(&story);
     let sentinel = json!({"id": "s", "model": "haiku", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 1, "failedLLMCalls": 0,
         "totalCost": 0.25, "uncountedRequests": 1, "status": "active"});
@@ -551,13 +546,85 @@ fn a_question_is_asked_until_it_is_answered_and_the_answer_names_the_client() {
     assert_eq!(answered.client.as_deref(), Some("client-3"));
 }
 
+// covers: WIRE-39
+#[test]
+fn an_answer_keeps_the_name_of_the_user_that_it_was_recorded_with() {
+    let answer =
+        json!({"type": "ApprovalSet", "data": {"approval": {"codonId": "a", "granted": true, "by": "ada"}}});
+    let story = Story::new().plan(&["a"]).fresh("r1");
+    let story = story.tell(StateEvent::from_json(answer).unwrap());
+    let mut entries = told(&story);
+    let data = json!({"command": "codon.approve", "clientId": "client-1", "codonId": "a"});
+    let accepted = serde_json::from_value(json!({"type": "command.accepted", "data": data})).unwrap();
+    entries.push(entry(entries.len() as u64 + 1, accepted));
+    let answered = fold(&entries).answered.unwrap();
+    assert_eq!(answered.client.as_deref(), Some("ada"));
+}
+
+/// The event that closes a codon which cost more than is known, before the crash of its run.
+fn cut_off(codon: &str) -> StateEvent {
+    StateEvent::from_json(
+        json!({"type": "CodonTransitioned", "data": {"runId": "r1", "codonId": codon, "from": "running", "to": "failed", "metadata": {
+            "failedDuring": "running", "exitCode": -1, "costIsLowerBound": true,
+            "failureReason": {"type": "unknown", "retriable": false, "message": "Server crashed"}}}}),
+    )
+    .unwrap()
+}
+
+// covers: WIRE-39, HANK-35
+#[test]
+fn the_time_between_a_kill_and_the_next_start_is_no_time_at_work() {
+    let open = Ending::Open(CodonStatus::Running);
+    let story = Story::new().plan(&["a"]).fresh("r1").codon("a", open);
+    let story = story.tell(cut_off("a")).run_crashes();
+    let view = fold(&told(&story));
+    let attempt = view.items["a"].attempts.values().next().unwrap();
+    assert_eq!(attempt.state, AttemptState::Crashed);
+    assert!(attempt.at_least);
+    let later = Timestamp::from_millis(1_736_000_900_000);
+    assert_eq!(attempt.worked(later), std::time::Duration::ZERO);
+    assert!(view.has_lost_time() && view.problem.is_none(), "{view:?}");
+    let document = of_document(&story);
+    let of_document = document.items["a"].attempts.values().next().unwrap();
+    assert_eq!(of_document.state, attempt.state);
+}
+
+// covers: STATE-73, WIRE-39
+#[test]
+fn an_attempt_whose_agent_a_fallback_replaces_says_so_in_journal_and_document() {
+    let limit = json!({"type": "CodonTransitioned", "data": {"runId": "r1", "codonId": "a", "from": "running", "to": "failed", "metadata": {
+        "failedDuring": "running", "exitCode": 1,
+        "failureReason": {"type": "rate-limit", "retriable": true, "interrupted": true, "interruptedBy": "usage-limit"}}}});
+    let starts = |entry: u32| {
+        let instead = json!({"agent": "claude", "cause": "usage-limit"});
+        let chosen = json!({"entry": entry, "agent": "codex", "model": "gpt-5.2", "instead": instead});
+        let data = json!({"runId": "r1", "codonId": "a", "chosenAgent": chosen});
+        StateEvent::from_json(json!({"type": "CodonStarted", "data": data})).unwrap()
+    };
+    let open = Ending::Open(CodonStatus::Running);
+    let limited = || {
+        let story = Story::new().plan(&["a"]).fresh("r1").codon("a", open);
+        story.tell(StateEvent::from_json(limit.clone()).unwrap())
+    };
+    for (entry, expected, by) in [
+        (1, AttemptState::Replaced, Some("codex with gpt-5.2")),
+        (0, AttemptState::Paused, None),
+    ] {
+        let story = limited().tell(starts(entry));
+        for view in [fold(&told(&story)), of_document(&story)] {
+            let attempt = view.items["a"].attempts.values().next().unwrap();
+            assert_eq!((attempt.state, attempt.replaced_by.as_deref()), (expected, by));
+        }
+    }
+    let attempt = fold(&told(&limited()));
+    let attempt = attempt.items["a"].attempts.values().next().unwrap();
+    assert_eq!(attempt.state, AttemptState::Paused, "nobody has continued yet");
+}
+
 #[test]
 fn a_failure_keeps_the_last_lines_and_a_sub_agent_has_its_own() {
     let run = Story::new().plan(&["a"]).fresh("r1");
-    let open = told(
-        &run.clone()
-            .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running)),
-    );
+    let open = told(&run.clone().codon("a", Ending::Open(CodonStatus::Running)));
     let failed = told(&run.codon("a", Ending::Failed));
     let tool = |id: &str, by: Option<&str>, what: &str| {
         let mut data = json!({"codonId": "a", "action": "tool_use", "content": "", "toolName": "Task", "toolUseId": id,
@@ -600,10 +667,7 @@ fn a_failure_keeps_the_last_lines_and_a_sub_agent_has_its_own() {
 #[test]
 fn the_last_lines_of_a_failure_are_those_since_the_check_before() {
     let run = Story::new().plan(&["a"]).fresh("r1");
-    let open = told(
-        &run.clone()
-            .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running)),
-    );
+    let open = told(&run.clone().codon("a", Ending::Open(CodonStatus::Running)));
     let failed = told(&run.codon("a", Ending::Failed));
     let mut view = fold(&open);
     let mut seq = view.seq;
@@ -639,7 +703,7 @@ fn the_last_lines_of_a_failure_are_those_since_the_check_before() {
 // covers: WIRE-39, S12
 #[test]
 fn a_suspension_is_no_time_at_work() {
-    let open = Ending::Open(hankweave_core::codon::CodonStatus::Running);
+    let open = Ending::Open(CodonStatus::Running);
     let story = Story::new().plan(&["a", "b"]).fresh("r1");
     let story = story.codon("a", Ending::Completed).codon("b", open);
     let mut view = fold(&told(&story));
@@ -659,7 +723,7 @@ fn a_wait_for_background_work_is_the_headline_and_ends_when_the_agent_works_agai
     let story = Story::new()
         .plan(&["a"])
         .fresh("r1")
-        .codon("a", Ending::Open(hankweave_core::codon::CodonStatus::Running));
+        .codon("a", Ending::Open(CodonStatus::Running));
     let mut entries = told(&story);
     let headline = fold(&entries).headline;
     let seq = entries.len() as u64 + 1;
@@ -724,7 +788,7 @@ fn costs(story: Story, run: &str, codon: &str, dollars: f64) -> Story {
 // covers: WIRE-48
 #[test]
 fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
-    let open = || Ending::Open(hankweave_core::codon::CodonStatus::Running);
+    let open = || Ending::Open(CodonStatus::Running);
     let story = Story::new()
         .plan(&["a", "b"])
         .fresh("r1")
@@ -778,7 +842,7 @@ fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
 fn a_way_back_across_histories_brings_back_exactly_what_led_there() {
     let sha = |digit: char| digit.to_string().repeat(40);
     let spends = |story: Story, run: &str, id: &str| {
-        let open = Ending::Open(hankweave_core::codon::CodonStatus::Running);
+        let open = Ending::Open(CodonStatus::Running);
         costs(story.codon(id, open), run, id, 0.25).run_crashes()
     };
     let story = Story::new()

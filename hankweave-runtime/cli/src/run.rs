@@ -15,8 +15,10 @@ use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_core::thread;
 use hankweave_runtime::data::Data;
+use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::instance_lock::Exclusion;
+use hankweave_runtime::preflight::all_mistakes;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::lasting_runtime;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -84,14 +86,16 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     if let Some(task) = task.filter(|_| !global.json() && !global.quiet) {
         print_stderr(task.note());
     }
-    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
-    if let Some(hank) = &mut loaded.hank {
+    let configuration = config::resolve_trusted(loaded.readable(), &config::flags(&args.settings)?)?;
+    if let Some(hank) = loaded.readable_mut() {
         configuration.write_into(hank);
     }
     let world = config::world(&configuration)
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
-    let mut copy = args.rehearse.then(|| rehearsal_copy(args, &loaded)).transpose()?;
+    let options = options(global, args, &configuration)?;
+    let rehearsal = || rehearsal_copy(args, &loaded, &options, &world);
+    let mut copy = args.rehearse.then(rehearsal).transpose()?;
     let asks = loaded
         .hank
         .iter()
@@ -108,7 +112,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         Some(dir) => builder.execution_dir(dir),
         None => builder,
     };
-    let builder = builder.options(options(global, args, &configuration)?);
+    let builder = builder.options(options);
     let start = Start {
         global,
         args,
@@ -145,9 +149,19 @@ fn with_moved_hank(execution: &Path, error: CliError) -> CliError {
 }
 
 /// Copies the directory in which a run would work.
-fn rehearsal_copy(args: &RunArgs, loaded: &LoadedHank) -> Result<RehearsalCopy, CliError> {
+fn rehearsal_copy(
+    args: &RunArgs,
+    loaded: &LoadedHank,
+    options: &RunOptions,
+    world: &World,
+) -> Result<RehearsalCopy, CliError> {
     if loaded.problems.has_errors() {
-        return Err(hank_with_mistakes(loaded));
+        let drivers = DriverSet::built_in(&ProcessHost::new(world));
+        let all = LoadedHank {
+            problems: all_mistakes(loaded, options, &drivers, world),
+            ..loaded.clone()
+        };
+        return Err(hank_with_mistakes(&all));
     }
     let workspace = args.hank.execution.as_ref().unwrap_or(&loaded.root);
     if let Some(data) = &args.hank.data {

@@ -179,6 +179,9 @@ impl ThreadView<'_> {
         });
         let line = format!("  {line}{}", checkpoints.collect::<String>());
         writeln!(text, "{}", line.trim_end())?;
+        if let Some(replacement) = entry.codon.replacement() {
+            writeln!(text, "    {replacement}")?;
+        }
         match loop_check(&entry.codon) {
             Some(words) => writeln!(text, "    {words}"),
             None => Ok(()),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::hank::FILE_NAMES;
 use hankweave_core::id::CodonId;
+use hankweave_core::time::duration_argument;
 use hankweave_runtime::hank_files;
 use hankweave_runtime::inspect;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
@@ -167,13 +168,12 @@ impl HintCommands {
         let dollars = more
             .max_dollars
             .map(|dollars| format!("{:.2}", dollars.as_dollars()));
-        let time = more.max_time.map(|time| time.as_secs().to_string());
+        let time = more.max_time.map(duration_argument);
         let dollars = dollars
             .as_deref()
             .map(|dollars| CommandEdit::Set("max-cost", dollars));
         let time = time.as_deref().map(|time| CommandEdit::Set("max-time", time));
-        // What is left of a second is still to be waited for.
-        let patience = patience.map(|patience| (patience.as_secs() + 1).to_string());
+        let patience = patience.map(duration_argument);
         let patience = patience
             .as_deref()
             .map(|patience| CommandEdit::Set("max-wait", patience));

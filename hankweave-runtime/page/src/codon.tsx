@@ -51,6 +51,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
         )}
         <Tabs place={place} isChanges={route?.changes !== undefined} />
       </div>
+      {attempt.replacedBy && <p class="by why">{attempt.replacedBy} continued in its place</p>}
       {attempt.instead && <p class="by why">Fallback {insteadOf(attempt.instead)}</p>}
       {undone.length > 0 && (
         <p class="by undone">Undone or run again since: {undone.map(([seq, { key, attempt: each }], i) => <span key={seq}>{i > 0 && "; "}{item.in ? `iteration ${key.split(".")[0]}, ` : ""}{each.state}{each.why?.message ? ` (${each.why.message})` : ""}, {each.began ? clock(Date.parse(each.began)) : ""}, {cost(each.cost + (each.sentinels ?? 0), each.atLeast) || "$0.00"}</span>)}. What it cost stays counted.</p>

@@ -210,7 +210,7 @@ function Foot({ list }: { list: List }) {
 }
 
 /** Classes of a plan's entries. */
-const ENTRY: Record<string, string> = { completed: "d", skipped: "d", running: "r", asking: "q", failed: "x", stopped: "z", paused: "z", restarted: "z" };
+const ENTRY: Record<string, string> = { completed: "d", skipped: "d", running: "r", asking: "q", failed: "x", stopped: "z", paused: "z", replaced: "z", restarted: "z" };
 
 function ListRow({ row, now }: { row: Row; now: number }) {
   const state = row.word ?? word(row.state);

@@ -21,6 +21,7 @@ shapes.idle = shapes.retry!;
 shapes.unknown = shapes.lost!;
 shapes.crashed = shapes.failed!;
 shapes.restarted = shapes.loop!;
+shapes.replaced = shapes.loop!;
 
 export function Glyph({ of, size = 16 }: { of: Shape; size?: number }) {
   return <svg class="g" width={size} height={size} viewBox="0 0 16 16" aria-hidden="true">{shapes[of]}</svg>;

@@ -169,7 +169,7 @@ function Rest({ view, scale, grid }: { view: View; scale: Scale; grid: preact.JS
             <svg width="100%" height="28">
               {grid}
               {newest.map(({ item, key, attempt }) => {
-                const [from, to] = [time(attempt.began, scale.from), time(attempt.ended, scale.to)];
+                const [from, to] = extent(attempt, scale);
                 const [iteration, number] = key.split(".");
                 const within = view.items?.[item]?.in;
                 const where = [within && `iteration ${iteration}`, number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
@@ -189,13 +189,19 @@ function Rest({ view, scale, grid }: { view: View; scale: Scale; grid: preact.JS
   );
 }
 
+/** Returns the start and the end of an attempt. A crash is noticed at the next start, and when the agent ended before that is unknown. */
+function extent(attempt: Attempt, scale: Scale): [number, number] {
+  const from = time(attempt.began, scale.from);
+  return [from, attempt.state === "crashed" ? from : time(attempt.ended, scale.to)];
+}
+
 export function position(item: Item): string {
   if (item.iteration === undefined) return item.most === undefined ? "" : `at most ${item.most}`;
   return item.most === undefined ? `iteration ${item.iteration}` : `${item.iteration} of at most ${item.most}`;
 }
 
 function Bar({ id, item, position, attempt, scale, address, isChosen }: { id: string; item: Item; position: string; attempt: Attempt; scale: Scale; address: RowProps["address"]; isChosen: boolean }) {
-  const [from, to] = [time(attempt.began, scale.from), time(attempt.ended, scale.to)];
+  const [from, to] = extent(attempt, scale);
   if (to < scale.from) return null;
   const [iteration, number] = position.split(".");
   const rigEnd = Math.min(to, from + (attempt.rigMs ?? 0));
@@ -218,7 +224,7 @@ function Iterations({ view, item, attempts, scale }: { view: View; item: Item; a
   const spans = new Map<string, [number, number]>();
   for (const [key, attempt] of attempts) {
     const iteration = key.split(".")[0]!;
-    const [from, to] = [time(attempt.began, scale.from), time(attempt.ended, scale.to)];
+    const [from, to] = extent(attempt, scale);
     const known = spans.get(iteration);
     spans.set(iteration, known ? [Math.min(known[0], from), Math.max(known[1], to)] : [from, to]);
   }

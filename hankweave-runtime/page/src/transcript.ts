@@ -153,7 +153,7 @@ export class Transcript {
         return;
       }
       case "rehearsal.step": {
-        const begin = { ask: "would ask:", run: "would run:", require: "would require:", fallback: "would fall back to:", repeat: "one pass of", extend: "would continue", watch: "would watch:", copy: "would copy:" };
+        const begin = { ask: "would ask:", run: "would run:", require: "would require:", fallback: "would fall back to:", repeat: "one pass of", extend: "would continue", watch: "would watch:", copy: "would copy:", set: "would set:" };
         push({ kind: "notice", seq, at, text: `${begin[String(data.kind) as keyof typeof begin] ?? "left out:"} ${cut(data.text)}` });
         return;
       }

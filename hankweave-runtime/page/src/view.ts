@@ -2,7 +2,7 @@
 
 export type RunState = "planned" | "running" | "asking" | "idle" | "completed" | "failed" | "stopped" | "paused" | "crashed";
 /** `unknown`: it was running when the connection was lost; only the page has this state. */
-export type AttemptState = "unknown" | "running" | "completed" | "failed" | "skipped" | "stopped" | "paused" | "restarted" | "crashed";
+export type AttemptState = "unknown" | "running" | "completed" | "failed" | "skipped" | "stopped" | "paused" | "replaced" | "restarted" | "crashed";
 
 export interface Tokens {
   inputTokens: number;
@@ -29,6 +29,7 @@ export interface Attempt {
   agent?: string;
   model?: string;
   instead?: Instead;
+  replacedBy?: string;
   checkpoint?: string;
   filesChanged?: number;
   result?: string;

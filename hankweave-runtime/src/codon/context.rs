@@ -265,8 +265,22 @@ impl CodonRun<'_> {
         S: Active,
         E: Edge<S>,
     {
+        self.step_noting(codon, edge, |event| event).await
+    }
+
+    /// Steps with an event that has notes besides.
+    pub(crate) async fn step_noting<S, E>(
+        &self,
+        codon: Codon<S>,
+        edge: E,
+        note: impl FnOnce(StateEvent) -> StateEvent,
+    ) -> (Codon<E::To>, Ticket)
+    where
+        S: Active,
+        E: Edge<S>,
+    {
         let (codon, transition) = codon.step(edge).into_parts();
-        let event = self.event(S::PHASE, &transition);
+        let event = note(self.event(S::PHASE, &transition));
         (codon, self.run.transition(event).await)
     }
 

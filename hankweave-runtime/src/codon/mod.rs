@@ -44,7 +44,7 @@ pub use rehearsal::RehearsedStep;
 pub(crate) use rehearsal::RehearsedSteps;
 pub(crate) use result::results_variable;
 pub(crate) use set_up::variables;
-pub(crate) use start::prompt_of;
+pub(crate) use start::{prompt_of, values as prompt_values};
 pub(crate) use watch::{FileWatcher, tree_now};
 
 use self::context::{EarlyEnd, StageResult};

@@ -10,6 +10,7 @@ use hankweave_core::wire::Event;
 
 use super::context::RunContext;
 use super::extend::MOST_EXTENSIONS;
+use super::start::values;
 
 /// Step of a real run that a rehearsal has left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl RehearsedSteps {
     }
 }
 
-/// Reports what a real run would do before and around the agent of this codon: questions, required changes, results, fallbacks, further iterations, extensions and sentinels.
+/// Reports what a real run would do before and around the agent of this codon: questions, required changes, results, options of its agent, fallbacks, further iterations, extensions and sentinels.
 pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     let original = context.loaded.hank.as_ref().filter(|_| context.options.rehearsal);
     let Some(original) = original else { return };
@@ -69,7 +70,8 @@ pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
         return;
     };
     if let Some(asked) = &config.approval {
-        report(context, entry, RehearsedKind::Ask, asked.words(&entry.codon_id)).await;
+        let question = asked.fill(&entry.codon_id, &values(context));
+        report(context, entry, RehearsedKind::Ask, question).await;
     }
     if let Some(required) = original
         .required_of(config)
@@ -80,6 +82,9 @@ pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {
     if config.result.is_some() {
         let text = "an answer that fits the schema of its `result`".to_owned();
         report(context, entry, RehearsedKind::Require, text).await;
+    }
+    if let Some(options) = original.agent_options(config).in_short() {
+        report(context, entry, RehearsedKind::Set, options).await;
     }
     if let Some(list) = fallback_list(original.fallbacks_of(config)) {
         report(context, entry, RehearsedKind::FallBack, list).await;

@@ -4,13 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::agent::{AskedResult, ExitOutcome, Verdict, object_in};
-use hankweave_core::hank::{AgentChoice, Hank, Results};
+use hankweave_core::hank::{AgentChoice, Hank};
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::ThreadTip;
 use hankweave_core::wire::Event;
 use serde_json::Value;
 
-use super::context::{CodonRun, RunContext};
+use super::context::CodonRun;
 use super::run::AgentRun;
 use crate::paths::ExecutionDir;
 use crate::state_manager::StateManager;
@@ -97,11 +97,6 @@ fn fitting(asked: &AskedResult, work: &AgentRun) -> Result<Value, String> {
 /// Returns the message for an agent whose answer did not fit.
 pub(super) fn prompt(why: &str) -> String {
     format!("Your work was checked, and {why}. Do not do the work again; give the answer so that it fits.")
-}
-
-/// Returns the results that prompts can use; `None` where no codon of the hank has one.
-pub(super) fn for_prompts(run: &RunContext) -> Option<Results> {
-    has_results(&run.hank).then(|| ThreadTip::of(&run.manager.snapshot()).results())
 }
 
 fn has_results(hank: &Hank) -> bool {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use hankweave_core::agent::{FailureReason, Launch};
 use hankweave_core::codon::{Codon, Edge, Fail, Failed, Initialize, Initializing, Running, Starting};
 use hankweave_core::cost::Usd;
-use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
-use hankweave_core::hank::prompt::{self, PromptVariables};
-use hankweave_core::hank::{AgentChoice, CodonConfig, Results};
+use hankweave_core::hank::prompt::PromptValues;
+use hankweave_core::hank::{AgentChoice, CodonConfig};
 use hankweave_core::id::{Pid, SessionId};
+use hankweave_core::thread::prompt_values;
+use hankweave_core::view::prompt_excerpt;
 
 use super::context::{CodonRun, EarlyEnd, RunContext, StageResult};
 use super::result;
@@ -31,6 +32,8 @@ pub(super) async fn start(
     if let Some(why) = codon.interruption() {
         return Err(codon.end_early(starting, -1, why).await);
     }
+    // Before the agent lives, whose process is recorded at once then.
+    let asked = prompt_excerpt(&prompt_of(codon.run, codon.config).unwrap_or_default());
     let agent = match spawn(codon, launch(codon)).await {
         Ok(agent) => agent,
         Err(failure) => return Err(failure.end(codon, starting).await),
@@ -45,7 +48,9 @@ pub(super) async fn start(
         agent_log_path: codon.run.dir.relative_to_state(&agent.log_path),
         previous_session_id: codon.session.clone(),
     };
-    let (initializing, _) = codon.step(starting, initialize).await;
+    let (initializing, _) = codon
+        .step_noting(starting, initialize, |event| event.with_asked(&asked))
+        .await;
     Ok((initializing, agent))
 }
 
@@ -72,13 +77,18 @@ pub(super) async fn resume(
 
 /// A prompt of the hank with its variables filled in.
 pub(super) fn rendered(codon: &CodonRun<'_>, prompt: &str) -> String {
-    prompt::render(prompt, PromptPaths::of(codon).variables())
+    values(codon.run).render(prompt)
 }
 
 /// Returns the prompt of another codon of the run with its variables filled in; `None` when it cannot be read.
 pub(crate) fn prompt_of(run: &RunContext, config: &CodonConfig) -> Option<String> {
     let prompt = run.loaded.prompt_text(&*run.world.disk, config).ok()?;
-    Some(prompt::render(&prompt.text, PromptPaths::of_run(run).variables()))
+    Some(values(run).render(&prompt.text))
+}
+
+/// Returns the values for prompts and questions of the run.
+pub(crate) fn values(run: &RunContext) -> PromptValues {
+    prompt_values(run.dir.root(), &run.hank, &run.manager.snapshot())
 }
 
 async fn spawn(
@@ -128,45 +138,6 @@ fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
     codon.run.manager.snapshot().carried_in(session).cost
 }
 
-/// The values of the template variables.
-struct PromptPaths {
-    root: String,
-    data: String,
-    results: Option<Results>,
-}
-
-impl PromptPaths {
-    fn of(codon: &CodonRun<'_>) -> Self {
-        Self::of_run(codon.run)
-    }
-
-    fn of_run(run: &RunContext) -> Self {
-        let root = run.dir.root();
-        Self {
-            root: root.to_string_lossy().into_owned(),
-            data: root.join(DATA).to_string_lossy().into_owned(),
-            results: result::for_prompts(run),
-        }
-    }
-
-    /// Fills in the text; fails where a result that it names is not there.
-    fn filled(&self, text: &str) -> Result<String, FailureReason> {
-        let missing = self.results.as_ref().and_then(|results| results.missing_in(text));
-        match missing {
-            Some(why) => Err(FailureReason::unknown(false, why)),
-            None => Ok(prompt::render(text, self.variables())),
-        }
-    }
-
-    fn variables(&self) -> PromptVariables<'_> {
-        PromptVariables {
-            agent_root: &self.root,
-            data_dir: &self.data,
-            results: self.results.as_ref(),
-        }
-    }
-}
-
 /// The prompt of an agent that continues in its own session, where its task is at the beginning of the
 /// conversation.
 const GO_ON: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them; \
@@ -177,12 +148,16 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let run = codon.run;
     let unreadable = |error: PromptFileError| FailureReason::unknown(true, crate::error::chain(&error));
     let disk = &*run.world.disk;
-    let places = PromptPaths::of(codon);
+    let values = values(run);
+    let filled = |text: &str| {
+        let filled = values.fill(text);
+        filled.map_err(|why| FailureReason::unknown(false, why))
+    };
     let prompt = match codon.in_own_session {
         true => GO_ON.to_owned(),
         false => {
             let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
-            let mut prompt = places.filled(&prompt.text)?;
+            let mut prompt = filled(&prompt.text)?;
             let before = run.manager.snapshot().check_before(codon.entry);
             if let Some(says) = before.and_then(|check| check.says) {
                 prompt = format!("{prompt}\n\n{says}");
@@ -194,7 +169,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         }
     };
     let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;
-    let system = system.map(|text| places.filled(&text)).transpose()?;
+    let system = system.map(|text| filled(&text)).transpose()?;
     let agent = codon.config.agent_name();
     let choice = codon.config.agent.as_ref();
     let script = match choice {

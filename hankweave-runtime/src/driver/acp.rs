@@ -18,6 +18,8 @@ pub(super) static AGENT: Agent = Agent {
     program: None,
     capabilities: Capabilities {
         per_message_usage: false,
+        // Whether the program offers it is known when it has been greeted.
+        fork: true,
         permissions: true,
         success: false,
         options: OptionSupport {

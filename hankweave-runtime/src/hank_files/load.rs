@@ -27,6 +27,8 @@ const LONG_PROMPT_BYTES: usize = 1 << 20;
 pub struct LoadedHank {
     /// The hank; `None` when its text has errors.
     pub hank: Option<Hank>,
+    /// Readable part of a hank whose text has errors, so that its other mistakes are found as well; not fit to run.
+    pub draft: Option<Hank>,
     /// The folder of hank.json, absolute; paths in the hank begin here.
     pub root: PathBuf,
     /// hank.json itself, as it was found.
@@ -142,6 +144,7 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
     let Parsed {
         mut hank,
         mut draft,
+        has_stand_ins,
         mut problems,
     } = parse_bytes(&bytes);
     let (mut found, mut old_sentinels) = (FoundFiles::default(), BTreeMap::new());
@@ -162,13 +165,17 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
                 source,
             },
         )?);
-        problems.extend(super::results::mistakes(disk, &root, hank));
+        problems.extend(super::results::wrong_schemas(hank));
+        if !has_stand_ins {
+            problems.extend(super::results::wrong_references(disk, &root, hank));
+        }
         if problems.has_errors() {
             old_sentinels = written_long_ago(disk, &root, hank);
         }
     }
     Ok(LoadedHank {
         hank,
+        draft,
         root,
         file,
         problems,
@@ -224,6 +231,17 @@ fn names_old_prompt(disk: &dyn Disk, root: &Path, entry: &SentinelEntry, text: &
 }
 
 impl LoadedHank {
+    /// Returns the hank, or as much of it as could be read.
+    #[must_use]
+    pub fn readable(&self) -> Option<&Hank> {
+        self.hank.as_ref().or(self.draft.as_ref())
+    }
+
+    /// Returns the hank, or as much of it as could be read, to be changed.
+    pub fn readable_mut(&mut self) -> Option<&mut Hank> {
+        self.hank.as_mut().or(self.draft.as_mut())
+    }
+
     /// Reads a file of the hank as text, with the same checks as when the hank was loaded.
     ///
     /// # Errors

@@ -9,8 +9,22 @@ use super::beneath::read_text;
 use crate::structured::CheckedSchema;
 use crate::world::disk::Disk;
 
-/// Returns everything that is wrong with the results of a hank. A file that cannot be read is reported elsewhere.
-pub(super) fn mistakes(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec<Problem> {
+/// Returns the schemas of results that are none.
+pub(super) fn wrong_schemas(hank: &Hank) -> Vec<Problem> {
+    let wrong = hank.located_codons().filter_map(|(at, codon)| {
+        let asked = codon.result.as_ref()?;
+        let why = CheckedSchema::of(&Value::from(asked.schema.clone())).err()?;
+        let why = match &asked.file {
+            Some(file) => format!("`{file}`: {why}"),
+            None => why,
+        };
+        Some(Problem::error(&hank.places, format!("{at}.result.schema"), why))
+    });
+    wrong.collect()
+}
+
+/// Returns what is wrong with references to results. A file that cannot be read is reported elsewhere.
+pub(super) fn wrong_references(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
     let texts = |source: &PromptSource, key: &str| texts(disk, root, source, key);
     if let Some(source) = &hank.global_system_prompt {
@@ -19,21 +33,15 @@ pub(super) fn mistakes(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec<Problem
         }
     }
     for (at, codon) in hank.located_codons() {
-        if let Some(asked) = &codon.result
-            && let Err(why) = CheckedSchema::of(&Value::from(asked.schema.clone()))
-        {
-            let why = match &asked.file {
-                Some(file) => format!("`{file}`: {why}"),
-                None => why,
-            };
-            problems.push(Problem::error(&hank.places, format!("{at}.result.schema"), why));
-        }
         let mut all = texts(&codon.prompt, "prompt");
         if let Some(source) = &codon.append_system_prompt {
             all.extend(texts(source, "appendSystemPrompt"));
         }
         if let Some(text) = &codon.exhaust_with_prompt {
             all.push(("exhaustWithPrompt".to_owned(), text.clone()));
+        }
+        if let Some(question) = codon.approval.as_ref().and_then(|asked| asked.question.clone()) {
+            all.push(("approval".to_owned(), question));
         }
         for (key, text) in all {
             problems.extend(in_text(hank, Some(codon), &format!("{at}.{key}"), &text));
@@ -62,7 +70,13 @@ fn in_text(hank: &Hank, codon: Option<&CodonConfig>, place: &str, text: &str) ->
     let mistakes = reference_mistakes(hank, codon, text).into_iter();
     let problem = |mistake: ReferenceMistake| {
         let problem = match mistake.is_doubt {
-            true => Problem::warning(&hank.places, place, mistake.message),
+            true => {
+                let follows = match place.ends_with(".approval") {
+                    true => "without it the question has the reference itself",
+                    false => "without it the codon fails",
+                };
+                Problem::warning(&hank.places, place, format!("{}: {follows}", mistake.message))
+            }
             false => Problem::error(&hank.places, place, mistake.message),
         };
         problem.with_hint(mistake.hint)

@@ -8,7 +8,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::machine::Extra;
 
 use super::outcome::{Pause, RunResult};
-use crate::codon::RunContext;
+use crate::codon::{RunContext, prompt_values};
 use crate::state_manager::{StateManager, TransitionError};
 
 /// Whether the run waits for an answer even when no client is connected.
@@ -26,7 +26,8 @@ pub(super) fn can_be_asked(context: &RunContext) -> bool {
 pub(super) fn question(context: &RunContext, entry: &PlanEntry) -> String {
     let config = context.hank.codon(entry.codon_id.configured());
     let asked = config.and_then(|config| config.approval.as_ref());
-    asked.map_or_else(String::new, |asked| asked.words(&entry.codon_id))
+    let values = prompt_values(context);
+    asked.map_or_else(String::new, |asked| asked.fill(&entry.codon_id, &values))
 }
 
 /// The end of a run that cannot ask anybody.

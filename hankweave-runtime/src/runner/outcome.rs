@@ -115,6 +115,9 @@ pub struct CodonSummary {
     /// Cause of the interruption; the codon has no fault and can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
+    /// Agent that continued at once in the place of its own, after a limit or an outage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
     /// Result of the check after an iteration of its loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_check: Option<LoopCheck>,
@@ -171,6 +174,7 @@ impl CodonSummary {
             }),
             budget_exceeded: codon.budget_exceeded(),
             interrupted_by: codon.interruption(),
+            replaced_by: codon.replaced_by().map(str::to_owned),
             loop_check: codon.loop_check(),
             result: codon.result().cloned(),
             remarks: codon.remarks(),

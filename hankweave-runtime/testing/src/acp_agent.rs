@@ -81,6 +81,14 @@ impl Agent {
                     self.say("an old message");
                     self.open(&id);
                 }
+                Some("session/fork") => {
+                    self.session = format!(
+                        "copy-{}-of-{}",
+                        std::process::id(),
+                        params["sessionId"].as_str().unwrap_or_default()
+                    );
+                    self.open(&id);
+                }
                 Some("session/prompt") => self.turn(&id, &params["prompt"][0]["text"]),
                 Some("session/cancel") | None => {}
                 Some(_) => send(json!({"id": id, "result": {}})),

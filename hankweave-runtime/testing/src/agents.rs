@@ -150,7 +150,7 @@ fn noted<T>(agent: &str, version: &str, given: Result<T, Skip>) -> Result<T, Ski
     let test = thread.name().and_then(|name| name.split_once("::"));
     if let (Ok(_), Some((file, _))) = (&given, test) {
         let skip = |error: io::Error| Skip(format!("the test cannot be noted: {error}"));
-        let ran = self::folder().join("ran.tsv");
+        let ran = folder().join("ran.tsv");
         let mut ran = File::options()
             .create(true)
             .append(true)

@@ -26,6 +26,9 @@ pub(super) struct Task {
     /// The ways to sign in that the agent knows.
     offered: Vec<String>,
     loads_sessions: bool,
+    /// The session is copied, and the copy is continued.
+    pub(super) is_fork: bool,
+    forks_sessions: bool,
     /// There is only a log, which several processes may have written.
     pub(super) is_log: bool,
 }
@@ -46,6 +49,8 @@ impl Task {
             auth: launch.auth.clone(),
             offered: Vec::new(),
             loads_sessions: false,
+            is_fork: launch.fork && launch.resume.is_some(),
+            forks_sessions: false,
             is_log: false,
         }
     }
@@ -134,6 +139,8 @@ impl AcpDecoder {
         }
         let offers = answer.agent_capabilities.0.unwrap_or_default();
         self.task.loads_sessions = offers.load_session.0;
+        let sessions = offers.session_capabilities.0.unwrap_or_default();
+        self.task.forks_sessions = sessions.fork.0.is_some();
         let methods = answer.auth_methods.objects();
         let methods = methods.filter_map(|method| method.id.into_owned());
         self.task.offered = methods.take(MOST_NAMES).collect();
@@ -156,6 +163,15 @@ impl AcpDecoder {
         let Some(session) = &self.task.resume else {
             return self.ask(AcpStage::Opening, "session/new", &params);
         };
+        if self.task.is_fork {
+            if !self.task.forks_sessions {
+                return self.give_up(
+                    "the agent cannot continue with a copy of a session (it offers no session/fork); write \"continuationMode\": \"fresh\" or \"continue-previous\"".to_owned(),
+                );
+            }
+            params["sessionId"] = session.as_str().into();
+            return self.ask(AcpStage::Opening, "session/fork", &params);
+        }
         if !self.task.loads_sessions {
             return self.give_up(
                 "the agent cannot continue with a session (it offers no session/load); write \"continuationMode\": \"fresh\"".to_owned(),
@@ -166,9 +182,15 @@ impl AcpDecoder {
     }
 
     fn opened(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
-        let named = answer.session_id.as_deref();
-        let session = self.task.resume.clone();
-        let Some(session_id) = session.or_else(|| SessionId::new(named?).ok()) else {
+        let named = answer.session_id.as_deref().map(SessionId::new);
+        let named = named.and_then(Result::ok);
+        // What a log alone says of a copy is its name.
+        let loaded = self.task.resume.clone().filter(|_| !self.task.is_fork);
+        let session = match self.task.is_log {
+            true => named.or(loaded),
+            false => loaded.or(named),
+        };
+        let Some(session_id) = session else {
             return self.give_up("the agent began a session without a name".to_owned());
         };
         self.session = Some(session_id.clone());

@@ -92,7 +92,20 @@ pub(super) struct RpcResponse<'l> {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct AgentCapabilities {
     pub(super) load_session: Flag,
+    pub(super) session_capabilities: Object<SessionCapabilities>,
 }
+
+/// Abilities beyond version 1 of the protocol; each that an agent has is an object.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SessionCapabilities {
+    pub(super) fork: Object<Offer>,
+}
+
+/// Offer without details.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Offer {}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]

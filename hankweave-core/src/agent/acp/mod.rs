@@ -229,6 +229,10 @@ impl AcpDecoder {
             self.cost_before = self.cost_before.max(total);
             return;
         }
+        if self.task.is_fork && total < self.cost_before {
+            // The copy counts from nothing.
+            self.cost_before = Usd::ZERO;
+        }
         let since = total.saturating_sub(self.cost_before);
         if self.prices.given_for(&self.model).is_some() {
             // The price of the user counts, if the turn tells its tokens.

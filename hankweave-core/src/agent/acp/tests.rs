@@ -265,6 +265,39 @@ fn a_session_is_loaded_only_where_the_agent_offers_it_and_its_past_is_not_told_a
     assert!(!retriable);
 }
 
+// covers: AGENT-71
+#[test]
+fn a_session_is_forked_only_where_the_agent_offers_it_and_its_past_is_not_counted() {
+    let mut fork = launch();
+    fork.resume = Some(SessionId::new("s-0").unwrap());
+    fork.fork = true;
+    fork.carried = Some(Usd::from_micros(10_000));
+    let greets = |sessions: Value| {
+        let offers = json!({"loadSession": true, "sessionCapabilities": sessions});
+        json!({"id": 0, "result": {"protocolVersion": 1, "agentCapabilities": offers}})
+    };
+    let money = |amount: f64| json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": {"amount": amount, "currency": "USD"}});
+    for (told, own) in [(0.03, 20_000), (0.005, 5_000)] {
+        let talk = Talk::with(&fork).say(&greets(json!({"fork": {}, "resume": {}})));
+        let mut talk = talk.opened().message("new").update(money(told)).ends("end_turn");
+        assert_eq!(talk.ordered()[1], "session/fork");
+        let started = talk.events.iter().find_map(|event| match event {
+            AgentEvent::SessionStarted { session_id, .. } => Some(session_id.as_str().to_owned()),
+            _ => None,
+        });
+        assert_eq!(started.as_deref(), Some("s-1"), "the copy has a name of its own");
+        let usage = talk.end(ProcessExit::Exited(0)).usage;
+        assert_eq!(usage.cost, Usd::from_micros(own));
+    }
+    for sessions in [json!({}), json!({"fork": null}), json!({"fork": false}), json!(5)] {
+        let mut talk = Talk::with(&fork).say(&greets(sessions));
+        let (message, retriable) = talk.failure();
+        assert!(message.contains("offers no session/fork"), "{message}");
+        assert!(!retriable);
+        assert_eq!(talk.ordered(), ["initialize", "over"]);
+    }
+}
+
 #[test]
 fn another_version_and_a_wrong_way_to_sign_in_end_before_a_session() {
     let mut talk = Talk::with(&launch()).say(&json!({"id": 0, "result": {"protocolVersion": 2}}));

@@ -20,7 +20,12 @@ pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     problems.extend(forks::check(hank));
     problems.extend(loops::check(hank));
     problems.extend(budgets::check(hank));
-    problems.extend(fallback::check(hank));
+    problems
+}
+
+/// Checks every codon by itself.
+pub(super) fn each_codon(hank: &Hank) -> Vec<Problem> {
+    let mut problems = fallback::check(hank);
     problems.extend(idle_limits(hank));
     problems.extend(endless_answers(hank));
     problems

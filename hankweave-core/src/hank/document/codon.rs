@@ -14,6 +14,7 @@ use super::rig::{OutputItem, RigItem};
 use crate::agent::{AgentOptions, AskedResult};
 use crate::hank::agent::{AgentChoice, agent_for_model};
 use crate::hank::budget::CodonBudget;
+use crate::hank::prompt::PromptValues;
 use crate::id::CodonId;
 
 /// One codon as it is configured.
@@ -139,13 +140,19 @@ pub struct ApprovalQuestion {
 }
 
 impl ApprovalQuestion {
-    /// The question for people, about this codon.
+    /// Returns the question for people as the hank has it, about this codon.
     #[must_use]
     pub fn words(&self, codon: &CodonId) -> String {
         match &self.question {
             Some(question) => question.clone(),
             None => format!("may {codon} begin?"),
         }
+    }
+
+    /// Returns the question as it is put: its text is filled in like a prompt (HANK-92).
+    #[must_use]
+    pub fn fill(&self, codon: &CodonId, values: &PromptValues) -> String {
+        values.render(&self.words(codon))
     }
 }
 

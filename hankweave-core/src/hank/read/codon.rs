@@ -23,8 +23,8 @@ use crate::hank::reader::{
 };
 use crate::id::{CodonId, check_configured_id};
 
-/// Reads a codon. A codon without a usable id, name or prompt is reported; one whose id or continuation mode
-/// is unknown is `None` as well, because its neighbours cannot be judged without them.
+/// Reads a codon. One without a usable id, name or prompt is reported, and something stands in for what cannot be read, so that the rest of the codon is
+/// checked all the same (HANK-1).
 pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonConfig> {
     name_item(reader, node, "codon");
     let fields = reader.fields(node, &keys::CODON)?;
@@ -59,7 +59,7 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         max_extensions: fields.optional(reader, "maxExtensions", at_least_one),
         check: fields.optional(reader, "check", check),
         requires: fields.optional(reader, "requires", requires),
-        result: fields.optional(reader, "result", result),
+        result: fields.optional(reader, "result", result_or_any),
         auto_compact: fields.optional(reader, "autoCompact", HankReader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
@@ -68,10 +68,16 @@ pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<
         agent_options: agent_options(reader, &fields),
         budget: fields.optional(reader, "budget", budget),
         approval: fields.optional(reader, "approval", approval).flatten(),
-        // Last, so that everything else has been read before the codon is given up.
-        id: id?,
-        continuation_mode: continuation_mode?,
+        id: id.unwrap_or_else(|| stand_in_id(reader)),
+        continuation_mode: continuation_mode.unwrap_or_else(|| {
+            reader.has_unread_links = true;
+            ContinuationMode::Fresh
+        }),
     })
+}
+
+fn stand_in_id(reader: &mut HankReader<'_>) -> CodonId {
+    CodonId::new(reader.stand_in_id()).expect("its characters are those of an id")
 }
 
 fn agent(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AgentChoice> {
@@ -170,7 +176,7 @@ pub(in crate::hank) fn fallback(reader: &mut HankReader<'_>, node: &JsonNode<'_>
             reader.error(node, "waits already: `wait` stands before it");
         }
         waits_before = waits;
-        entry
+        Some(entry.unwrap_or(Fallback::Wait))
     })
 }
 
@@ -214,7 +220,9 @@ fn codon_model(
     fields: &ObjectFields<'_>,
     agent: Option<&AgentChoice>,
 ) -> Option<String> {
-    if agent.is_some_and(AgentChoice::works_without_model) {
+    // What is wrong with the agent is told; whether it needs a model is not known then.
+    let is_unreadable = agent.is_none() && fields.get("agent").is_some();
+    if is_unreadable || agent.is_some_and(AgentChoice::works_without_model) {
         fields.optional(reader, "model", model)
     } else {
         fields.required(reader, "model", model)
@@ -288,6 +296,15 @@ fn check(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Check> {
     let retries = fields.optional(reader, "retries", integer(0..=100));
     let run = fields.required(reader, "run", HankReader::non_empty)?;
     Some(Check { run, retries })
+}
+
+/// Reads the form of the answer. In the place of one that cannot be read stands any answer, which references may name.
+fn result_or_any(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AskedResult> {
+    let any = || AskedResult {
+        schema: serde_json::Map::new(),
+        file: None,
+    };
+    Some(result(reader, node).unwrap_or_else(any))
 }
 
 /// Reads the form of the answer. Whether its schema is one is checked where the files of the hank are.

@@ -23,14 +23,6 @@ use super::reader::{
 };
 use crate::id::{LoopId, is_model_name};
 
-/// Readable part of a hank.
-pub(super) struct ReadHank {
-    /// The hank, without the items that could not be read at all.
-    pub(super) hank: Hank,
-    /// Whether every item could be read, so that neighbours in `hank` are neighbours in the text.
-    pub(super) has_all_items: bool,
-}
-
 /// Iterations are counted in ids of at most nine digits.
 const MAX_ITERATIONS: u64 = 1_000_000_000;
 
@@ -42,11 +34,14 @@ const MAX_CHECKED_ITERATIONS: u64 = 100;
 
 /// Reads the whole document; also the contents of files in the older formats, after their names have been
 /// reported.
-pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<ReadHank> {
+pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<Hank> {
     if matches!(root.value, Value::Array(_)) {
         let message = "must be an object, not a list: this is an older format";
         reader.refuse_with_hint::<()>(root, message, "write { \"hank\": [ … ] }");
-        return items(reader, root.value);
+        return Some(Hank {
+            items: items(reader, root.value)?,
+            ..Hank::default()
+        });
     }
     let fields = reader.fields(root, &keys::ROOT)?;
     let schema = fields.optional(reader, "$schema", HankReader::string);
@@ -62,31 +57,42 @@ pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<R
         fields.missing(reader, "hank", Some("`hank` is the list of codons and loops"));
         return None;
     };
-    let read = items(reader, list.value)?;
-    let hank = Hank {
+    Some(Hank {
         schema,
         meta,
         overrides,
         requirements,
         global_system_prompt,
-        ..read.hank
-    };
-    Some(ReadHank { hank, ..read })
+        items: items(reader, list.value)?,
+        ..Hank::default()
+    })
 }
 
-fn items(reader: &mut HankReader<'_>, value: &Value<'_>) -> Option<ReadHank> {
+/// Reads the items. In the place of one that cannot be read stands a loop without codons, so that the others keep their places.
+fn items(reader: &mut HankReader<'_>, value: &Value<'_>) -> Option<Vec<HankItem>> {
     let path = "hank".to_owned();
-    let items = non_empty_list(item)(reader, &JsonNode { path, value })?;
-    let has_all_items = value
-        .as_array()
-        .is_some_and(|array| array.elements.len() == items.len());
-    Some(ReadHank {
-        hank: Hank {
-            items,
-            ..Hank::default()
-        },
-        has_all_items,
-    })
+    let item = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| {
+        let read = item(reader, node);
+        Some(read.unwrap_or_else(|| HankItem::Loop(stand_in_loop(reader))))
+    };
+    non_empty_list(item)(reader, &JsonNode { path, value })
+}
+
+fn stand_in_loop(reader: &mut HankReader<'_>) -> LoopConfig {
+    LoopConfig {
+        id: stand_in_id(reader),
+        name: String::new(),
+        description: None,
+        terminate_on: TerminateOn::IterationLimit { limit: 1 },
+        codons: Vec::new(),
+        budget: None,
+        stalled_after: None,
+        archive_on_success: Vec::new(),
+    }
+}
+
+fn stand_in_id(reader: &mut HankReader<'_>) -> LoopId {
+    LoopId::new(reader.stand_in_id()).expect("its characters are those of an id")
 }
 
 fn item(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<HankItem> {
@@ -112,10 +118,13 @@ fn loop_config(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<LoopC
     let stalled_after = fields.optional(reader, "stalledAfter", integer(0..=MAX_STALLED_ITERATIONS));
     let archive_on_success = fields.or_default(reader, "archiveOnSuccess", globs);
     Some(LoopConfig {
-        id: id?,
+        id: id.unwrap_or_else(|| stand_in_id(reader)),
         name: name.unwrap_or_default(),
         description,
-        terminate_on: terminate_on?,
+        terminate_on: terminate_on.unwrap_or_else(|| {
+            reader.has_unread_links = true;
+            TerminateOn::IterationLimit { limit: 1 }
+        }),
         codons: codons?.into_iter().collect::<Option<_>>()?,
         budget,
         stalled_after: stalled_after.and_then(|most| u32::try_from(most).ok()),

@@ -7,15 +7,22 @@ use serde_json::{Map, Value};
 use super::super::index::RecordPosition;
 use super::super::rejected::{Rejected, not_working, still_open};
 use super::{Applied, Reducer, advance};
-use crate::codon::{CheckpointType, CodonExecution, CodonPhase, CodonStatus, CodonTransition, SentinelState};
+use crate::codon::{
+    CheckpointType, ChosenAgent, CodonExecution, CodonPhase, CodonStatus, CodonTransition, SentinelState,
+};
 use crate::cost::{TokenUsage, Usd};
 use crate::event::decode_metadata;
 use crate::id::{CheckpointSha, RunId};
 use crate::time::Timestamp;
 
 impl Reducer<'_> {
-    /// Opens a record, when the run has no open one (STATE-27).
-    pub(super) fn start_codon(&mut self, id: &RunId, opened: CodonExecution) -> Result<Applied, Rejected> {
+    /// Opens a record, when the run has no open one (STATE-27). A fallback that starts right after the attempt of another agent is noted there (STATE-73).
+    pub(super) fn start_codon(
+        &mut self,
+        id: &RunId,
+        opened: CodonExecution,
+        chosen: Option<&ChosenAgent>,
+    ) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
         if let Some(open) = self.index.open_codon(self.state, position) {
             return Err(still_open(&self.state.runs[position].codons[open]));
@@ -24,7 +31,15 @@ impl Reducer<'_> {
             let message = format!("run `{id}` is being left: only the next run takes up the way back");
             return Err(Rejected::Conflict(message));
         }
-        self.run_mut(position).codons.push(Arc::new(opened));
+        let codons = &mut self.run_mut(position).codons;
+        if let (Some(before), Some(chosen)) = (codons.last(), chosen)
+            && is_replaced(before, &opened, chosen)
+        {
+            let (position, mut replaced) = (codons.len() - 1, CodonExecution::clone(before));
+            replaced.set_replaced_by(chosen);
+            codons[position] = Arc::new(replaced);
+        }
+        codons.push(Arc::new(opened));
         self.index.codon_started(self.state, position);
         Ok(Applied::TRANSITION)
     }
@@ -55,6 +70,10 @@ impl Reducer<'_> {
         }
         if let Some(stall) = metadata.and_then(|metadata| metadata.get("loopStall")) {
             changed.set_loop_stall(stall.clone());
+        }
+        let asked = metadata.filter(|_| to == CodonStatus::Initializing);
+        if let Some(asked) = asked.and_then(|metadata| metadata.get("asked")) {
+            changed.set_asked(asked);
         }
         if let Some(metadata) = metadata.filter(|_| changed.is_terminal()) {
             changed.set_measured(metadata);
@@ -196,6 +215,14 @@ impl Reducer<'_> {
         extra.insert("extensionCount", Value::from(count));
         Ok(Applied::NOTHING)
     }
+}
+
+/// Whether `opened` continues in the place of the agent of `before`.
+fn is_replaced(before: &CodonExecution, opened: &CodonExecution, chosen: &ChosenAgent) -> bool {
+    before.codon_id() == opened.codon_id()
+        && before.status() == CodonStatus::Failed
+        && chosen.instead.is_some()
+        && before.entry_of_agent() != chosen.entry
 }
 
 /// First the edge, then the metadata (STATE-15). A rig checkpoint that is known stays (STATE-20).

@@ -114,7 +114,7 @@ pub(super) fn apply_event(
             if let Some(start) = start_checkpoint {
                 opened.set_start_checkpoint(start);
             }
-            reducer.start_codon(run_id, opened)
+            reducer.start_codon(run_id, opened, chosen_agent.as_ref())
         }
         StateEvent::CodonTransitioned {
             run_id,

@@ -120,6 +120,14 @@ mod tests {
         ] {
             assert_eq!(read(text), Ok(seconds), "{text}");
         }
+        // As hints write it.
+        for seconds in [12, 200, 3_600, 58_020, 90_000] {
+            let wanted = Duration::from_secs(seconds);
+            assert_eq!(
+                duration(&hankweave_core::time::duration_argument(wanted)),
+                Ok(wanted)
+            );
+        }
         for text in ["", "h", "-1", "1.5h", "6x", "1h h", "99999999999999999999"] {
             assert!(read(text).is_err(), "{text}");
         }

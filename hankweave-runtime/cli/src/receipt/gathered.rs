@@ -8,7 +8,9 @@ use hankweave_core::hank::{CodonConfig, Hank, PromptSource};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::thread::CodonWork;
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, excerpt};
+use hankweave_core::view::{
+    CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, prompt_excerpt,
+};
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CodonSummary, ExecutionDir};
@@ -19,11 +21,7 @@ use super::heard::{CheckReport, Heard, Occasion};
 use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of};
 use crate::report::{at_its_budget, codon_standing};
-use crate::screen::local_time;
 use crate::status::StatusView;
-
-/// Bytes of a prompt in a report.
-const PROMPT: usize = 160;
 
 /// Rows of the spending that is none of a model in a codon that counts.
 pub(super) const SENTINELS: &str = "sentinels";
@@ -93,7 +91,7 @@ pub(crate) struct Receipt {
 pub(super) struct CodonReport {
     pub(super) id: CodonId,
     pub(super) name: String,
-    /// First line of its prompt, cut.
+    /// Beginning of its prompt as the agent got it, cut; of a record without it that of the hank, or the names of its files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<String>,
     /// State in one word.
@@ -253,7 +251,7 @@ fn codons(
             let of_budget = budget_words(&summary);
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
-                asked: config.and_then(asked),
+                asked: record.asked().map(str::to_owned).or_else(|| written(config?)),
                 state: codon_standing(record, status.process()).to_owned(),
                 why: summary
                     .failure
@@ -307,15 +305,13 @@ fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonI
     works.iter().filter_map(of_codon).collect()
 }
 
-/// First line of a prompt, or the files that hold it.
-fn asked(config: &CodonConfig) -> Option<String> {
-    match &config.prompt {
-        PromptSource::Text(text) => {
-            let line = text.lines().find(|line| !line.trim().is_empty())?;
-            Some(excerpt(line, PROMPT))
-        }
-        PromptSource::Files(files) => Some(excerpt(&files.join(", "), PROMPT)),
-    }
+/// Beginning of a prompt as it is written, or the files that hold it.
+fn written(config: &CodonConfig) -> Option<String> {
+    let asked = match &config.prompt {
+        PromptSource::Text(text) => prompt_excerpt(text),
+        PromptSource::Files(files) => prompt_excerpt(&files.join(", ")),
+    };
+    (!asked.is_empty()).then_some(asked)
 }
 
 impl FileReport {
@@ -472,10 +468,7 @@ fn with_waits(heard: Heard) -> Vec<Occasion> {
             WaitKind::Background => "waited for background work",
             _ => "waited before another attempt",
         };
-        let until = wait
-            .to
-            .map(|to| format!(" until {}", local_time(to)))
-            .unwrap_or_default();
+        let until = wait.to.map(|to| format!(" until {to}")).unwrap_or_default();
         let why = wait
             .why
             .as_deref()

@@ -13,7 +13,7 @@ use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINEL
 use super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;
 use crate::report::{counted, tokens, worked};
-use crate::screen::{local_period, local_time, one_line};
+use crate::screen::{offset_period, offset_time, one_line, with_offset_times};
 
 /// Files that are listed by name.
 const NAMED_FILES: usize = 40;
@@ -41,7 +41,7 @@ fn plain(text: &str) -> String {
     escaped
 }
 
-/// Text in which the ids of iterations, such as `mend#1`, are code.
+/// Text of the record within a line, with its times as the other ones of the report; the ids of iterations, such as `mend#1`, are code.
 fn with_ids(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-#".contains(c);
     let is_id = |word: &str| {
@@ -49,7 +49,8 @@ fn with_ids(text: &str) -> String {
         parts.is_some_and(|(name, number)| !name.is_empty() && number.parse::<u32>().is_ok())
     };
     let mut written = String::new();
-    let mut rest = text;
+    let text = with_offset_times(text);
+    let mut rest = text.as_str();
     while let Some(first) = rest.chars().next() {
         let end = match is_part(first) {
             true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
@@ -122,7 +123,7 @@ impl Receipt {
             "# {} {}: {}\n",
             mark(self.state),
             plain(&self.name),
-            plain(&self.words)
+            with_ids(&self.words)
         )?;
         if let Some(description) = &self.description {
             writeln!(text, "{}\n", plain(description))?;
@@ -145,7 +146,7 @@ impl Receipt {
             writeln!(text, "## Remarks\n")?;
             self.remarks
                 .iter()
-                .try_for_each(|remark| writeln!(text, "- {}", plain(remark)))?;
+                .try_for_each(|remark| writeln!(text, "- {}", with_ids(remark)))?;
             writeln!(text)?;
         }
         self.write_commands(text)
@@ -162,7 +163,7 @@ impl Receipt {
         let time = Duration::from_millis(self.worked_ms);
         parts.push(format!("{} at work", worked(time, self.worked_is_lower_bound)));
         if let Some(began) = self.began {
-            let period = local_period(began, "to", self.ended);
+            let period = offset_period(began, self.ended);
             // Between two runs a task waits, and a length alone would be taken for time at work.
             let with_waits = self.runs > 1 && period.contains(" for ");
             let waits = if with_waits {
@@ -285,7 +286,7 @@ impl Receipt {
                 code(&check.run)
             )?;
             if let Some(why) = &check.why {
-                write!(text, " ({})", plain(why))?;
+                write!(text, " ({})", with_ids(why))?;
             }
             match &check.says {
                 Some(says) => writeln!(text, ": {}", code(says))?,
@@ -397,7 +398,7 @@ impl Receipt {
         }
         writeln!(text, "## What happened\n")?;
         let mut occasions = self.occasions.iter();
-        occasions.try_for_each(|one| writeln!(text, "- {}: {}", local_time(one.at), with_ids(&one.what)))?;
+        occasions.try_for_each(|one| writeln!(text, "- {}: {}", offset_time(one.at), with_ids(&one.what)))?;
         writeln!(text)
     }
 
@@ -440,7 +441,7 @@ impl CodonReport {
             writeln!(text, "{} answered with the result {result}\n", plain(&self.name))?;
         }
         for trouble in self.why.iter().chain(&self.remarks) {
-            writeln!(text, "> {}: {}\n", plain(&self.name), plain(trouble))?;
+            writeln!(text, "> {}: {}\n", plain(&self.name), with_ids(trouble))?;
         }
         Ok(())
     }
@@ -452,7 +453,7 @@ impl RollbackReport {
             Some(codon) => format!(" of {}", code(codon.as_str())),
             None => " before the first codon".to_owned(),
         };
-        let (at, command, to) = (local_time(self.at), code(&self.command), self.to.short());
+        let (at, command, to) = (offset_time(self.at), code(&self.command), self.to.short());
         let files = changed(self.count);
         write!(
             text,

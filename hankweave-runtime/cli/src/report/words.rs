@@ -165,10 +165,22 @@ pub(crate) fn run_standing(run: &RunRecord, process: RunProcess) -> &'static str
 pub(crate) fn codon_standing(codon: &CodonExecution, process: RunProcess) -> &'static str {
     match process {
         _ if codon.crashed() => AttemptState::Crashed.as_str(),
-        _ if codon.is_terminal() => standing(codon.status(), codon.interruption()),
+        _ if codon.is_terminal() => state_of_record(codon),
         RunProcess::None => AttemptState::Crashed.as_str(),
         RunProcess::Suspended(_) => SUSPENDED,
-        RunProcess::Working => standing(codon.status(), codon.interruption()),
+        RunProcess::Working => state_of_record(codon),
+    }
+}
+
+fn state_of_record(codon: &CodonExecution) -> &'static str {
+    AttemptState::of_record(codon).map_or(codon.status().as_str(), AttemptState::as_str)
+}
+
+/// State of the codon of a summary in a word.
+pub(crate) fn summary_standing(codon: &CodonSummary) -> &'static str {
+    match AttemptState::of(codon.status, codon.interrupted_by) {
+        Some(AttemptState::Paused) if codon.replaced_by.is_some() => AttemptState::Replaced.as_str(),
+        _ => standing(codon.status, codon.interrupted_by),
     }
 }
 
@@ -326,6 +338,7 @@ mod tests {
                 failure: None,
                 budget_exceeded: None,
                 interrupted_by: None,
+                replaced_by: None,
                 loop_check: None,
                 result: None,
                 remarks: Vec::new(),

@@ -26,7 +26,10 @@ pub(crate) use full::{Full, give_back, is_taken};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::SafeText;
-pub(crate) use time::{local_period, local_second, local_time, with_local_times, with_zoned_times};
+pub(crate) use time::{
+    local_period, local_second, local_time, offset_period, offset_time, with_local_times, with_offset_times,
+    with_zoned_times,
+};
 
 /// Whether a person looks at a terminal on which lines can be drawn again.
 pub(crate) fn is_drawable() -> bool {

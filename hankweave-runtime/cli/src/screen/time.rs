@@ -30,6 +30,32 @@ pub(crate) fn local_period(start: Timestamp, to: &str, end: Option<Timestamp>) -
     }
 }
 
+/// A time as people read it here, with its offset, for what may be read elsewhere: `14:02 +01:00`.
+pub(crate) fn offset_time(time: Timestamp) -> String {
+    with_offset(local_time(time), time)
+}
+
+/// A period as people read it here, with the offset of its end: `14:02 to 14:31 +01:00`.
+pub(crate) fn offset_period(start: Timestamp, end: Option<Timestamp>) -> String {
+    let period = local_period(start, "to", end);
+    match period.split_once(" for ") {
+        Some((from, length)) => format!("{} for {length}", with_offset(from.to_owned(), start)),
+        None => with_offset(period, end.unwrap_or(start)),
+    }
+}
+
+fn with_offset(shown: String, time: Timestamp) -> String {
+    match strftime(time, &TimeZone::system(), "%:z") {
+        Some(offset) => format!("{shown} {offset}"),
+        None => shown,
+    }
+}
+
+/// Returns a message with its times in UTC as people read them here, each with its offset.
+pub(crate) fn with_offset_times(text: &str) -> String {
+    with_times(text, &offset_time)
+}
+
 /// Length of a time in UTC with milliseconds, and without.
 const UTC_TIMES: [usize; 2] = [24, 20];
 
@@ -48,8 +74,12 @@ pub(crate) fn with_zoned_times(text: &str) -> String {
 }
 
 fn name_of_zone(time: Timestamp, zone: &TimeZone) -> Option<String> {
+    strftime(time, zone, "%Z")
+}
+
+fn strftime(time: Timestamp, zone: &TimeZone, form: &str) -> Option<String> {
     let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;
-    Some(time.to_zoned(zone.clone()).strftime("%Z").to_string())
+    Some(time.to_zoned(zone.clone()).strftime(form).to_string())
 }
 
 fn with_times(text: &str, shown: &dyn Fn(Timestamp) -> String) -> String {

@@ -155,6 +155,9 @@ fn write(
             if let Some(message) = summary.failure.and_then(|failure| failure.message) {
                 writeln!(text, "    {message}")?;
             }
+            if let Some(replacement) = codon.replacement() {
+                writeln!(text, "    {replacement}")?;
+            }
         }
     }
     Ok(())

@@ -316,10 +316,16 @@ impl<'a> StatusView<'a> {
         let put = put
             .map(|entry| entry.timestamp)
             .filter(|at| *at >= run.start_time);
-        let config = hank.and_then(|hank| hank.codon(id.configured())?.approval.as_ref());
+        let root = RealDisk
+            .real_path(execution)
+            .unwrap_or_else(|_| execution.to_owned());
+        let question = hank.and_then(|hank| {
+            let asked = hank.codon(id.configured())?.approval.as_ref()?;
+            Some(asked.fill(id, &thread::prompt_values(&root, hank, self.state)))
+        });
         let asked = AskedApproval {
             codon: Some(id.clone()),
-            question: config.map_or_else(String::new, |asked| asked.words(id)),
+            question: question.unwrap_or_default(),
             since: put.or(run.end_time).unwrap_or(run.start_time),
         };
         self.question = Some(asked.clone());

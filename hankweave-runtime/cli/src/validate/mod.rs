@@ -23,7 +23,7 @@ use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::{LoadedHank, missing_requirements};
-use hankweave_runtime::preflight::{missing_agents, planned, refused, unready};
+use hankweave_runtime::preflight::planned_with_problems;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
@@ -95,15 +95,13 @@ fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput
     let mut loaded = load_hank(&args.hank)?;
     let (drivers, ceiling, prices) = plan(&mut loaded, settings)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
-    if let Some(hank) = &loaded.hank {
-        loaded.problems.extend(replaced(hank, &work));
+    if let Some(hank) = loaded.readable() {
+        let mut problems = replaced(hank, &work);
         let data = args.data.as_deref();
-        loaded
-            .problems
-            .extend(data.and_then(|data| unusable(hank, data, &work)));
+        problems.extend(data.and_then(|data| unusable(hank, data, &work)));
+        problems.extend(missing(hank));
+        loaded.problems.extend(problems);
     }
-    let missing = loaded.hank.as_ref().map(missing);
-    loaded.problems.extend(missing.into_iter().flatten());
     Ok(ValidationInput {
         loaded,
         drivers,
@@ -117,7 +115,7 @@ fn plan(
     loaded: &mut LoadedHank,
     settings: &SettingArgs,
 ) -> Result<(DriverSet, Ceiling, Arc<Prices>), CliError> {
-    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
+    let configuration = config::resolve_trusted(loaded.readable(), &config::flags(settings)?)?;
     let options = RunOptions {
         ceiling: configuration.ceiling(),
         prices: prices::effective_prices(&configuration)?,
@@ -128,17 +126,18 @@ fn plan(
     }
     let world = config::world(&configuration);
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
-    let Some(hank) = &mut loaded.hank else {
+    if let Some(hank) = loaded.readable_mut() {
+        configuration.write_into(hank);
+    }
+    let Some(hank) = loaded.readable() else {
         return Ok((drivers, options.ceiling, options.prices));
     };
-    configuration.write_into(hank);
-    let hank = planned(hank, &options);
-    let unready = unready(&hank, loaded, &options, &world);
-    loaded.problems.extend(refused(&hank, &options, &drivers));
-    loaded.problems.extend(missing_agents(&hank, &drivers));
-    loaded.problems.extend(unready);
+    let (hank, problems) = planned_with_problems(hank, loaded, &options, &drivers, &world);
+    loaded.problems.extend(problems);
     let ceiling = options.ceiling.or_from_hank(&hank);
-    loaded.hank = Some(hank);
+    if let Some(readable) = loaded.readable_mut() {
+        *readable = hank;
+    }
     Ok((drivers, ceiling, options.prices))
 }
 

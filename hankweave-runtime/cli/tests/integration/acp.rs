@@ -534,3 +534,47 @@ fn the_example_is_valid_and_stands_on_the_page() {
     let document = project.run(["validate", "--json"]).expect_code(0).json_document();
     assert_eq!(document["valid"], true, "{document:#}");
 }
+
+// covers: AGENT-71, HANK-95
+#[test]
+fn a_session_is_forked_where_the_agent_offers_it_and_refused_with_what_to_write_where_not() {
+    let plan = |script: &Value| {
+        let mut plan = acp(script, &json!({"id": "plan", "name": "Plan"}));
+        plan["promptText"] = json!("plan");
+        plan
+    };
+    let stage = |offers: &Value| {
+        let script = |content: &str| {
+            let write = json!({"write": {"path": "work.txt", "content": content}});
+            json!({"agentCapabilities": {"loadSession": true, "sessionCapabilities": offers}, "turn": [write]})
+        };
+        let project = project();
+        let forks = json!({"continuationMode": {"fork": "plan"}});
+        project.write_hank(&json!({"hank": [plan(&script("planned")), acp(&script("done"), &forks)]}));
+        project.run(["validate"]).expect_code(0);
+        project
+    };
+    let project = stage(&json!({"fork": {}}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let state = project.state(&project.directory());
+    let session = |id: &str| {
+        let record = codon(&state["runs"][0], id);
+        record["claudeSessionId"].as_str().unwrap().to_owned()
+    };
+    assert!(session("only").starts_with("copy-"), "{state:#}");
+    assert!(session("only").ends_with(&session("plan")), "{state:#}");
+    assert_eq!(
+        codon(&state["runs"][0], "only")["previousSessionId"],
+        json!(session("plan"))
+    );
+
+    let project = stage(&json!({"resume": {}}));
+    let refused = project.run(["run", "--headless"]);
+    assert_ne!(refused.code, Some(0), "{refused}");
+    let state = project.state(&project.directory());
+    let why = why(codon(&state["runs"][0], "only")).to_owned();
+    assert!(
+        why.contains("offers no session/fork") && why.contains("write \"continuationMode\""),
+        "{why}"
+    );
+}

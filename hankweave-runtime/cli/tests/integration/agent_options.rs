@@ -129,6 +129,94 @@ fn what_an_agent_cannot_do_is_refused_with_its_place_and_what_to_write() {
     assert!(said.contains("which answers an agent that asks"), "{said}");
 }
 
+// covers: HANK-1, AGENT-22, AGENT-60
+#[test]
+fn every_mistake_of_a_hank_is_told_at_once_also_what_its_agents_cannot_do() {
+    let project = project();
+    let codon = |id: &str, model: &str, more: &Value| {
+        let mut codon =
+            json!({"id": id, "name": id, "model": model, "continuationMode": "fresh", "promptText": "go"});
+        codon
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        codon
+    };
+    let gemini =
+        json!([{"agent": "gemini", "model": "gemini-2.5-pro"}, 5, {"agent": "nobody", "model": "x"}]);
+    let hank = |fork: Value| {
+        json!({"overrides": {"effort": "extreme"}, "hank": [
+            codon("plan", "opus", &json!({"permissions": "write"})),
+            codon("b", "gpt-5.2", &json!({"continuationMode": {"fork": fork}, "permissions": {"mode": "read-only", "deny": ["x"]}, "fallback": gemini})),
+            {"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": {"type": "never"},
+                "codons": [codon("c", "gemini-2.5-pro", &json!({"permissions": "edit", "promptFile": "none.md", "promptText": null}))]},
+            codon("d", "x", &json!({"agent": {"acp": 5}, "permissions": "edit"})),
+            5,
+            codon("e", "gemini-2.5-pro", &json!({"permissions": "edit"})),
+        ]})
+    };
+    for (fork, told) in [
+        (json!("nobody"), "hank[1].continuationMode.fork"),
+        (
+            json!(5),
+            "hank[1].continuationMode.fork (codon \"b\"): must be a string",
+        ),
+    ] {
+        let mut hank = hank(fork);
+        hank["hank"][2]["codons"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("promptText");
+        project.write_hank(&hank);
+        for command in [
+            &["validate"][..],
+            &["run", "--headless"],
+            &["run", "--headless", "--rehearse"],
+        ] {
+            let finished = project.run(command);
+            let said = format!("{}{}", finished.stdout, finished.stderr);
+            assert_ne!(finished.code, Some(0), "{said}");
+            let told = [
+                "overrides.effort: agent `claude` knows no effort",
+                "hank[0].permissions (codon \"plan\"): must be one of",
+                "hank[1].permissions (codon \"b\"): agent `codex` takes no lists of tools",
+                "hank[1].fallback[0] (codon \"b\"): agent `gemini` cannot be kept to",
+                "hank[1].fallback[1] (codon \"b\"): must be a model",
+                "hank[1].fallback[2] (codon \"b\"): no agent is called `nobody`",
+                "hank[2].terminateOn",
+                "hank[2].codons[0].permissions (codon \"c\"): agent `gemini` cannot be kept to",
+                "hank[2].codons[0].promptFile (codon \"c\"): `none.md` does not exist",
+                "hank[3].agent.acp (codon \"d\"): must be a list",
+                "hank[4]: must be an object",
+                "hank[5].permissions (codon \"e\"): agent `gemini` cannot be kept to",
+            ]
+            .into_iter()
+            .chain(told.contains("must").then_some(told));
+            for words in told {
+                assert!(said.contains(words), "{words}: {said}");
+            }
+            // Of an agent that cannot be read nothing is said but that.
+            assert!(
+                !said.contains("hank[3].permissions") && !said.contains("hank[3].model"),
+                "{said}"
+            );
+            assert!(!said.contains("no-readable"), "{said}");
+        }
+    }
+    // What comes before or after another codon is told as well, once every codon can be read.
+    let fork = json!({"continuationMode": {"fork": "later"}, "permissions": "read-only"});
+    project.write_hank(
+        &json!({"hank": [codon("first", "gemini-2.5-pro", &fork), codon("later", "opus", &json!({}))]}),
+    );
+    let said = project.run(["validate"]).expect_code(1).stdout.clone();
+    for words in [
+        "hank[0].continuationMode.fork (codon \"first\"): cannot fork `later`",
+        "hank[0].permissions (codon \"first\"): agent `gemini` cannot be kept to",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
 // covers: AGENT-60
 #[test]
 fn a_default_of_the_hank_is_refused_where_it_is_written_and_a_codon_wins_over_it() {

@@ -608,6 +608,114 @@ fn approvals_and_sentinels_stand_beside_results() {
     assert_eq!(record["result"], json!({"files": ["a"]}));
 }
 
+// covers: HANK-92, HANK-93
+#[test]
+fn the_question_of_an_approval_has_results_wherever_it_is_put() {
+    let story = Story::new();
+    let ask = |text: &str| json!({"approval": text});
+    story.hank(&[
+        story.codon("plan", "PLAN", &files()),
+        story.codon(
+            "build",
+            "BUILD",
+            &ask("Build <%results.plan.files%> in <%EXECUTION_DIR%>?"),
+        ),
+    ]);
+    story.answer("plan", r#"{"files": ["a.rs", "b.rs"]}"#);
+    let ended = story.run(3);
+    let directory = std::fs::canonicalize(story.0.directory()).unwrap();
+    let question = format!("Build [\"a.rs\",\"b.rs\"] in {}?", directory.display());
+    assert!(ended.stderr.contains(&question), "{ended}");
+    let status = story.0.run(["status"]).stdout;
+    assert!(status.contains(&question) && !status.contains("<%"), "{status}");
+    let report = story.0.run(["report", "--json"]).json_document();
+    let told = report.to_string();
+    assert!(told.contains("a.rs") && !told.contains("<%"), "{report:#}");
+    // A run that is attended puts it as an event, which page, notification and attach show.
+    let mut running = story.0.start(["run", "--json", "--no-autostart"]);
+    let asked = running.wait_for_line(|line| line.contains("approval.requested"));
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    assert_eq!(asked["data"]["question"], json!(question));
+    let view = story.0.run(["status", "--json"]).json_document();
+    assert_eq!(view["view"]["ask"]["question"], json!(question));
+    assert!(!view["view"]["items"].to_string().contains("<%"), "{view:#}");
+    running.kill();
+    for (text, words) in [
+        ("<%results.nobody.x%>", "and no codon is called so"),
+        ("<%results.plan.file%>", "allows no `file` there"),
+        ("<%results.build%>", "has no `result`"),
+    ] {
+        story.hank(&[
+            story.codon("plan", "PLAN", &files()),
+            story.codon("build", "BUILD", &ask(text)),
+        ]);
+        let said = story.0.run(["validate"]).expect_code(1).stdout.clone();
+        assert!(
+            said.contains("hank[1].approval (codon \"build\"): names"),
+            "{said}"
+        );
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+// covers: HANK-92, TASK-122
+#[test]
+fn the_question_of_a_task_has_results() {
+    let story = Story::new();
+    story.answer("plan", r#"{"files": ["of the task"]}"#);
+    let base = json!({"env": {"BASE": story.0.directory().parent().unwrap()}});
+    let codons = [
+        story.codon("plan", "PLAN", &with(files(), &base)),
+        story.codon(
+            "build",
+            "BUILD",
+            &json!({"approval": "Build <%results.plan.files.0%>?"}),
+        ),
+    ];
+    story
+        .0
+        .write("page/hank.json", json!({"hank": codons}).to_string());
+    let create = ["task", "create", "Ask", "--hank", "page", "--id", "ask"];
+    story.0.run(create).expect_code(0);
+    story.0.run(["worker", "--once"]);
+    let shown = story.0.run(["task", "show", "ask"]).stdout;
+    assert!(
+        shown.contains("Build of the task?") && !shown.contains("<%"),
+        "{shown}"
+    );
+}
+
+// covers: STATE-72, CLI-44
+#[test]
+fn a_report_has_what_an_agent_was_asked_with_values() {
+    let story = Story::new();
+    story.0.write(
+        "build.md",
+        "# Build\n\nBuild <%results.plan.files%>\n<!-- later -->now\n",
+    );
+    let mut build = story.codon("build", "", &json!({}));
+    build.as_object_mut().unwrap().remove("promptText");
+    build["promptFile"] = json!("build.md");
+    let long = "word ".repeat(400);
+    story.hank(&[
+        story.codon("plan", "PLAN", &files()),
+        build,
+        story.codon("long", &long, &json!({})),
+    ]);
+    story.answer("plan", r#"{"files": ["a.rs"]}"#);
+    story.run(0);
+    let expected = r#"# Build Build ["a.rs"] now"#;
+    // What is recorded stays when the file and the result change.
+    story.0.write("build.md", "changed");
+    let report = story.0.run(["report", "--json"]).json_document();
+    let asked = |at: usize| report["codons"][at]["asked"].as_str().unwrap().to_owned();
+    assert_eq!((asked(0).as_str(), asked(1).as_str()), ("PLAN", expected));
+    assert!(asked(2).len() <= 240 && asked(2).ends_with('…'), "{}", asked(2));
+    assert_eq!(story.records("build")[0]["asked"], expected);
+    let text = story.0.run(["report"]).stdout;
+    assert!(text.contains(r#"\# Build Build \["a.rs"\] now"#), "{text}");
+}
+
 // covers: STATE-80
 #[test]
 fn a_task_has_results_as_a_run_has() {

@@ -104,6 +104,50 @@ impl Story {
     }
 }
 
+// covers: STATE-73, WIRE-39
+#[test]
+fn an_attempt_whose_agent_another_one_replaced_has_one_name_on_every_screen() {
+    let story = Story::new();
+    let other = json!({"agent": story.agent("two"), "model": SECOND});
+    story.hank(&["one"], &json!([other]), &json!({}));
+    story.refuse(FIRST, LIMIT);
+    let ended = story.0.run(["run", "--headless"]);
+    ended.expect_code(0);
+    let words = format!("command with {SECOND} continued in its place");
+    let (_, summary) = ended.stderr.split_once("Finished:").expect("a summary");
+    for (screen, told) in [
+        ("summary", summary.to_owned()),
+        ("thread", story.0.run(["thread"]).stdout),
+        ("history", story.0.run(["state", "history"]).stdout),
+    ] {
+        assert!(told.contains("one  replaced "), "{screen}: {told}");
+        assert!(told.contains(&words), "{screen}: {told}");
+        assert!(!told.contains("paused"), "{screen}: {told}");
+    }
+    let thread = story.0.run(["thread", "--json"]).stdout;
+    assert!(thread.contains(&format!("command with {SECOND}")), "{thread}");
+    let page = story.0.directory().with_file_name("page.html");
+    let export = ["view", "--export", page.to_str().unwrap()];
+    story.0.run(export).expect_code(0);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains(r#""state":"replaced""#),
+        "no replaced attempt in the page"
+    );
+    assert!(
+        !page.contains(r#""state":"paused""#),
+        "a paused attempt in the page"
+    );
+    // The times of the limit are local with their offset in the report, and in UTC in JSON.
+    let report = story.0.run(["report"]).stdout;
+    assert!(
+        report.contains(" +00:00") && !report.contains(".000Z"),
+        "{report}"
+    );
+    let report = story.0.run(["report", "--json"]).stdout;
+    assert!(report.contains(".000Z") && !report.contains("+00:00"), "{report}");
+}
+
 // covers: HANK-80, HANK-81, HANK-82, STATE-70
 #[test]
 fn the_next_agent_takes_a_codon_over_and_the_first_comes_back() {

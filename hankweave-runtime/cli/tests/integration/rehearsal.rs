@@ -24,6 +24,37 @@ fn leaves(project: &TestProject, name: &str) -> String {
     format!("touch {}", project.home().join(name).display())
 }
 
+// covers: CLI-74
+#[test]
+fn options_of_agents_fallbacks_and_results_have_a_line_for_each_codon() {
+    let project = project();
+    let options = json!({"effort": "high", "permissions": {"mode": "read-only", "deny": ["WebSearch"]}, "isolate": true,
+        "fallback": ["claude-haiku-4-5", "wait"], "result": {"schema": {"type": "object"}}});
+    project.write_hank(&json!({"overrides": {"permissions": "edit"}, "hank": [codon("one", options), codon("two", json!({}))]}));
+    let finished = project.run(["run", "--rehearse", "--headless", "--json"]);
+    finished.expect_code(0);
+    let steps = steps(&finished);
+    for step in [
+        json!([
+            "one",
+            "set",
+            "permissions read-only without WebSearch, effort high, isolate"
+        ]),
+        json!(["two", "set", "permissions edit"]),
+    ] {
+        assert!(steps.contains(&step), "{step}: {steps:#?}");
+    }
+    let told = project.run(["run", "--rehearse", "--headless"]);
+    for words in [
+        "one  would set: permissions read-only without WebSearch, effort high, isolate",
+        "two  would set: permissions edit",
+        "one  would fall back to: claude-haiku-4-5, then a wait",
+        "one  would require: an answer that fits the schema",
+    ] {
+        assert!(told.stderr.contains(words), "{words}: {told}");
+    }
+}
+
 /// Copies that rehearsals have left.
 fn copies(project: &TestProject) -> Vec<PathBuf> {
     let scratch = project.home().with_file_name("tmp");

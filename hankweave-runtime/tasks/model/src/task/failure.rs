@@ -9,7 +9,7 @@ use super::Fail;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::machine::Extra;
-use hankweave_core::time::short_duration;
+use hankweave_core::time::{duration_argument, round_up, short_duration};
 
 /// Cause of a task's failure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl NeededBudget {
         let dollars = dollars.map(|dollars| format!(" --max-cost {dollars:.2}"));
         let time = self
             .max_time_seconds
-            .map(|seconds| format!(" --max-time {seconds}"));
+            .map(|seconds| format!(" --max-time {}", duration_argument(Duration::from_secs(seconds))));
         dollars.into_iter().chain(time).collect()
     }
 
@@ -96,9 +96,9 @@ impl NeededBudget {
         });
         let time = self.max_time_seconds.zip(self.used_time_seconds);
         let time = time.map(|(most, used)| {
-            let [used, left] = [used, most.saturating_sub(used)]
-                .map(Duration::from_secs)
-                .map(short_duration);
+            let (most, used) = (round_up(Duration::from_secs(most)), Duration::from_secs(used));
+            let left = most.saturating_sub(used);
+            let [most, used, left] = [most, used, left].map(short_duration);
             format!("--max-time is the total of all attempts: {used} is used, so {most} leaves {left}")
         });
         let parts: Vec<String> = dollars.into_iter().chain(time).collect();

@@ -7,6 +7,7 @@ use hankweave_core::budget::CeilingUse;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, decide_with_replans};
+use hankweave_core::thread::prompt_values;
 use hankweave_remote::history;
 use hankweave_runtime::error::chain;
 use hankweave_runtime::instance_lock::LockError;
@@ -85,7 +86,8 @@ fn next_gate(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Optio
     match decide_with_replans(state, &hank) {
         Decision::Ask(entry) => {
             let config = hank.codon(entry.codon_id.configured())?;
-            let question = config.approval.as_ref()?.words(&entry.codon_id);
+            let values = prompt_values(dir.root(), &hank, state);
+            let question = config.approval.as_ref()?.fill(&entry.codon_id, &values);
             Some(Gate::Asked(Ask {
                 codon_id: entry.codon_id.to_string(),
                 question,
