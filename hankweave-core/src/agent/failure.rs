@@ -43,13 +43,15 @@ pub struct FailureReason {
 
 /// Recorded message of a codon whose process was gone.
 pub(crate) const CRASHED: &str = "Server crashed";
+/// The same for people.
+pub(crate) const CRASHED_IN_WORDS: &str = "its process ended without recording why";
 
 impl FailureReason {
     /// Returns the message for people.
     #[must_use]
     pub fn words(&self) -> Option<&str> {
         match self.message.as_deref() {
-            Some(CRASHED) => Some("its process ended without recording why"),
+            Some(CRASHED) => Some(CRASHED_IN_WORDS),
             message => message,
         }
     }

@@ -35,7 +35,7 @@ pub use codex::{CodexDecoder, Rollout};
 pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
 pub use error_class::{CLASSES, ErrorClass, WAIT_HINTS, WaitHint};
 pub use event::{AgentEvent, AgentResult, BackgroundWork, MessageUsage, PermissionDenial, ToolResult};
-pub(crate) use failure::CRASHED;
+pub(crate) use failure::{CRASHED, CRASHED_IN_WORDS};
 pub use failure::{FailureKind, FailureReason, FallbackCause, InterruptedBy};
 pub use gemini::{GeminiChat, GeminiDecoder};
 pub use launch::Launch;

@@ -278,16 +278,11 @@ impl CodonExecution {
         self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));
     }
 
-    /// Whether this is why a codon failed whose server was gone.
-    pub(crate) fn is_crash(message: Option<&str>) -> bool {
-        message == Some(CRASHED)
-    }
-
     /// Whether it failed because its server was gone, not by itself; nobody knows how long it worked.
     #[must_use]
     pub fn crashed(&self) -> bool {
         let message = self.failure_reason().and_then(|reason| reason.message.as_deref());
-        self.status() == CodonStatus::Failed && Self::is_crash(message)
+        self.status() == CodonStatus::Failed && message == Some(CRASHED)
     }
 
     /// How long the codon took, once it has ended: as it was measured, or by its times where nobody did.

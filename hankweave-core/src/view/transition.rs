@@ -9,10 +9,9 @@ use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add};
-use crate::agent::FailureReason;
+use crate::agent::{CRASHED_IN_WORDS, FailureReason};
 use crate::codon::{
-    BudgetExceeded, CheckpointType, ChosenAgent, CodonExecution, CodonStatus, LoopCheck, LoopContext,
-    SentinelState,
+    BudgetExceeded, CheckpointType, ChosenAgent, CodonStatus, LoopCheck, LoopContext, SentinelState,
 };
 use crate::document::{Approval, StartingConditions};
 use crate::event::StateEvent;
@@ -202,7 +201,7 @@ impl RunView {
         let open = self.now.take().map(|now| (now.item.clone(), now.key()));
         let is_cut_off = |attempt: &AttemptView| {
             let message = attempt.why.as_ref().and_then(|why| why.message.as_deref());
-            attempt.run.as_ref() == Some(run) && CodonExecution::is_crash(message)
+            attempt.run.as_ref() == Some(run) && message == Some(CRASHED_IN_WORDS)
         };
         for (id, item) in &mut self.items {
             for (key, attempt) in &mut item.attempts {
