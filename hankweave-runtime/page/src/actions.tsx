@@ -18,6 +18,8 @@ export interface Action {
   line?: (folder: string, reason: string) => string;
   takesReason?: boolean;
   isPrimary?: boolean;
+  /** Takes something away: its question begins at the button back. */
+  isDangerous?: boolean;
   /** What it would change, read when the question is opened. */
   preview?: ComponentChildren;
 }
@@ -30,26 +32,26 @@ export function answers(codon: string | undefined): Action[] {
   const data = (reason: string) => ({ ...(codon ? { codonId: codon } : {}), ...withReason(reason) });
   return [
     { id: "approve", key: "a", label: "Approve", effect: "The codon starts at once.", command: "codon.approve", data, isPrimary: true, takesReason: true,
-      line: (folder, reason) => `hankweave approve ${id} ${folder}${option(reason)}`.replace(/ +/g, " ") },
-    { id: "deny", key: "d", label: "Deny", effect: "The run ends before the codon; its files and checkpoints are kept.", command: "codon.deny", data, takesReason: true,
-      line: (folder, reason) => `hankweave approve ${id} ${folder} --deny${option(reason)}`.replace(/ +/g, " ") },
+      line: (folder, reason) => `hankweave approve ${id} -e ${folder}${option(reason)}`.replace(/ +/g, " ") },
+    { id: "deny", key: "d", label: "Deny", effect: "The run ends before the codon; its files and checkpoints are kept.", command: "codon.deny", data, takesReason: true, isDangerous: true,
+      line: (folder, reason) => `hankweave approve ${id} -e ${folder} --deny${option(reason)}`.replace(/ +/g, " ") },
   ];
 }
 
-export const skip: Action = { id: "skip", key: "s", label: "Skip", effect: "The agent is stopped, the codon counts as skipped, and the next one starts. Its files stay.", command: "codon.skip", line: (folder) => `hankweave skip ${folder}` };
+export const skip: Action = { id: "skip", key: "s", label: "Skip", effect: "The agent is stopped, the codon counts as skipped, and the next one starts. Its files stay.", command: "codon.skip", isDangerous: true, line: (folder) => `hankweave skip -e ${folder}` };
 export const redo: Action = { id: "redo", key: "r", label: "Redo", effect: "The newest codon runs again with the files as they are. What was spent stays counted.", command: "codon.redo" };
-export const start: Action = { id: "next", key: "c", label: "Start the next codon", effect: "The next codon of the plan starts.", command: "codon.next", isPrimary: true, line: (folder) => `hankweave next ${folder}` };
-export const stop: Action = { id: "stop", key: "x", label: "Stop", effect: "The run stops in order; the next hankweave run continues it.", command: "server.shutdown", takesReason: true, data: withReason,
-  line: (folder, reason) => `hankweave stop ${folder}${option(reason)}` };
+export const start: Action = { id: "next", key: "c", label: "Start the next codon", effect: "The next codon of the plan starts.", command: "codon.next", isPrimary: true, line: (folder) => `hankweave next -e ${folder}` };
+export const stop: Action = { id: "stop", key: "x", label: "Stop", effect: "The run stops in order; the next hankweave run continues it.", command: "server.shutdown", takesReason: true, isDangerous: true, data: withReason,
+  line: (folder, reason) => `hankweave stop -e ${folder}${option(reason)}` };
 
 export function rollback(sha: string, effect: string, preview: ComponentChildren): Action {
-  return { id: "rollback", key: "b", label: "Roll back to here", effect, preview, command: "rollback.toCheckpoint", data: () => ({ checkpointSha: sha, autoRestart: false }),
-    line: (folder) => `hankweave rollback --to ${sha.slice(0, 12)} ${folder}` };
+  return { id: "rollback", key: "b", label: "Roll back to here", effect, preview, isDangerous: true, command: "rollback.toCheckpoint", data: () => ({ checkpointSha: sha, autoRestart: false }),
+    line: (folder) => `hankweave rollback --to ${sha.slice(0, 12)} -e ${folder}` };
 }
 
 export function undo(operation: string, preview: ComponentChildren): Action {
   return { id: "undo", key: "u", label: "Undo the rollback", effect: "The files and the position become those before the rollback; files in the way are kept in a checkpoint first.", preview, command: "rollback.undo",
-    data: () => ({ operation, autoRestart: false }), line: (folder) => `hankweave undo ${folder}` };
+    data: () => ({ operation, autoRestart: false }), line: (folder) => `hankweave undo -e ${folder}` };
 }
 
 type Status = { is: "asked" } | { is: "sent" } | { is: "refused"; message: string; hint?: string };
@@ -59,11 +61,11 @@ export function Actions({ connection, of, isSmall, withField }: { connection: Co
   const [chosen, choose] = useState<Action | undefined>();
   const [status, setStatus] = useState<Status>({ is: "asked" });
   const [reason, setReason] = useState("");
-  const sure = useRef<HTMLButtonElement>(null);
+  const [sure, harmless] = [useRef<HTMLButtonElement>(null), useRef<HTMLButtonElement>(null)];
   const opener = useRef<HTMLElement | null>(null);
   const action = of.find((each) => each.id === chosen?.id);
   useEffect(() => {
-    if (action) sure.current?.focus();
+    if (action) (action.isDangerous ? harmless : sure).current?.focus();
   }, [action?.id]);
   // A question whose command is no longer possible does not come back with it.
   if (chosen && !action) choose(undefined);
@@ -112,8 +114,8 @@ export function Actions({ connection, of, isSmall, withField }: { connection: Co
       {line && <CommandLine line={line} />}
       {status.is === "refused" && <p class="cause" role="alert">{status.message}{status.hint && `; ${status.hint}`}</p>}
       <div class="btns">
-        <button type="button" id="sure" ref={sure} class="btn pri" disabled={status.is === "sent"} onClick={() => send(action)}>{status.is === "sent" ? "Sent…" : `Yes, ${action.label.toLowerCase()}`}</button>
-        <button type="button" id="back" class="btn" onClick={back}>Back</button>
+        <button type="button" id="sure" ref={sure} class={action.isDangerous ? "btn danger" : "btn pri"} disabled={status.is === "sent"} onClick={() => send(action)}>{status.is === "sent" ? "Sent…" : `Yes, ${action.label.toLowerCase()}`}</button>
+        <button type="button" id="back" ref={harmless} class="btn" onClick={back}>Back</button>
       </div>
     </div>
   );

@@ -1,14 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { Attention } from "./attention";
 import { Codon } from "./codon";
-import { type Connection, hasReport, hasToken, isFile, recordPath } from "./connection";
+import { type Connection, addressToSend, hasReport, hasToken, isFile, recordPath } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
-import { Help, Mark, NoToken } from "./parts";
+import { Help, Mark, NoToken, showCodon } from "./parts";
 import { REPORT, Report } from "./report";
 import { type Route, readRoute, writeRoute } from "./route";
 import type { Transcript } from "./transcript";
-import { type Place, type View, current, find, lost, places } from "./view";
+import { type Place, type View, current, find, hasEnded, lost, places } from "./view";
 import { Timeline } from "./timeline";
 import { clock } from "./words";
 
@@ -21,29 +21,42 @@ export function chosen(view: View): { place: Place | undefined; route: Route | u
   return place ? { place, route } : { place: current(view), route: undefined };
 }
 
-const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2", "transcript, changes"], ["[ ]", "previous and next file"], ["f", "follow the newest codon"], ["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b u", "roll back, undo it"], ["y", "copy this address"], ["?", "this help"]];
+const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2", "transcript, changes"], ["[ ]", "previous and next file"], ["f", "follow the newest codon"], ["y", "copy this address"], ["?", "this help"]];
+const COMMAND_KEYS: [string, string][] = [["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b u", "roll back, undo it"]];
 if (recordPath) KEYS.splice(-1, 0, ["g", "all runs"]);
 
 export function App({ connection, transcript }: { connection: Connection; transcript: Transcript }) {
   const [hasHelp, help] = useState(false);
+  const [told, tell] = useState("");
+  useEffect(() => {
+    const timer = told ? setTimeout(() => tell(""), TOLD_FOR) : undefined;
+    return () => clearTimeout(timer);
+  }, [told]);
   const view = connection.link === "lost" && connection.view ? lost(connection.view, connection.lostAt) : connection.view;
-  useKeys(connection, () => help((is) => !is));
+  useKeys(connection, () => help((is) => !is), tell);
   const { place, route } = view ? chosen(view) : { place: undefined, route: undefined };
   return (
     <>
       <Bar connection={connection} help={() => help((is) => !is)} />
       <main id="main" tabIndex={-1}>
-        {hasToken || isFile ? <Hero connection={connection} view={view} /> : <NoToken />}
-        {hasHelp && <Help keys={KEYS} close={() => help(false)} />}
+        {(hasToken || isFile) && !isRefused(connection) ? <Hero connection={connection} view={view} /> : <NoToken isRefused={hasToken} />}
+        {hasHelp && <Help keys={connection.mayCommand ? [...COMMAND_KEYS, ...KEYS] : KEYS} close={() => help(false)} />}
         {view && <Attention connection={connection} view={view} />}
         {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
         {view && hasReport && location.hash === REPORT && <Report connection={connection} view={view} />}
         {view && place && location.hash !== REPORT && <Codon {...{ connection, view, place, transcript, route, address }} />}
       </main>
       <p class="sr" role="status" aria-live="polite">{sentence(connection)}</p>
+      <p class="told" role="status" id="told">{told}</p>
     </>
   );
 }
+
+/** How long the page says what a key did, in milliseconds. */
+const TOLD_FOR = 5_000;
+
+/** Whether what answers has never known the token of this page. */
+const isRefused = ({ isStranger, view, link }: Connection): boolean => isStranger && !view && link !== "live";
 
 const LINKS: Record<string, string> = { connecting: "connecting", live: "live", lost: "no connection", ended: "ended", file: "a file" };
 
@@ -57,20 +70,32 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
         <Mark isLink={recordPath !== ""} />
         <span class="crumb">{folder && <><i class="hid" aria-hidden="true">/</i><bdi class="hid" id="place">{folder}</bdi></>}{view?.hank && <><i class="hid" aria-hidden="true">/</i><b>{view.hank.name}</b></>}</span>
         <span class="fill" />
-        {view && !connection.mayCommand && link === "live" && <span class="ib tag hid">read-only</span>}
+        {view && !connection.mayCommand && link === "live" && <span class="tag hid">read-only</span>}
         {view && hasReport && (hasToken || isFile) && <a class="ib" id="to-report" href={REPORT} aria-current={location.hash === REPORT ? "page" : undefined}>Report</a>}
-        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : connection.isStranger && link !== "live" ? "another program" : LINKS[link]}</span>
-        {!isFile && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}
+        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : isRefused(connection) ? "wrong token" : connection.isStranger && link !== "live" ? "another program" : LINKS[link]}</span>
+        {!isFile && !(view && hasEnded(view.state)) && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}
         <button type="button" class="ib hid" aria-label="Keys" onClick={help}>?</button>
       </div>
     </header>
   );
 }
 
+/** Copies the address of what is shown, and returns what the user has to know of it. */
+async function copyAddress(): Promise<string> {
+  const { address, hasToken } = addressToSend();
+  try {
+    await navigator.clipboard.writeText(address);
+  } catch {
+    return "This browser does not let the page copy; the address bar has the address, without the token.";
+  }
+  if (isFile) return "Copied.";
+  return hasToken ? "Copied with its token, which only watches." : "Copied without the token, which may command: its reader pastes the address that `hankweave page` prints.";
+}
+
 const BUTTONS: Record<string, string> = { a: "approve", d: "deny", s: "skip", r: "redo", x: "stop", b: "rollback", u: "undo", c: "next" };
 
 /** Keys open questions, and never answer them. */
-function useKeys(connection: Connection, help: () => void): void {
+function useKeys(connection: Connection, help: () => void, tell: (text: string) => void): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const { view } = connection;
@@ -80,7 +105,7 @@ function useKeys(connection: Connection, help: () => void): void {
       if (button) document.getElementById(button)?.click();
       else if (event.key === "?") help();
       else if (event.key === "g" && recordPath) location.assign("/");
-      else if (event.key === "y") void navigator.clipboard?.writeText(location.href);
+      else if (event.key === "y") void copyAddress().then(tell);
       else if (event.key === "f") {
         history.replaceState(null, "", location.pathname);
         dispatchEvent(new HashChangeEvent("hashchange"));
@@ -96,7 +121,10 @@ function useKeys(connection: Connection, help: () => void): void {
         const { place } = chosen(view);
         const at = all.findIndex((each) => each.item === place?.item && each.key === place.key);
         const to = all[at + (event.key === "j" ? 1 : -1)];
-        if (to) location.hash = address(to);
+        if (to) {
+          location.hash = address(to);
+          showCodon();
+        }
       } else return;
       event.preventDefault();
     };

@@ -1,9 +1,13 @@
 // What a person has to do or to know: the question, the failure, the wait, or how the run ended.
 import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { Actions, answers, redo, start, stop, undo } from "./actions";
-import type { Connection } from "./connection";
-import { CommandLine, Meter, Path, useSecond } from "./parts";
+import { type Connection, hasReport, isFile } from "./connection";
+import { inline } from "./markdown";
+import { type Next, readNext } from "./next";
+import { CommandLine, Meter, Path, useSecond, viewing } from "./parts";
 import { RollbackPreview } from "./preview";
+import { writeRoute } from "./route";
 import { Glyph } from "./shapes";
 import { type View, find, hasEnded, places } from "./view";
 import { answerWords, bytes, clock, local, quoted, seconds, usd, visible } from "./words";
@@ -30,18 +34,19 @@ function choose(connection: Connection, view: View) {
   return null;
 }
 
-/** Files that changed last, the newest first. */
-export function Files({ view, from = 0, until = Infinity, most = 12 }: { view: View; from?: number; until?: number; most?: number }) {
+/** Files that changed last, by path; `address` is that of their differences. */
+export function Files({ view, from = 0, until = Infinity, most = 12, address }: { view: View; from?: number; until?: number; most?: number; address?: (path: string, seq: number) => string | undefined }) {
   const all = Object.entries(view.files.newest ?? {}).filter(([, file]) => file.seq >= from && file.seq < until);
   const files = all.sort(([, a], [, b]) => b.seq - a.seq);
   const more = files.length - most;
+  const shown = files.slice(0, most).sort(([a], [b]) => (a < b ? -1 : 1));
   return (
     <ul class="files">
-      {files.slice(0, most).map(([path, file]) => (
+      {shown.map(([path, file]) => (
         <li key={path}>
           <span class="mk" aria-hidden="true">{{ created: "+", modified: "~", deleted: "−" }[file.as]}</span>
           <span class="sr">{file.as}: </span>
-          <Path of={visible(path)} />
+          <Linked to={address?.(visible(path), file.seq)}><Path of={visible(path)} /></Linked>
           <span class="dim">{file.as === "deleted" ? "deleted" : file.size === undefined ? "" : bytes(file.size)}</span>
         </li>
       ))}
@@ -50,13 +55,24 @@ export function Files({ view, from = 0, until = Infinity, most = 12 }: { view: V
   );
 }
 
+function Linked({ to, children }: { to: string | undefined; children: ComponentChildren }) {
+  return to === undefined ? <>{children}</> : <a href={to}>{children}</a>;
+}
+
+/** Returns the address of what became of a file since the run started; an exported page only compares each attempt with its own start. */
+function differenceOf(view: View, path: string, seq: number): string | undefined {
+  const all = places(view).filter(({ attempt }) => attempt.checkpoint);
+  const place = isFile ? all.findLast(({ attempt }) => (attempt.seq ?? 0) <= seq) : all.at(-1);
+  return place && writeRoute({ item: place.item, key: place.key, changes: { path, from: isFile ? undefined : view.files.base } });
+}
+
 function Changed({ view }: { view: View }) {
   const n = Object.keys(view.files.newest ?? {}).length;
   if (!n) return null;
   return (
     <>
       <h3 class="h3">Changed since the run started <small>{view.files.more ? `${n} newest of at least ${n + view.files.more}` : n === 1 ? "1 file" : `${n} files`}</small></h3>
-      <Files view={view} most={8} />
+      <Files view={view} most={8} address={(path, seq) => differenceOf(view, path, seq)} />
     </>
   );
 }
@@ -77,36 +93,44 @@ function Question({ connection, view, ask }: { connection: Connection; view: Vie
   );
   return (
     <Panel kind="wait" label="Approval" main={main}>
-      {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}${quoted(connection.folder || ".")}`} />}
+      {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}-e ${quoted(connection.folder || ".")}`} />}
     </Panel>
   );
 }
 
-/** Commands that continue the run, with what they do; all of them are typed in its folder. */
-function nextSteps(view: View): [string, string][] {
-  const all: [string, string] = ["Prints these commands with the options of this run.", "hankweave status"];
-  const goesOn = view.rollback ? `Continues ${view.rollback.codon ? `after ${view.rollback.codon}` : "from the beginning"}.` : "Continues where it stopped.";
-  if (view.rollback) return [[goesOn, "hankweave run"], ["Undoes the rollback.", "hankweave undo"], all];
-  const asked = view.ask?.codon ?? (view.answered && !view.answered.granted ? view.answered.codon : undefined) ?? (view.interruptedBy === "approval" ? Object.values(view.waits ?? {}).filter((wait) => wait.kind === "approval").at(-1)?.codon : undefined);
-  const head = places(view).at(-1)?.attempt.checkpoint;
-  const diff = view.files.base && head ? `hankweave diff ${view.files.base.slice(0, 12)}..${head.slice(0, 12)}` : "hankweave diff";
-  const changes: [string, string] = [diff === "hankweave diff" ? "Shows what the newest codon changed." : "Shows what all codons changed.", diff];
-  if (view.state === "completed") return [changes, ["Undoes the newest run; the files as they are now are kept in a checkpoint.", "hankweave undo"]];
-  if ((asked || view.interruptedBy === "approval") && view.approved !== true) return [[`Lets ${asked ?? "the next codon"} start${view.approved === false ? " after all" : ""}, and continues.`, `hankweave approve ${asked ? `${quoted(asked)} ` : ""}&& hankweave run`], all];
-  if (view.interruptedBy === "ceiling") return [["Continues; `status` has the command with a higher limit.", "hankweave status"]];
-  if (view.interruptedBy === "stuck") return [["Continues the loop with one more iteration, once you have changed what it is stuck on.", "hankweave run"], changes, all];
-  if (view.interruptedBy === "disk") return [["Removes the logs and checkpoints of old runs.", "hankweave cleanup --keep 1"], ["Continues, once there is room or maxDiskGb is higher.", "hankweave run"], all];
-  if (view.state === "crashed") return [["Continues after what the crash left.", "hankweave run"], all];
-  if (view.state === "failed") return [["Runs the failed codon again; everything before it stays.", "hankweave run"], ["Shows the whole log.", "hankweave logs"], all];
-  return [[goesOn, "hankweave run"], all];
+/** Returns what is next in the words of `hankweave status`; what was read stays when the run has gone. */
+function useNext(connection: Connection, view: View): Next | undefined {
+  const [next, set] = useState<Next | undefined>();
+  const { canAsk } = connection;
+  useEffect(() => {
+    if (!canAsk || !hasReport) return;
+    let isShown = true;
+    void connection.command("report.get").then((answer) => isShown && answer.ok && set(readNext(answer.data.markdown)));
+    return () => void (isShown = false);
+  }, [view.run?.id, view.seq, canAsk]);
+  return next;
+}
+
+/** Returns those of the commands of `status` that are known without the command line of the run. */
+function knownSteps(view: View, folder: string): [string, string][] {
+  const asked = view.ask?.codon ?? (view.answered?.granted === false ? view.answered.codon : undefined);
+  const approve: [string, string][] = asked && view.approved !== true && !view.rollback ? [[`hankweave approve ${quoted(asked)} -e ${folder}`, `lets ${asked} begin`]] : [];
+  return [[`hankweave status -e ${folder}`, "lists the commands that continue it or start over"], ...approve, [`hankweave history -e ${folder}`, "lists the checkpoints to which a rollback goes back"]];
 }
 
 function NextSteps({ connection, view }: { connection: Connection; view: View }) {
+  const next = useNext(connection, view);
+  const { folder, isGone } = connection;
+  const commands = next?.commands ?? knownSteps(view, quoted(folder || "."));
   return (
     <>
-      <h2 class="h2">{["failed", "crashed"].includes(view.state) ? "What helps" : "Continue from here"}</h2>
-      {connection.folder && <p class="by">Type these in the folder of the run: <code>{connection.folder}</code></p>}
-      <ol class="steps">{nextSteps(view).map(([what, line]) => <li><span>{what}</span><CommandLine line={line} /></li>)}</ol>
+      <h2 class="h2">{["failed", "crashed"].includes(view.state) ? "What helps" : "What is next"}</h2>
+      {next && <p class="by">{inline(next.outlook)}</p>}
+      <ul class="steps" id="next-steps">
+        {commands.map(([line, effect]) => <li><CommandLine line={line} /><span>{inline(effect)}</span></li>)}
+        {isGone && <li><CommandLine line={viewing(folder)} /><span>serves this page again, at the same address</span></li>}
+      </ul>
+      {next && <p class="note">Type these where the run, or this page, was started.</p>}
     </>
   );
 }
@@ -146,7 +170,7 @@ function Idle({ connection, view }: { connection: Connection; view: View }) {
   const actions = isFailed ? [{ ...redo, isPrimary: true }, ...undoing, stop] : [start, ...(hasRun ? [redo] : []), ...undoing, stop];
   return (
     <Panel kind={isFailed ? "bad" : "calm"} label={isFailed ? "Failure" : "Waits for a command"} main={main}>
-      {connection.mayCommand ? <Actions connection={connection} of={actions} /> : <CommandLine line={`hankweave ${isFailed ? "status" : "next"} ${quoted(connection.folder || ".")}`} />}
+      {connection.mayCommand ? <Actions connection={connection} of={actions} /> : <CommandLine line={`hankweave ${isFailed ? "status" : "next"} -e ${quoted(connection.folder || ".")}`} />}
     </Panel>
   );
 }

@@ -1,8 +1,8 @@
 // Changes of an attempt as a code review shows them: the files, and their lines as one virtual list each, which scroll with the page.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Connection, isFile } from "./connection";
-import { type Differences, type FileDifference, Lines, type Line, askFiles } from "./differences";
-import { CommandLine, Path } from "./parts";
+import { type Differences, type FileDifference, Lines, type Line, askFiles, knownFiles } from "./differences";
+import { Arrow, CommandLine, Gone, Path } from "./parts";
 import { type ChangesRoute, writeRoute } from "./route";
 import { type Place, type View, places } from "./view";
 import { bytes, count, plural, quoted } from "./words";
@@ -21,19 +21,36 @@ interface Props {
   route: ChangesRoute;
 }
 
+/** Returns the difference between two checkpoints, or why there is none; `undefined` until that is known. */
+function useDifferences(connection: Connection, to: string | undefined, from: string | undefined): Differences | string | undefined {
+  const [found, set] = useState<{ pair: string; is: Differences | string } | undefined>();
+  const { canAsk } = connection;
+  const pair = `${from}..${to}`;
+  useEffect(() => {
+    if (!to || !canAsk || knownFiles(to, from)) return;
+    let isShown = true;
+    void askFiles(connection, to, from).then((is) => isShown && set({ pair, is }));
+    return () => void (isShown = false);
+  }, [to, from, canAsk]);
+  return (to && knownFiles(to, from)) || (found?.pair === pair ? found.is : undefined);
+}
+
+/** Files of an attempt that are listed next to its transcript. */
+const LISTED = 10;
+
+/** Files that an attempt changed, compared with its start as in the tab of its changes. */
+export function ChangedFiles({ connection, place }: { connection: Connection; place: Place }) {
+  const found = useDifferences(connection, place.attempt.checkpoint, undefined);
+  if (typeof found !== "object") return null;
+  const address = (changes: ChangesRoute): string => writeRoute({ item: place.item, key: place.key, changes });
+  return <FileList of={found} route={{}} address={address} most={LISTED} />;
+}
+
 export function Changes({ connection, view, place, route }: Props) {
   const to = place.attempt.checkpoint;
   const { from } = route;
-  const [found, set] = useState<Differences | string | undefined>();
   const { canAsk } = connection;
-  const known = useRef("");
-  useEffect(() => {
-    if (!to || !canAsk) return;
-    const pair = `${from}..${to}`;
-    if (known.current !== pair) set(undefined);
-    known.current = pair;
-    void askFiles(connection, to, from).then((answer) => known.current === pair && set(answer));
-  }, [to, from, canAsk]);
+  const found = useDifferences(connection, to, from);
   if (!to) {
     return (
       <div class="logbox nothing">
@@ -47,7 +64,7 @@ export function Changes({ connection, view, place, route }: Props) {
       <nav class="rail changed" aria-label="Changed files">{typeof found === "object" && <FileList of={found} route={route} address={address} />}</nav>
       <div class="logbox review">
         <Bases {...{ view, place, from }} choose={(base) => (location.hash = writeRoute({ item: place.item, key: place.key, changes: { from: base } }))} />
-        {found === undefined ? <p class="dim">{canAsk ? "Comparing…" : "There is no connection to the run."}</p> : typeof found === "string" ? <NotFound why={found} codon={place.attempt.id} /> : <Review key={`${found.from}..${found.to}`} connection={connection} of={found} route={route} address={address} />}
+        {typeof found !== "object" && connection.isGone ? <Gone folder={connection.folder} /> : found === undefined ? <p class="dim">{canAsk ? "Comparing…" : "There is no connection to the run."}</p> : typeof found === "string" ? <NotFound why={found} codon={place.attempt.id} /> : <Review key={`${found.from}..${found.to}`} connection={connection} of={found} route={route} address={address} />}
       </div>
     </>
   );
@@ -89,19 +106,20 @@ export function Counts({ of }: { of: { added?: number; removed?: number } }) {
   return <span class="num">{of.added ? <span class="p">+{count(of.added)}</span> : null} {of.removed ? <span class="m_">−{count(of.removed)}</span> : null}</span>;
 }
 
-function FileList({ of, route, address }: { of: Differences; route: ChangesRoute; address: (to: ChangesRoute) => string }) {
+function FileList({ of, route, address, most = of.files.length }: { of: Differences; route: ChangesRoute; address: (to: ChangesRoute) => string; most?: number }) {
+  const shown = of.files.slice(0, most);
   return (
     <section>
-      <h3 class="h3">{of.count ? plural(of.count, "file") : "Changed nothing"} <Counts of={of} /></h3>
+      <h3 class="h3">{of.count ? `Changed ${plural(of.count, "file")}` : "Changed nothing"} <Counts of={of} /></h3>
       <ul class="files">
-        {of.files.map((file) => (
+        {shown.map((file) => (
           <li key={file.path}>
             <span class="mk" aria-hidden="true">{MARKS[file.change]}</span>
             <a href={address({ path: file.path })} aria-current={file.path === route.path ? "true" : undefined} aria-label={`${file.change}: ${file.path}`}><Path of={file.path} /></a>
             <Counts of={file} />
           </li>
         ))}
-        {of.count > of.files.length && <li class="dim">and {count(of.count - of.files.length)} more</li>}
+        {of.count > shown.length && <li class="dim">and {count(of.count - shown.length)} more</li>}
       </ul>
     </section>
   );
@@ -149,7 +167,7 @@ function FileSection({ connection, of, file, route, address }: Omit<ReviewProps,
   return (
     <section class="panel diff" ref={section} aria-label={file.path} data-file>
       <div class="fh">
-        <button type="button" class="ib" aria-expanded={isOpen} aria-label={`${isOpen ? "Fold" : "Show"} ${file.path}`} disabled={!hasLines || isEmpty} onClick={() => open(!isOpen)}>{isOpen ? "−" : "+"}</button>
+        <button type="button" class="ib unfold" aria-expanded={isOpen} aria-label={`${isOpen ? "Fold" : "Show"} ${file.path}`} disabled={!hasLines || isEmpty} onClick={() => open(!isOpen)}><Arrow /></button>
         <span class="sr">{file.change}: </span>
         <h3>{file.oldPath !== undefined && <><bdi class="dim">{file.oldPath}</bdi> → </>}<a href={address({ path: file.path })}><bdi>{file.path}</bdi></a></h3>
         <span class="dim">{note || (file.change === "modified" ? "" : file.change)}</span>

@@ -1,15 +1,15 @@
 // One attempt of a codon: facts, commands and transcript.
 import { Actions, rollback, skip, stop } from "./actions";
 import { Files } from "./attention";
-import { Changes } from "./changes";
+import { ChangedFiles, Changes } from "./changes";
 import type { Connection } from "./connection";
 import { Log } from "./log";
 import { RollbackPreview } from "./preview";
-import { useSecond } from "./parts";
+import { Gone, useSecond } from "./parts";
 import { type Route, writeRoute } from "./route";
 import { Glyph, word } from "./shapes";
 import type { Transcript } from "./transcript";
-import { type Place, type View, attemptsOf, current, hasEnded, places } from "./view";
+import { type Place, type View, attemptsOf, current, hasEnded, isOver, places } from "./view";
 import { changed, clock, cost, count, insteadOf, local, plural, seconds, took, usd } from "./words";
 
 interface Props {
@@ -28,7 +28,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   useSecond(isLive);
   const loop = item.in ? view.items?.[item.in] : undefined;
   const [iteration, number] = place.key.split(".");
-  const where = [loop && (loop.most === undefined ? `iteration ${iteration}` : `${iteration} of at most ${loop.most}`), number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
+  const where = [loop && (loop.most === undefined || isOver(view, loop) ? `iteration ${iteration}` : `${iteration} of at most ${loop.most}`), number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
   const began = attempt.began ? Date.parse(attempt.began) : undefined;
   const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
   const lasted = began === undefined ? "" : attempt.state === "crashed" ? "time unknown" : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
@@ -65,7 +65,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
         ) : (
           <>
             <Facts {...{ connection, view, place }} isLive={isLive} />
-            <Log transcript={transcript} address={(seq) => address(place, seq)} target={route?.seq} isLive={isLive} key={`${place.item}.${place.key}`} />
+            <Log transcript={transcript} address={(seq) => address(place, seq)} target={route?.seq} isLive={isLive} gone={connection.isGone && <Gone folder={connection.folder} />} key={`${place.item}.${place.key}`} />
           </>
         )}
       </div>
@@ -102,7 +102,7 @@ function Commands({ connection, view, place: { attempt }, isLive }: PartProps) {
   return <div class="acts"><Actions connection={connection} of={[rollback(attempt.checkpoint, effect, preview)]} isSmall /></div>;
 }
 
-function Facts({ view, place, isLive }: PartProps) {
+function Facts({ connection, view, place, isLive }: PartProps) {
   const { attempt } = place;
   const item = view.items![place.item]!;
   const from = attempt.seq ?? 0;
@@ -122,10 +122,10 @@ function Facts({ view, place, isLive }: PartProps) {
   return (
     <div class="rail">
       {agents.length > 0 && <section><h3 class="h3">Sub-agents</h3><ul class="plain">{agents.map(([id, agent]) => <li key={id}><b>{agent.title}</b><br /><span class="dim">{agent.last}</span></li>)}</ul></section>}
-      {hasFiles && <section><h3 class="h3">Changed</h3><Files view={view} from={from} until={until} most={10} /></section>}
+      {attempt.checkpoint ? <ChangedFiles connection={connection} place={place} /> : hasFiles && <section><h3 class="h3">Written so far</h3><Files view={view} from={from} until={until} most={10} /></section>}
       {checks.length > 0 && (
         <section>
-          <h3 class="h3">Checks {loop?.until && <small>{loop.until}</small>}</h3>
+          <h3 class="h3">Checks {loop?.until && <small title={loop.until}>{loop.until}</small>}</h3>
           {checks.map(([iteration, check]) => <div class="ck" key={iteration}><Glyph of={check.passed ? "completed" : "failed"} size={13} /><span>{check.says ?? (check.passed ? "passed" : "failed")} {item.in && <span class="dim">after iteration {iteration}</span>}</span></div>)}
         </section>
       )}

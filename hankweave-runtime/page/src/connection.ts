@@ -1,6 +1,6 @@
 // The connection to the run: the newest view, the events, and commands. After a lost connection it continues after the last event that it got.
-import { prove } from "./proof";
-import { type View, merge } from "./view";
+import { isAnswering, isProvable, prove } from "./proof";
+import { type View, hasEnded, merge } from "./view";
 import { visible } from "./words";
 
 export interface JournalEvent {
@@ -81,10 +81,11 @@ const token = isFile ? null : takeToken();
 
 /** Takes the token out of the address bar, and keeps it for a reload of this tab only. */
 function takeToken(): string | null {
-  const found = new URLSearchParams(location.hash.slice(1)).get("token");
+  const given = new URLSearchParams(location.hash.slice(1));
+  const [found, at] = [given.get("token"), given.get("at")];
   if (found) {
     sessionStorage.setItem("token", found);
-    history.replaceState(null, "", location.pathname);
+    history.replaceState(null, "", location.pathname + (at ? `#${at}` : ""));
   }
   return found ?? sessionStorage.getItem("token");
 }
@@ -93,6 +94,16 @@ export const hasToken = token !== null;
 
 /** Address of this server with the token of this page. */
 export const bookmark = (): string | undefined => (token ? `${location.origin}/#token=${token}` : undefined);
+
+/** Marks a token with which this tab could command: a server of recorded runs does not say so. */
+const COMMANDS = "commands";
+
+/** Returns the address of what is shown, and whether it has the token; one that may command is never in it. */
+export function addressToSend(): { address: string; hasToken: boolean } {
+  if (!token || sessionStorage.getItem(COMMANDS) === token) return { address: location.href, hasToken: false };
+  const at = location.hash.slice(1);
+  return { address: `${location.origin}${location.pathname}#token=${token}${at && `&at=${encodeURIComponent(at)}`}`, hasToken: true };
+}
 
 /** Takes the token out of an address that a user pastes; returns whether it has one. */
 export function pasteToken(text: string): boolean {
@@ -164,6 +175,11 @@ export class Connection {
     return this.link === "live" || this.link === "file";
   }
 
+  /** Whether the run has ended and nothing serves its page any more. */
+  get isGone(): boolean {
+    return this.view !== undefined && hasEnded(this.view.state) && !this.canAsk;
+  }
+
   /** Sends a command; resolves with the answer of the server. */
   command(type: string, data: object = {}): Promise<Answer> {
     if (record) return Promise.resolve(answerFromRecord(record, type, data));
@@ -180,7 +196,9 @@ export class Connection {
     if (proof !== "good") return this.lose();
     const socket = open();
     this.socket = socket;
+    let isOpened = false;
     socket.onopen = () => {
+      isOpened = true;
       const data = { mode: "readandwrite", view: true, afterSeq: this.lastSeq };
       socket.send(JSON.stringify({ type: "handshake", data }));
     };
@@ -188,7 +206,9 @@ export class Connection {
       this.take(parse(message.data), message.data);
       this.changed();
     };
-    socket.onclose = (event) => {
+    socket.onclose = async (event) => {
+      // A short token has no proof, and is only refused.
+      if (!isOpened && !isProvable(token!)) this.isStranger = await isAnswering();
       for (const answer of this.answers.values()) answer({ ok: false, message: "the connection was lost before the answer came" });
       this.answers.clear();
       // 1001: the run has ended. 4001: it has, and this client did not get everything.
@@ -214,6 +234,7 @@ export class Connection {
     switch (message.type) {
       case "handshake.response":
         this.mayCommand = data.mode === "readandwrite";
+        if (this.mayCommand) sessionStorage.setItem(COMMANDS, token!);
         this.lastSeq ??= data.lastSeq ?? 0;
         this.link = "live";
         this.delay = SHORTEST_DELAY;

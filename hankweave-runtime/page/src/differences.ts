@@ -34,12 +34,23 @@ export const PAGE = 500;
 /** Most pages of one file in memory. */
 const MOST_PAGES = 12;
 
+/** Most comparisons in memory; checkpoints never change. */
+const MOST_COMPARISONS = 50;
+const compared = new Map<string, Differences>();
+
+/** Returns the difference between two checkpoints if it was asked for before. */
+export const knownFiles = (to: string, from: string | undefined): Differences | undefined => compared.get(`${from}..${to}`);
+
 export async function askFiles(connection: Connection, to: string, from: string | undefined): Promise<Differences | string> {
   const answer = await connection.command("diff.files", from ? { to, from } : { to });
   if (!answer.ok) return answer.message;
   const raw = JSON.parse(answer.text!).data as Differences;
   const shown = answer.data as Differences;
-  return { ...shown, names: new Map(shown.files.map((file, at) => [file.path, raw.files[at]!.path])) };
+  const found = { ...shown, names: new Map(shown.files.map((file, at) => [file.path, raw.files[at]!.path])) };
+  const [oldest] = compared.keys();
+  if (compared.size >= MOST_COMPARISONS && oldest !== undefined) compared.delete(oldest);
+  compared.set(`${from}..${to}`, found);
+  return found;
 }
 
 /** The lines of one file, read in pages and let go far from the visible ones. */

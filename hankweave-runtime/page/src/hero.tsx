@@ -3,7 +3,7 @@ import type { Connection } from "./connection";
 import { Fig, Meter, useSecond } from "./parts";
 import { Glyph, type Shape } from "./shapes";
 import { type View, current, hasEnded, places, workedInAll } from "./view";
-import { clock, count, local, seconds, usd } from "./words";
+import { clock, count, local, seconds, took, usd } from "./words";
 
 /** Returns the state that is shown: that of the run, unless nothing is known any more. */
 export function shownState(connection: Connection): Shape {
@@ -23,17 +23,18 @@ export function sentence(connection: Connection): string {
   if (view.state === "asking") {
     const codon = view.ask?.codon;
     const name = codon && view.items?.[codon.replace(/#\d+$/, "")]?.name;
-    return name ? `Waits for you before “${name}”` : "Waits for you";
+    const waitsFor = `Waits for ${connection.mayCommand ? "you" : "an approval"}`;
+    return name ? `${waitsFor} before “${name}”` : waitsFor;
   }
   const failed = view.state === "idle" && view.problem && view.items?.[view.problem.item]?.name;
-  return failed ? `Waits for you: “${failed}” failed` : local(view.headline);
+  return failed ? `Waits for ${connection.mayCommand ? "you" : "a command"}: “${failed}” failed` : local(view.headline);
 }
 
 /** Returns the name within the sentence that is set in bold. */
 function emphasis(view: View, text: string): [string, string, string] {
   const item = view.now?.item ?? view.problem?.item;
   const name = item && view.items?.[item]?.name;
-  const found = view.state === "running" && name ? name : (/^[A-Z][a-z]+(?: for you)?/.exec(text)?.[0] ?? "");
+  const found = view.state === "running" && name ? name : (/^[A-Z][a-z]+(?: for (?:you|an approval|a command))?/.exec(text)?.[0] ?? "");
   const at = found ? text.indexOf(found) : -1;
   return at < 0 ? ["", "", text] : [text.slice(0, at), found, text.slice(at + found.length)];
 }
@@ -95,7 +96,7 @@ function Figures({ connection, view }: { connection: Connection; view: View }) {
       </Fig>
       {first && (
         <Fig title="Time at work" note={`${clock(Date.parse(first))} to ${ended === undefined && connection.link === "live" ? "now, " : ""}${clock(until)}`}>
-          {time.isAtLeast && <small>at least </small>}{seconds(Math.floor(time.ms / 1000))}
+          {time.isAtLeast && <small>at least </small>}{view.now ? seconds(Math.floor(time.ms / 1000)) : took(time.ms)}
           {view.timeLimitMs !== undefined && <small> of {seconds(view.timeLimitMs / 1000)}</small>}
         </Fig>
       )}

@@ -96,15 +96,16 @@ export function ListPage() {
     if (before.current && list) notifyOfList(before.current.rows, list.rows, icon(state));
     before.current = list;
   }, [list, link]);
+  const isRefused = link === "stranger" && !list;
   const wanted = text.trim().toLowerCase();
   const rows = (list?.rows ?? []).filter((row) => (shown === "All" || (shown === "Tasks") === (row.task !== undefined)) && [row.name, row.folder, row.task, row.worker].some((each) => each?.toLowerCase().includes(wanted)));
   return (
     <>
       <ListBar link={link} help={() => help((is) => !is)} />
       <main id="main" tabIndex={-1}>
-        {!hasToken && <NoToken />}
+        {(!hasToken || isRefused) && <NoToken isRefused={isRefused} />}
         {hasHelp && <Help keys={KEYS} close={() => help(false)} />}
-        {hasToken && (
+        {hasToken && !isRefused && (
           <div class="lhead">
             <Title list={list} link={link} />
             {list?.rows.some(({ task }) => task) && <Choice label="Show" of={SHOWN} chosen={shown} choose={show} />}
@@ -213,7 +214,7 @@ function Foot({ list }: { list: List }) {
 const ENTRY: Record<string, string> = { completed: "d", skipped: "d", running: "r", asking: "q", failed: "x", stopped: "z", paused: "z", replaced: "z", restarted: "z" };
 
 function ListRow({ row, now }: { row: Row; now: number }) {
-  const state = row.word ?? word(row.state);
+  const state = row.word ?? (row.state === "asking" ? "waits for you" : word(row.state));
   const inner = (
     <>
       <span class="st"><Glyph of={row.state} />{state}</span>

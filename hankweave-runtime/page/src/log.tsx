@@ -17,7 +17,7 @@ interface Opened {
   toggle: (id: string, to: boolean) => void;
 }
 
-export function Log({ transcript, address, target, isLive }: { transcript: Transcript; address: (seq: number) => string; target: number | undefined; isLive: boolean }) {
+export function Log({ transcript, address, target, isLive, gone }: { transcript: Transcript; address: (seq: number) => string; target: number | undefined; isLive: boolean; gone: preact.ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<number, number>());
   const folds = useRef(new Map<string, boolean>());
@@ -78,6 +78,7 @@ export function Log({ transcript, address, target, isLive }: { transcript: Trans
     look();
   };
   const [first, last] = [Math.min(range[0], moments.length), Math.min(range[1], moments.length)];
+  if (!moments.length && transcript.isIncomplete && gone) return <div class="empty">{gone}</div>;
   if (!moments.length) {
     return <p class="empty dim">{transcript.isLoading ? "Reading the journal…" : transcript.isIncomplete ? isFile ? "This file holds newer events only." : "The journal could not be read." : isLive ? "The agent has not said anything yet." : "The journal has nothing of this attempt."}</p>;
   }

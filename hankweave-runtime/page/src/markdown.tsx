@@ -3,7 +3,8 @@ import type { ComponentChild } from "preact";
 
 const INLINE = /\\([!-/:-@[-`{-~])|(?<!`)(`+)(?!`)(.+?)(?<!`)\2(?!`)|\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)|(https?:\/\/[^\s<>()"'`]+)/g;
 
-function inline(text: string): ComponentChild[] {
+/** Returns the marks within a line as elements. */
+export function inline(text: string): ComponentChild[] {
   const parts: ComponentChild[] = [];
   let end = 0;
   for (const match of text.matchAll(INLINE)) {

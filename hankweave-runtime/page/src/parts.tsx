@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { pasteToken } from "./connection";
 import { Glyph } from "./shapes";
+import { quoted } from "./words";
 
 /** A command line with a button that copies it. */
 export function CommandLine({ line }: { line: string }) {
@@ -70,7 +71,29 @@ export function Mark({ isLink }: { isLink: boolean }) {
   return isLink ? <a class="mark" id="all" href="/" aria-label="hankweave: all runs">{inner}</a> : <span class="mark">{inner}</span>;
 }
 
-export function NoToken() {
+/** Says what serves the page again after the run has ended. */
+export function Gone({ folder }: { folder: string }) {
+  return (
+    <div class="nothing gone">
+      <p class="dim">The run has ended, and its page with it. This serves the page again, at this address.</p>
+      <CommandLine line={viewing(folder)} />
+    </div>
+  );
+}
+
+export const viewing = (folder: string): string => `hankweave view ${quoted(folder || ".")}`;
+
+/** Scrolls to the codon that the user chose, once it is drawn, unless it is in view. */
+export function showCodon(): void {
+  setTimeout(() => {
+    const codon = document.getElementById("codon");
+    const top = codon?.getBoundingClientRect().top ?? 0;
+    if (top < 0 || top > innerHeight * 0.6) codon?.scrollIntoView();
+  }, 80);
+}
+
+/** Asks for the token that the address lacks, or for another one in place of a wrong one. */
+export function NoToken({ isRefused }: { isRefused?: boolean }) {
   const [isWrong, setWrong] = useState(false);
   const paste = (event: InputEvent & { currentTarget: HTMLInputElement }) => {
     if (pasteToken(event.currentTarget.value)) location.reload();
@@ -79,7 +102,8 @@ export function NoToken() {
   return (
     <section class="hero">
       <div>
-        <h1><Glyph of="lost" size={22} /><span id="status">The address lacks the token</span></h1>
+        <h1><Glyph of="lost" size={22} /><span id="status">{isRefused ? "The token is wrong or old" : "The address lacks the token"}</span></h1>
+        {isRefused && <p class="sub">What answers at this address does not know the token of this page, and did not get it.</p>}
         <p class="sub"><code>hankweave page -e DIR</code> prints the whole address, for the directory of the run; <code>hankweave view DIR</code> serves runs that have ended.</p>
         <p class="sub"><label>Paste it here to stay at this place: <input type="password" id="paste" autocomplete="off" onInput={paste} /></label>{isWrong && <span role="alert"> There is no token in this.</span>}</p>
       </div>
@@ -91,6 +115,11 @@ export function NoToken() {
 export function Help({ keys, close }: { keys: [string, string][]; close: () => void }) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => button.current?.focus(), []);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => event.key === "Escape" && close();
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
   return (
     <section class="panel help" aria-label="Keys">
       <dl class="kv">{keys.map(([names, what]) => <><dt>{names.split(" ").map((key) => <kbd>{key}</kbd>)}</dt><dd>{what}</dd></>)}</dl>

@@ -9,8 +9,19 @@ const PATIENCE = 5_000;
 /** `none`: nothing answers. `wrong`: something answers, and it is not a server of our run. */
 export type Proof = "good" | "wrong" | "none";
 
+export const isProvable = (token: string): boolean => token.length >= SHORTEST;
+
+/** Returns whether a server answers at this address, whichever it is. */
+export async function isAnswering(): Promise<boolean> {
+  try {
+    return (await fetch("/healthz", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) })).ok;
+  } catch {
+    return false;
+  }
+}
+
 export async function prove(token: string): Promise<Proof> {
-  if (token.length < SHORTEST) return "good";
+  if (!isProvable(token)) return "good";
   const nonce = hex(crypto.getRandomValues(new Uint8Array(32)));
   try {
     const answer = await fetch(`/proof?nonce=${nonce}`, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) });

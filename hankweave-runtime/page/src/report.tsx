@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Connection } from "./connection";
 import { Markdown } from "./markdown";
+import { Gone } from "./parts";
 import type { View } from "./view";
 
 export const REPORT = "#/report";
@@ -33,8 +34,8 @@ export function Report({ connection, view }: { connection: Connection; view: Vie
   return (
     <section class="panel report" id="report" ref={section} aria-label="Report" tabIndex={-1}>
       <p class="dim">What the run did until now, as <code>hankweave report</code> prints it. <a href="#/">Back to the codon</a></p>
-      {problem && <p class="cause" role="alert">{problem}</p>}
-      {text === undefined ? !problem && <p class="dim">{canAsk ? "Making the report…" : "There is no connection to the run."}</p> : <Markdown text={text} />}
+      {problem && !connection.isGone && <p class="cause" role="alert">{problem}</p>}
+      {text === undefined && connection.isGone ? <Gone folder={connection.folder} /> : text === undefined ? !problem && <p class="dim">{canAsk ? "Making the report…" : "There is no connection to the run."}</p> : <Markdown text={text} />}
     </section>
   );
 }

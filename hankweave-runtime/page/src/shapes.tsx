@@ -50,5 +50,5 @@ export const icon = (of: Shape): string =>
   `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">${ICONS[of] ?? ICONS.planned}</svg>`)}`;
 
 /** Words of an item's state. */
-export const WORDS: Record<string, string> = { asking: "waits for you", retry: "waits to retry", loop: "loop" };
+export const WORDS: Record<string, string> = { asking: "waits for an approval", retry: "waits to retry", loop: "loop" };
 export const word = (of: Shape): string => WORDS[of] ?? of;

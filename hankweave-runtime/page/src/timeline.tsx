@@ -2,9 +2,9 @@
 // only the order.
 import { useState } from "preact/hooks";
 import type { Connection } from "./connection";
-import { Choice, useSecond } from "./parts";
+import { Choice, showCodon, useSecond } from "./parts";
 import { Glyph, type Shape, word } from "./shapes";
-import { type Attempt, type Item, type Place, type View, attemptsOf, current, hasEnded, places, undoneSum, worked } from "./view";
+import { type Attempt, type Item, type Place, type View, attemptsOf, current, hasEnded, isOver as isLoopOver, places, undoneSum, worked } from "./view";
 import { answerWords, changed, clock, cost, plural, seconds, took, usd } from "./words";
 
 const ZOOMS = ["All", "1h", "10m", "1m"] as const;
@@ -37,8 +37,10 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
   const scale: Scale = { from, to: last, end, x: (ms) => ((Math.min(Math.max(ms, from), last) - from) / Math.max(1, last - from)) * end };
   const step = STEPS.find((each) => (last - from) / each <= 7) ?? STEPS.at(-1)!;
   const offset = new Date(from).getTimezoneOffset() * 60_000;
+  const isFine = step < 60_000;
+  const label = (ms: number) => clock(ms, isFine).replace(/^.* /, "");
   const ticks: number[] = [];
-  for (let at = Math.ceil((from - offset) / step) * step + offset; at < last; at += step) if (end - scale.x(at) > (isOver ? 2 : 5) && scale.x(at) > 2) ticks.push(at);
+  for (let at = Math.ceil((from - offset) / step) * step + offset; at < last; at += step) if (end - scale.x(at) > (isOver ? 2 : 5) && scale.x(at) > 2 && (isOver || label(at) !== label(last))) ticks.push(at);
   const grid = (
     <>
       {!isOver && <rect x={percent(end)} width={percent(COMING)} height="100%" class="future" />}
@@ -50,9 +52,8 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
   const done = current(view);
   const at = done ? order.indexOf(done.item) : -1;
   const coming = isOver ? [] : order.filter((id, i) => view.items?.[id]?.kind === "codon" && (i > at || isAsked(view, id)));
-  const isFine = step < 60_000;
   return (
-    <section class="panel tl" aria-label="Timeline">
+    <section class="panel tl" aria-label="Timeline" onClick={(event) => (event.target as Element).closest(".row a") && showCodon()}>
       <div class="head">
         <h2>Timeline</h2>
         {last - first > 60_000 && <Choice label="Zoom" of={ZOOMS.filter((each) => each === "All" || SPANS[each] < last - first)} chosen={zoom} choose={setZoom} />}
@@ -62,8 +63,8 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
         <span />
         <div class="trk">
           <svg width="100%" height="24">
-            {ticks.map((at) => <text x={percent(scale.x(at))} y="16" text-anchor="middle">{clock(at, isFine).replace(/^.* /, "")}</text>)}
-            {!isOver && <text x={percent(end)} y="16" text-anchor="middle" class="nowtext">{clock(last, isFine)}</text>}
+            {ticks.map((at) => <text x={percent(scale.x(at))} y="16" text-anchor="middle">{label(at)}</text>)}
+            {!isOver && <text x={percent(end)} y="16" text-anchor="middle" class="nowtext">{label(last)}</text>}
           </svg>
         </div>
         <span class="num">time</span><span class="num">cost</span>
@@ -127,14 +128,20 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
   const lasted = times.reduce((sum: number, each) => sum + (each ?? 0), item.earlier?.durationMs ?? 0);
   const isLost = times.includes(undefined) || item.earlier?.lostTime === true;
   const shape = shapeOf(view, id, item, newest?.[1]);
-  const more = item.kind === "loop" ? position(item) : item.asks && !newest ? "asks you" : "";
+  const more = item.kind === "loop" ? position(view, item) : item.asks && !newest ? "asks first" : "";
   const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;
   const isChosen = chosen?.item === id;
   const ghost = coming.indexOf(id);
-  const name = <><Glyph of={shape} size={14} /><span class="sr">{word(shape)}: </span><b>{item.name}</b>{more && <em>{more}</em>}</>;
-  const classes = ["row", newest || item.kind === "loop" ? "" : "todo", item.in ? "in" : "", isLast ? "last" : "", isChosen ? "sel" : "", item.kind === "loop" ? "lpr" : ""];
+  const name = <><Glyph of={shape} size={14} /><span class="sr">{word(shape)}: </span><b title={item.name}>{item.name}</b>{more && <em>{more}</em>}</>;
+  const isWaiting = Object.values(view.waits ?? {}).some((wait) => wait.item === id);
+  const classes = ["row", newest || isWaiting || item.kind === "loop" ? "" : "todo", item.in ? "in" : "", isLast ? "last" : "", isChosen ? "sel" : "", item.kind === "loop" ? "lpr" : ""];
+  const open = (event: MouseEvent) => {
+    if (!newest || (event.target as Element).closest("a")) return;
+    location.hash = address({ item: id, key: newest[0] });
+    showCodon();
+  };
   return (
-    <div class={classes.filter(Boolean).join(" ")}>
+    <div class={classes.filter(Boolean).join(" ")} onClick={open}>
       {newest ? <a class="nm" href={address({ item: id, key: newest[0] })} aria-current={isChosen ? "true" : undefined}>{name}</a> : <span class="nm">{name}</span>}
       <div class="trk">
         <svg width="100%" height="28">
@@ -144,15 +151,15 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
           {ghost >= 0 && ghost < 4 && <rect x={percent(scale.end + 1.2 + ghost * 4)} width="3.2%" y="8" height="12" rx="3" class="ghost" />}
         </svg>
       </div>
-      <span class="num">{attempts.length ? timeInTable(lasted, isLost) : ""}</span>
+      <span class="num">{attempts.length ? timeInTable(lasted, isLost, attempts.some(([, each]) => each.state === "running")) : ""}</span>
       <span class="num">{attempts.length ? cost(spent, atLeast) : ""}</span>
     </div>
   );
 }
 
-function timeInTable(ms: number, isLost: boolean): string {
+function timeInTable(ms: number, isLost: boolean, isLive = false): string {
   if (isLost && !ms) return "unknown";
-  return `${isLost ? "≥ " : ""}${took(Math.floor(ms / 1000) * 1000 || ms)}`;
+  return `${isLost ? "≥ " : ""}${isLive ? seconds(Math.floor(ms / 1000)) : took(ms)}`;
 }
 
 /** What the rows of the plan do not have, so that all rows add up to the money. */
@@ -195,7 +202,8 @@ function extent(attempt: Attempt, scale: Scale): [number, number] {
   return [from, attempt.state === "crashed" ? from : time(attempt.ended, scale.to)];
 }
 
-export function position(item: Item): string {
+function position(view: View, item: Item): string {
+  if (item.iteration !== undefined && isLoopOver(view, item)) return plural(item.iteration, "iteration") + (item.checks?.[item.iteration]?.passed ? ", check passed" : "");
   if (item.iteration === undefined) return item.most === undefined ? "" : `at most ${item.most}`;
   return item.most === undefined ? `iteration ${item.iteration}` : `${item.iteration} of at most ${item.most}`;
 }
@@ -228,7 +236,8 @@ function Iterations({ view, item, attempts, scale }: { view: View; item: Item; a
     const known = spans.get(iteration);
     spans.set(iteration, known ? [Math.min(known[0], from), Math.max(known[1], to)] : [from, to]);
   }
-  const checks = Object.entries(item.checks ?? {});
+  const checks = Object.entries(item.checks ?? {}).filter(([iteration]) => spans.has(iteration));
+  const rings = apart(checks.map(([iteration]) => scale.x(spans.get(iteration)![1]) - 0.3));
   return (
     <>
       {[...spans].map(([iteration, [from, to]]) => {
@@ -236,12 +245,20 @@ function Iterations({ view, item, attempts, scale }: { view: View; item: Item; a
         const [x, end] = [scale.x(from), scale.x(to)];
         return <rect x={percent(x)} width={percent(Math.max(0.4, end - x - 0.3))} y="11" height="3" rx="1.5" class={isLive ? "loop open" : "loop"}><title>{`Iteration ${iteration}`}</title></rect>;
       })}
-      {checks.map(([iteration, check]) => {
-        const span = spans.get(iteration);
-        return span && <circle cx={percent(Math.max(0.6, scale.x(span[1]) - 0.3))} cy="12.5" r="4.5" class={check.passed ? "check" : "check bad"}><title>{`${item.until ?? "check"}, iteration ${iteration}: ${check.passed ? "passed" : "failed"}${check.says ? `, ${check.says}` : ""}`}</title></circle>;
-      })}
+      {checks.map(([iteration, check], at) => <circle cx={percent(rings[at]!)} cy="12.5" r="4.5" class={check.passed ? "check" : "check bad"}><title>{`${item.until ?? "check"}, iteration ${iteration}: ${check.passed ? "passed" : "failed"}${check.says ? `, ${check.says}` : ""}`}</title></circle>)}
     </>
   );
+}
+
+/** Least distance between two rings, in percent of the width. */
+const RING = 1.6;
+
+/** Moves places apart, so that no ring covers another. */
+function apart(places: number[]): number[] {
+  const moved: number[] = [];
+  for (const at of places) moved.push(Math.max(0.8, at, (moved.at(-1) ?? -RING) + RING));
+  for (let i = moved.length - 1, most = 99.2; i >= 0; i--, most = moved[i + 1]! - RING) moved[i] = Math.min(moved[i]!, most);
+  return moved;
 }
 
 function Waits({ view, id, scale }: { view: View; id: string; scale: Scale }) {

@@ -32,6 +32,9 @@ export type Moment =
   | { kind: "lines"; seq: number; at: number; title: string; lines: string[] }
   | ToolUse;
 
+/** Title of what commands after the agent print, until the check that they are has ended. */
+const AFTER = "Command";
+
 const SUBJECTS = ["file_path", "path", "command", "pattern", "url", "query", "description", "prompt"];
 
 /** Returns the argument of a tool use that tells most. */
@@ -55,6 +58,8 @@ export class Transcript {
   private key = "";
   private until = Infinity;
   private lastSeq = 0;
+  /** Whether what commands print is of those after the set-up. */
+  private isSetUp = false;
   private tools = new Map<string, ToolUse>();
   private waiting: JournalEvent[] = [];
   private stop: () => void = () => {};
@@ -102,7 +107,7 @@ export class Transcript {
     this.tools.clear();
     this.waiting = [];
     [this.dropped, this.lastSeq, this.key] = [0, 0, ""];
-    this.isLoading = this.isIncomplete = false;
+    this.isLoading = this.isIncomplete = this.isSetUp = false;
   }
 
   private add(event: JournalEvent): void {
@@ -114,6 +119,7 @@ export class Transcript {
     const push = (moment: Moment) => this.push(moment, data.parentToolUseId as string | undefined);
     switch (event.type) {
       case "assistant.action":
+        this.isSetUp = true;
         if (data.action !== "tool_use") {
           push({ kind: data.action === "thinking" ? "thinking" : "text", seq, at, text: cut(data.content) });
           return;
@@ -131,13 +137,16 @@ export class Transcript {
         return;
       }
       case "rig.output":
-        this.line("Rig", String(data.line), seq, at);
+        this.line(this.isSetUp ? AFTER : "Rig", String(data.line), seq, at);
         return;
       case "file.updated": {
-        const mark = { created: "+", modified: "~", deleted: "−" }[String(data.action)] ?? "~";
-        this.line("Files", `${mark} ${data.path}`, seq, at);
+        // Each time it is written; what the attempt changed is found by comparison.
+        this.line("Written", `${data.path}${data.action === "deleted" ? " (deleted)" : ""}`, seq, at);
         return;
       }
+      case "rig.setup.completed":
+        this.isSetUp = true;
+        return;
       case "rig.setup.failed":
         push({ kind: "problem", seq, at, text: `rig set-up failed${data.ignored ? " (ignored)" : ""}` });
         return;
@@ -148,6 +157,7 @@ export class Transcript {
         push({ kind: "note", seq, at, who: String(data.sentinelId), text: cut(data.message), tone: "failed" });
         return;
       case "check.completed": {
+        for (const moment of this.moments) if (moment.kind === "lines" && moment.title === AFTER) moment.title = "Check";
         const [passed, says] = [data.passed === true, cut(data.says ?? data.why)];
         push({ kind: "note", seq, at, who: String(data.run), text: says || (passed ? "passed" : "failed"), tone: passed ? "passed" : "failed" });
         return;

@@ -138,6 +138,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Whether a loop has ended: its check passed, or the run completed. */
+export function isOver(view: View, loop: Item): boolean {
+  return view.state === "completed" || (loop.iteration !== undefined && loop.checks?.[loop.iteration]?.passed === true);
+}
+
 /** An attempt and its position. */
 export interface Place {
   item: string;

@@ -91,6 +91,14 @@ pub(super) fn unescaped(markdown: &str) -> String {
     shown
 }
 
+/// Text of an agent without the marks of Markdown that come in pairs: in a table of text they are only in the way.
+fn without_marks(text: &str) -> String {
+    ["**", "`"].iter().fold(text.to_owned(), |text, mark| {
+        let is_paired = text.matches(mark).count() % 2 == 0;
+        if is_paired { text.replace(mark, "") } else { text }
+    })
+}
+
 /// Longest part of a result in a report, in bytes; the JSON report has all of it.
 const MOST_OF_RESULT: usize = 600;
 
@@ -216,7 +224,10 @@ impl Receipt {
                 codon.time(),
                 codon.cost.display(codon.cost_is_lower_bound),
                 codon.changes(),
-                codon.did.as_deref().map_or_else(|| "-".to_owned(), plain),
+                codon
+                    .did
+                    .as_deref()
+                    .map_or_else(|| "-".to_owned(), |did| plain(&without_marks(did))),
             )?;
         }
         self.write_rest(text)?;
@@ -511,6 +522,16 @@ fn changed(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: CLI-44
+    #[test]
+    fn a_message_has_no_marks_of_markdown_in_the_table() {
+        assert_eq!(
+            without_marks("in **A.md** and `src/b.rs`"),
+            "in A.md and src/b.rs"
+        );
+        assert_eq!(without_marks("2 ** 3, cut `he"), "2 ** 3, cut `he");
+    }
 
     // covers: CLI-44
     #[test]

@@ -126,10 +126,12 @@ impl Page {
 
     /// Presses a key.
     pub(crate) fn press(&mut self, key: &str) {
+        // A named key, such as Escape, writes nothing.
+        let text = if key.len() == 1 { key } else { "" };
         for kind in ["keyDown", "keyUp"] {
             self.ask(
                 "Input.dispatchKeyEvent",
-                json!({"type": kind, "key": key, "text": key}),
+                json!({"type": kind, "key": key, "text": text}),
             );
         }
     }

@@ -37,11 +37,11 @@ pub(crate) fn codon(agent: &Value, id: &str, name: &str, prompt: &str) -> Value 
 }
 
 /// A run with its page. The directory goes with `project`, so a test binds it as long as it needs the others.
-struct Watched {
-    project: TestProject,
-    running: Running,
-    page: Page,
-    browser: PathBuf,
+pub(crate) struct Watched {
+    pub(crate) project: TestProject,
+    pub(crate) running: Running,
+    pub(crate) page: Page,
+    pub(crate) browser: PathBuf,
 }
 
 impl Watched {
@@ -59,7 +59,7 @@ impl Watched {
     }
 
     /// Three codons, of which the second one waits.
-    fn three(browser: PathBuf) -> Self {
+    pub(crate) fn three(browser: PathBuf) -> Self {
         let project = project();
         let agent = shell_agent(&project);
         let codons = json!([
@@ -71,7 +71,7 @@ impl Watched {
     }
 
     /// Two codons, of which the second one asks first.
-    fn asking(browser: PathBuf, token: &str) -> Self {
+    pub(crate) fn asking(browser: PathBuf, token: &str) -> Self {
         let project = project();
         let agent = shell_agent(&project);
         let mut deploy = codon(&agent, "deploy", "Deploy it", "two");
@@ -149,7 +149,7 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     command(&mut page, "skip");
     page.until_shows("Every codon of the plan is completed");
     page.until("document.title.startsWith('✓ Completed')");
-    page.until_shows("hankweave undo");
+    page.until_shows("hankweave history");
     running.finish_within(SOON).expect_code(0);
     // What it showed last stays.
     page.until("document.getElementById('link').textContent !== 'live'");
@@ -509,7 +509,8 @@ fn questions_are_answered_on_the_page_and_every_tab_sees_it() {
         }
         // A key opens the question and answers nothing.
         page.press(&button[..1]);
-        page.until("document.activeElement?.id === 'sure'");
+        let first = if button == "approve" { "sure" } else { "back" };
+        page.until(&format!("document.activeElement?.id === '{first}'"));
         page.click("back");
         page.click(button);
         page.evaluate("document.querySelector('textarea').focus()");
@@ -559,7 +560,10 @@ fn a_hidden_tab_notifies_of_a_question_once_the_user_asked_for_that() {
     page.until_shows("Notifies you");
     project.run(["next"]).expect_code(0);
     page.until_shows("Deploy to production?");
-    let question = json!(["Waits for you before “Deploy it”", "Deploy to production?"]);
+    let question = json!([
+        "Waits for an approval before “Deploy it”",
+        "Deploy to production?"
+    ]);
     page.until(&format!(
         "JSON.stringify(window.told).includes(JSON.stringify({question}))"
     ));
@@ -603,6 +607,8 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     page.until("document.querySelectorAll('.row.todo').length === 2");
     command(&mut page, "next");
     page.until_shows("Runs Review it");
+    // An agent that has said nothing has cost nothing.
+    page.until("document.querySelector('#codon h2')?.innerText.includes('Review it') && document.getElementById('transcript')?.innerText.includes('working')");
     project.write("notes.txt", "one\n");
     page.click("skip");
     page.until_shows("hankweave skip ");
@@ -643,7 +649,7 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     page.until_shows("Runs Review it");
     command(&mut page, "stop");
     page.until("document.title.startsWith('■ Stopped')");
-    page.until_shows("hankweave run");
+    page.until_shows("hankweave status -e ");
     running.finish_within(SOON).expect_code(3);
 }
 

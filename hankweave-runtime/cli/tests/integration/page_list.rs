@@ -141,7 +141,7 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     page.until("document.querySelectorAll('.li_').length === 1");
     page.evaluate("document.querySelector('a.li_').click()");
     page.until("location.pathname.startsWith('/r/two-')");
-    page.until("document.title.startsWith('? Waits for you')");
+    page.until("document.title.startsWith('? Waits for an approval')");
     page.until_shows("read-only");
     assert_eq!(page.evaluate("document.querySelectorAll('.btn').length"), 0);
     page.until("document.getElementById('transcript')?.innerText.includes('working')");
@@ -236,7 +236,7 @@ fn the_list_and_each_state_of_a_run_stand_as_they_are_drawn() {
     for (name, title) in [
         ("Draft the changelog", "✓ Completed"),
         ("<img src=x", "✕ Failed"),
-        ("Move the sessions", "? Waits for you"),
+        ("Move the sessions", "? Waits for an approval"),
     ] {
         page.evaluate(&format!("{}.click()", row(name)));
         page.until(&format!(

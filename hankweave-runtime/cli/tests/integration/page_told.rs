@@ -1,0 +1,200 @@
+//! What the page of a run tells its reader, in a real browser: what is next, what has changed, and what a key does (WIRE-28).
+
+use serde_json::json;
+
+use crate::devtools::Page;
+use crate::page::{SOON, Watched, address, browser, codon, viewing};
+use crate::support::{project, shell_agent};
+
+/// The commands that the page lists, in an expression of the page.
+const LISTED: &str = "[...document.querySelectorAll('#next-steps code')].filter((each) => each.closest('.cmd')).map((each) => each.innerText)";
+
+// covers: WIRE-28, WIRE-46
+#[test]
+fn a_page_whose_run_has_ended_lists_the_commands_of_status_and_what_serves_it_again() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        ..
+    } = Watched::three(browser);
+    page.until("document.getElementById('notify')");
+    project.run(["next"]).expect_code(0);
+    page.until("document.querySelector('.attempt')?.getAttribute('aria-label').includes('completed')");
+    project.run(["next"]).expect_code(0);
+    page.until("document.getElementById('transcript') && document.title.startsWith('▶ Runs Review it')");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    page.until("document.getElementById('link').textContent === 'ended'");
+    page.until("!document.getElementById('notify')");
+
+    let directory = project.directory().display().to_string();
+    let ended = ["status -e", "history -e", "view"].map(|each| format!("hankweave {each} {directory}"));
+    page.until(&format!("{LISTED}.length === {}", ended.len()));
+    assert_eq!(page.evaluate(LISTED), json!(ended));
+
+    let gone = "document.querySelector('.gone')?.innerText.includes('hankweave view ')";
+    for place in ["#/a.1.1", "#/report"] {
+        page.evaluate(&format!("location.hash = '{place}'"));
+        page.until(gone);
+    }
+    page.evaluate("location.hash = '#/a.1.1'");
+    page.until(gone);
+    let (viewing, _) = viewing(&project, &[]);
+    page.until("document.getElementById('transcript')?.innerText.includes('working')");
+    // Served again, it has the whole list of `status`.
+    let commands = project.run(["status", "--json"]).json_document()["commands"].clone();
+    page.until(&format!(
+        "JSON.stringify({LISTED}) === JSON.stringify({commands})"
+    ));
+    viewing.kill();
+}
+
+// covers: WIRE-28
+#[test]
+fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        browser,
+    } = Watched::asking(browser, "token");
+    project.run(["next"]).expect_code(0);
+    page.until("document.getElementById('deny')");
+    page.press("d");
+    page.until("document.activeElement.id === 'back'");
+    page.until("document.getElementById('sure').classList.contains('danger')");
+    page.until_shows("hankweave approve deploy -e ");
+    page.click("back");
+
+    page.evaluate("scrollTo(0, document.body.scrollHeight)");
+    page.press("?");
+    let in_view = "(() => { const place = document.querySelector('.help')?.getBoundingClientRect(); return place && place.top >= 0 && place.bottom <= innerHeight; })()";
+    page.until(in_view);
+    page.until_shows("approve, deny");
+    page.press("Escape");
+    page.until("!document.querySelector('.help')");
+
+    let mut reader = Page::open(&browser, &address(&project, "token-readonly"));
+    reader.until("document.title.startsWith('? Waits for an approval before')");
+    reader.press("?");
+    reader.until_shows("copy this address");
+    assert_eq!(
+        reader.evaluate("document.querySelector('.help').innerText.includes('approve')"),
+        false
+    );
+    reader.press("Escape");
+    // The files of the question lead to what became of them.
+    reader.evaluate("document.querySelector('.ask .files a').click()");
+    reader.until("location.hash.includes('/changes/done.txt?from=')");
+    reader.until("document.querySelector('.diff')?.innerText.includes('done.txt')");
+    // On a phone the codon that waits has its bar, too.
+    reader.resize((390, 844), "light");
+    reader.until("document.querySelector('.wait.approval')?.closest('.trk').getClientRects().length > 0");
+    running.kill();
+}
+
+/// Takes the place of the clipboard, which a browser without a screen keeps to itself.
+const CLIPBOARD: &str = "Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { window.copied = text; } } }); 0";
+
+// covers: WIRE-28, WIRE-44
+#[test]
+fn an_address_that_is_copied_opens_for_readers_and_a_wrong_token_is_called_so() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        browser,
+    } = Watched::three(browser);
+    project.run(["next"]).expect_code(0);
+    let mut reader = Page::open(&browser, &address(&project, "token-readonly"));
+    for each in [&mut page, &mut reader] {
+        each.evaluate(CLIPBOARD);
+        each.until("document.getElementById('codon')");
+        each.evaluate("location.hash = '#/a.1.1/changes'");
+        each.until("document.querySelector('.diff')");
+        each.press("y");
+        each.until("document.getElementById('told').innerText.startsWith('Copied')");
+    }
+    let copied = page.evaluate("window.copied");
+    assert!(!copied.as_str().unwrap().contains("token"), "{copied}");
+    let copied = reader.evaluate("window.copied");
+    let mut other = Page::open(&browser, copied.as_str().unwrap());
+    other.until("location.hash === '#/a.1.1/changes' && document.querySelector('.diff')");
+
+    let own = std::fs::read_to_string(project.directory().join(".hankweave/token")).unwrap();
+    let right = address(&project, "token");
+    for wrong in ["0".repeat(own.trim_end().len()), "old".to_owned()] {
+        let mut other = Page::open(&browser, &right.replace(own.trim_end(), &wrong));
+        other.until_shows("The token is wrong or old");
+        other.until("document.getElementById('link').textContent === 'wrong token'");
+        other.until_shows("hankweave page -e DIR");
+    }
+    running.kill();
+}
+
+// covers: WIRE-28
+#[test]
+fn a_loop_has_one_count_of_files_and_its_check_is_a_check() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    // The first iteration writes the file, and the second one the same bytes again.
+    let writes = r#"cat > /dev/null
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
+printf 'same\n' > same.txt
+printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"shell","content":[{"type":"text","text":"I wrote."}],"usage":{"input_tokens":1,"output_tokens":1}}}' \
+  '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1,"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5}}'
+"#;
+    let agent = json!({"command": ["sh", project.write("writes.sh", writes)], "stream": "claude"});
+    let long = format!(
+        "echo cart::keeps_items; [ $HANKWEAVE_ITERATION = 1 ] # {}",
+        "and so on ".repeat(20)
+    );
+    let until = json!({"type": "untilCheckPasses", "run": long, "limit": 5});
+    project.write_hank(&json!({"hank": [
+        codon(&shell_agent(&project), "begin", "Begin it", "one"),
+        {"type": "loop", "id": "l", "name": "Until it passes", "terminateOn": until, "codons": [codon(&agent, "b", "Build it", "go")]},
+    ]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let (viewing, address) = viewing(&project, &[]);
+    let mut page = Page::open(&browser, &address);
+    page.resize((1_440, 900), "light");
+    page.until("document.title.startsWith('✓ Completed')");
+    page.until_shows("2 iterations, check passed");
+    page.until("document.querySelector('#codon h2').innerText.includes('iteration 2')");
+    // Written again, and not changed.
+    page.until("document.querySelector('#codon .meta').innerText.includes('changed nothing')");
+    page.until("document.querySelector('.rail .h3')?.innerText.trim() === 'Changed nothing'");
+    page.until("document.getElementById('transcript')?.innerText.includes('Check cart::keeps_items')");
+    assert_eq!(
+        page.evaluate("document.body.innerText.includes('Rig cart')"),
+        false
+    );
+    page.evaluate("location.hash = '#/b.1.1'");
+    page.until(
+        "document.querySelector('.rail .files a')?.getAttribute('aria-label') === 'created: same.txt'",
+    );
+    let beside = "document.querySelector('.rail').getBoundingClientRect().right <= document.querySelector('.logbox').getBoundingClientRect().left";
+    page.until("document.querySelector('.logbox')");
+    assert_eq!(page.evaluate(beside), true, "the column is as wide as drawn");
+    let inside = "[...document.querySelectorAll('.rail dd, .rail small')].every((each) => each.getBoundingClientRect().right <= document.querySelector('.logbox').getBoundingClientRect().left)";
+    assert_eq!(
+        page.evaluate(inside),
+        true,
+        "nothing of it is under the transcript"
+    );
+    // Each check has its ring.
+    let rings =
+        "new Set([...document.querySelectorAll('circle.check')].map((each) => each.getAttribute('cx'))).size";
+    assert_eq!(page.evaluate(rings), 2);
+    // The time is that of `status`.
+    let time = "[...document.querySelectorAll('.fig')].find((each) => each.innerText.startsWith('Time at work')).querySelector('dd').innerText";
+    let time = page.evaluate(time);
+    let said = format!(" in {}", time.as_str().unwrap());
+    let status = project.run(["status"]);
+    assert!(status.expect_code(0).stdout.contains(&said), "{said}: {status}");
+    viewing.kill();
+}
