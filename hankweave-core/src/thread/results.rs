@@ -1,13 +1,17 @@
 //! Results of codons that count: those of the newest attempts that completed (STATE-80).
 
+#[cfg(feature = "hanks")]
 use std::path::Path;
 
 use super::tip::ThreadTip;
+#[cfg(feature = "hanks")]
 use crate::document::HankweaveState;
-use crate::hank::prompt::PromptValues;
-use crate::hank::{Hank, Results};
+use crate::hank::Results;
+#[cfg(feature = "hanks")]
+use crate::hank::{Hank, prompt::PromptValues};
 
 /// Returns the values for the texts of what comes next in the workspace `root`.
+#[cfg(feature = "hanks")]
 #[must_use]
 pub fn prompt_values(root: &Path, hank: &Hank, state: &HankweaveState) -> PromptValues {
     let has_results = hank.codons().any(|codon| codon.result.is_some());

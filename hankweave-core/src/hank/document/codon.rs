@@ -14,6 +14,7 @@ use super::rig::{OutputItem, RigItem};
 use crate::agent::{AgentOptions, AskedResult};
 use crate::hank::agent::{AgentChoice, agent_for_model};
 use crate::hank::budget::CodonBudget;
+#[cfg(feature = "hanks")]
 use crate::hank::prompt::PromptValues;
 use crate::id::CodonId;
 
@@ -150,6 +151,7 @@ impl ApprovalQuestion {
     }
 
     /// Returns the question as it is put: its text is filled in like a prompt (HANK-92).
+    #[cfg(feature = "hanks")]
     #[must_use]
     pub fn fill(&self, codon: &CodonId, values: &PromptValues) -> String {
         values.render(&self.words(codon))
