@@ -69,7 +69,9 @@ impl TaskLayers {
         if has_run && !is_found {
             return None;
         }
-        let is_lost = is_found || !is_of_machine || is_paid(row);
+        // An attempt that was lost before its workspace was made has left its log here, and ran nothing.
+        let ran_nothing = is_own && self.has_folder(row.id());
+        let is_lost = is_found || !is_of_machine || is_paid(row, ran_nothing);
         is_lost.then_some(MissingFiles {
             location,
             is_found,
@@ -93,6 +95,11 @@ impl TaskLayers {
     fn has_run(&self, id: &TaskId) -> bool {
         self.task(id.clone()).has_run()
     }
+
+    fn has_folder(&self, id: &TaskId) -> bool {
+        let files = self.task(id.clone());
+        self.world.disk.metadata(&files.path()).is_ok()
+    }
 }
 
 impl TaskFiles {
@@ -104,13 +111,54 @@ impl TaskFiles {
     }
 }
 
-/// Whether an attempt of the task has cost something, as far as its registry knows.
-fn is_paid(row: &TaskRow) -> bool {
+/// Whether an attempt of the task has cost something, as far as its registry knows; a lower bound of nothing is nothing where it `ran_nothing`.
+fn is_paid(row: &TaskRow, ran_nothing: bool) -> bool {
     let noted = TaskCost::of(&row.record);
-    noted.is_some_and(|cost| cost.cost > Usd::ZERO || cost.cost_is_lower_bound)
+    noted.is_some_and(|cost| cost.cost > Usd::ZERO || cost.cost_is_lower_bound && !ran_nothing)
 }
 
 fn machine() -> String {
     let machine = rustix::system::uname();
     machine.nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use hankweave_core::time::Timestamp;
+    use hankweave_runtime::world::World;
+    use hankweave_task_model::registry::NewTask;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A worker that is killed before it makes the workspace leaves a lower bound of nothing: its task starts, and is not left alone for ever.
+    // covers: TASK-127
+    #[test]
+    fn an_attempt_that_was_lost_before_its_workspace_was_made_has_lost_no_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let layers = TaskLayers::new(World::real(), folder.path());
+        let id = TaskId::new("lost").unwrap();
+        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
+        let mut record = serde_json::to_value(&row.record).unwrap();
+        record["filesLocation"] = json!(layers.location());
+        record["lastAttemptCost"] = 0.into();
+        record["cost"] = 0.into();
+        record["costIsLowerBound"] = true.into();
+        record["lastAttemptCostIsLowerBound"] = true.into();
+        row.record = serde_json::from_value(record.clone()).unwrap();
+        assert!(
+            layers.missing(&row).is_some(),
+            "its folder is gone, and with it what it may have cost"
+        );
+        fs::create_dir(layers.task(id).path()).unwrap();
+        assert_eq!(layers.missing(&row), None);
+        record["cost"] = 0.45.into();
+        row.record = serde_json::from_value(record).unwrap();
+        assert!(
+            layers.missing(&row).is_some(),
+            "what was paid would be paid again"
+        );
+    }
 }
