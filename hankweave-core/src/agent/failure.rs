@@ -43,7 +43,7 @@ pub struct FailureReason {
 
 /// Recorded message of a codon whose process was gone.
 pub(crate) const CRASHED: &str = "Server crashed";
-/// The same for people.
+/// Message of such a codon for people.
 pub(crate) const CRASHED_IN_WORDS: &str = "its process ended without recording why";
 
 impl FailureReason {

@@ -53,7 +53,7 @@ pub struct CopyTarget<'h> {
     pub place: String,
     /// Path, relative to the agent's workspace.
     pub to: &'h str,
-    /// What exists there is removed first.
+    /// Whether an existing entry there is removed first.
     pub replaces: bool,
 }
 

@@ -92,7 +92,7 @@ fn mistake(line: &str, error: &serde_json::Error) -> String {
 #[derive(Debug, Default)]
 pub(super) struct LineMistakes {
     reasons: BTreeMap<usize, String>,
-    /// What to do about some of them, in a hint below all.
+    /// Advice about some of them, in a hint below all.
     advice: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! What a person is told who left a run alone: what an undo and a crash leave, which commands continue, and rows that say one thing.
+//! Screens for somebody who left a run alone: what an undo and a crash leave, which commands continue, and rows that say one thing.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What the page of a run tells its reader, in a real browser: what is next, what has changed, and what a key does (WIRE-28).
+//! Words of a run's page in a real browser: what is next, what has changed, and what a key does (WIRE-28).
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What every screen says of attempts by hand, of workers that are gone, and of the limits of a task: the same, with what to type.
+//! Attempts by hand, workers that are gone and limits of a task: every screen says the same of them, with what to type.
 
 use std::time::Duration;
 
@@ -448,7 +448,7 @@ fn advice_about_folders_of_other_registries_is_said_once() {
     assert_eq!(said.matches("where DIR is").count(), 1, "{said}");
 }
 
-/// What follows a `^C` that the terminal shows begins a line of its own.
+/// Text after a `^C` that the terminal shows begins a line of its own.
 // covers: CLI-40
 #[test]
 fn what_a_worker_says_after_ctrl_c_begins_a_line() {
