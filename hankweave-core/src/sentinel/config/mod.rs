@@ -112,7 +112,7 @@ impl SentinelConfig {
         Self::deserialize(Value::Object(config))
     }
 
-    /// That of an entry of a codon; `files` are the sentinels in files of their own, by their paths.
+    /// That of an entry of a codon, with the path of its program from the folder of the hank; `files` are the sentinels in files of their own, by their paths.
     ///
     /// # Errors
     ///
@@ -125,7 +125,17 @@ impl SentinelConfig {
                 config.clone()
             }
         };
-        Self::from_checked(config).map_err(|error| error.to_string())
+        let mut config = Self::from_checked(config).map_err(|error| error.to_string())?;
+        // A bare name is looked up on PATH, and a path from the root is one from everywhere.
+        let program = config
+            .command
+            .iter_mut()
+            .flat_map(|words| words.first_mut())
+            .next();
+        if let Some(program) = program.filter(|program| program.contains('/') && !program.starts_with('/')) {
+            *program = Self::from_hank(entry, program);
+        }
+        Ok(config)
     }
 
     /// The files of its prompt, as the hank would name them.
@@ -149,18 +159,21 @@ impl SentinelConfig {
 
     /// A sentinel in a file of its own names files from the folder of that file on.
     fn named_by(entry: &SentinelEntry, files: Option<&Texts>) -> Vec<String> {
-        let folder = match &entry.sentinel_config {
-            SentinelSource::File(path) => path.rsplit_once('/').map(|(folder, _)| folder),
-            SentinelSource::Inline(_) => None,
-        };
-        let from_hank = |file: &String| match folder {
-            Some(folder) => format!("{folder}/{file}"),
-            None => file.clone(),
-        };
         match files {
             None => Vec::new(),
-            Some(Texts::One(file)) => vec![from_hank(file)],
-            Some(Texts::Several(files)) => files.iter().map(from_hank).collect(),
+            Some(Texts::One(file)) => vec![Self::from_hank(entry, file)],
+            Some(Texts::Several(files)) => files.iter().map(|file| Self::from_hank(entry, file)).collect(),
+        }
+    }
+
+    /// Path from the folder of the hank of a file that a sentinel names.
+    fn from_hank(entry: &SentinelEntry, file: &str) -> String {
+        match &entry.sentinel_config {
+            SentinelSource::File(path) => match path.rsplit_once('/') {
+                Some((folder, _)) => format!("{folder}/{}", file.strip_prefix("./").unwrap_or(file)),
+                None => file.to_owned(),
+            },
+            SentinelSource::Inline(_) => file.to_owned(),
         }
     }
 
@@ -304,6 +317,36 @@ mod tests {
         };
         assert_eq!(config(Value::Null).joint(), "\n---\n");
         assert_eq!(config(json!(r"\n\t\\n\x\")).joint(), "\n\t\\n\\x\\");
+    }
+
+    // covers: SENT-9
+    #[test]
+    fn a_program_counts_from_the_file_of_its_sentinel() {
+        let program = |file: &str, program: &str| {
+            let Value::Object(config) = json!({"id": "s", "name": "S", "command": [program, "./x"],
+                "trigger": {"type": "event", "on": ["*"]}, "execution": {"strategy": "immediate"}})
+            else {
+                panic!("an object")
+            };
+            let entry = SentinelEntry {
+                sentinel_config: SentinelSource::File(file.to_owned()),
+                settings: None,
+            };
+            let files = BTreeMap::from([(file.to_owned(), config)]);
+            SentinelConfig::of(&entry, &files)
+                .unwrap()
+                .command
+                .unwrap()
+                .join(" ")
+        };
+        assert_eq!(
+            program("team/guards/s.json", "./look.sh"),
+            "team/guards/look.sh ./x"
+        );
+        assert_eq!(program("team/s.json", "bin/look"), "team/bin/look ./x");
+        assert_eq!(program("s.json", "./look.sh"), "./look.sh ./x");
+        assert_eq!(program("team/s.json", "look"), "look ./x", "is looked up");
+        assert_eq!(program("team/s.json", "/bin/look"), "/bin/look ./x");
     }
 
     // covers: SENT-19
