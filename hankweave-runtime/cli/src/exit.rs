@@ -27,6 +27,8 @@ pub(crate) enum CliErrorKind {
     Failed,
     /// The arguments do not fit together.
     Usage,
+    /// The run is unfinished on purpose.
+    Paused,
     /// hank.json, state.json or another input cannot be used.
     Input,
     /// hankweave itself.
@@ -42,6 +44,7 @@ impl CliErrorKind {
         match self {
             Self::Failed => 1,
             Self::Usage => 2,
+            Self::Paused => 3,
             Self::Input => 65,
             Self::Bug => 70,
             Self::Io => 74,

@@ -220,6 +220,9 @@ pub(crate) fn run_failure(error: &RunError, typed: &HintCommands) -> CliError {
             typed.run_with(&[CommandEdit::Flag("new")])
         )),
         RunError::Rollback(error) => rollback_failure(error, typed),
+        RunError::NothingLeft { budget, .. } => CliError::from_error(CliErrorKind::Paused, error).hint(
+            format!("`{}` continues", typed.run_with_more(budget.more(), None, None)),
+        ),
         _ => {
             let hint = lost_record(error, typed)
                 .unwrap_or_else(|| format!("make room or repair the disk, and `{}` continues", typed.run()));

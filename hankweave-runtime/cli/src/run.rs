@@ -497,11 +497,11 @@ impl Start<'_> {
 
 /// The command that continues where the run has ended.
 fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
+    // What is used up by now is used up for the next codon.
+    let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
             let task = OwningTask::of(typed.execution());
-            // What is used up by now is used up for the codon that waits.
-            let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
             let onward = typed.run_with_more(more, None, None);
             task.map_or_else(
                 || typed.approval(&pause.codon, &onward),
@@ -512,7 +512,7 @@ fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
             format!("{} && {}", typed.command("cleanup --keep 1"), typed.run())
         }
         RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, None),
-        _ => typed.run(),
+        _ => typed.run_with_more(more, None, None),
     }
 }
 

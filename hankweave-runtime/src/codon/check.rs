@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use hankweave_core::agent::{ExitOutcome, FailureReason};
-use hankweave_core::codon::{Codon, Running, without_times};
-use hankweave_core::hank::{RehearsedKind, RigAction, RigCommand, RigItem, WorkingDirectory};
+use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
+use hankweave_core::codon::{BudgetExceeded, Codon, Running, without_times};
+use hankweave_core::hank::{OnExceeded, RehearsedKind, RigAction, RigCommand, RigItem, WorkingDirectory};
 use hankweave_core::id::LoopId;
 use hankweave_core::view::excerpt;
 use hankweave_core::wire::Event;
@@ -55,7 +55,9 @@ pub(super) async fn check(
             break;
         }
         if retry > retries || !may_go_on || missed.is_over {
-            work.outcome = failed(codon, missed, exit);
+            // What is over with the last retry is over, whatever the budget.
+            let exceeded = work.exceeded(&exit.usage).filter(|_| retry <= retries);
+            work.outcome = failed(codon, missed, exceeded, exit);
             break;
         }
         let goes_on = format!("the agent continues (retry {retry} of {retries})");
@@ -162,10 +164,32 @@ async fn miss(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome, may_go_
     })
 }
 
-fn failed(codon: &CodonRun<'_>, missed: Miss, exit: ExitOutcome) -> AgentOutcome {
-    let reason = match missed.is_over {
-        true => check_cut_off(codon, missed.why),
-        false => FailureReason::unknown(true, missed.why),
+/// The end of work that does not pass; `exceeded` is the limit that leaves nothing for a retry.
+fn failed(
+    codon: &CodonRun<'_>,
+    missed: Miss,
+    exceeded: Option<BudgetExceeded>,
+    mut exit: ExitOutcome,
+) -> AgentOutcome {
+    let reason = match exceeded {
+        _ if missed.is_over => check_cut_off(codon, missed.why),
+        None => FailureReason::unknown(true, missed.why),
+        // The limit ends the codon: with a larger one its agent continues, and the work is looked at again.
+        Some(exceeded) if codon.limits.consequence(&exceeded) == OnExceeded::Pause => {
+            exit.verdict = Verdict::Failure {
+                reason: FailureReason::unknown(false, missed.why),
+                context_exceeded: false,
+            };
+            return AgentOutcome::Ended(exit);
+        }
+        Some(exceeded) => {
+            let used_up = codon.limits.over_all_attempts(exceeded);
+            let why = format!(
+                "{}; for a retry its budget has nothing left: {used_up} (a larger one allows it)",
+                missed.why
+            );
+            FailureReason::unknown(false, why)
+        }
     };
     AgentOutcome::Stopped(Interruption::Failure(reason), exit)
 }

@@ -1,5 +1,6 @@
 //! How a run begins: fresh, after the newest codon, or at an earlier point (RUN-2 to RUN-4).
 
+use hankweave_core::budget::{self, CeilingUse};
 use hankweave_core::codon::{CheckpointType, CodonExecution};
 use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
@@ -16,7 +17,7 @@ use super::RunError;
 use super::approval;
 use super::rollback::{self, RollbackError, UndoneWork};
 use crate::checkpoint::{InitialRequest, incomplete};
-use crate::codon::telling;
+use crate::codon::{NoBudget, no_budget_left, telling};
 use crate::counting::Counting;
 use crate::options::Recovery;
 use crate::recovery::{self, OpenedExecution};
@@ -77,7 +78,10 @@ pub(super) async fn begin(
             let pending = state.pending_rollback.as_ref();
             let source = match pending.is_some_and(|pending| pending.source == source) {
                 true => source,
-                false => go_back(opened, &state, source).await?,
+                false => {
+                    can_be_paid(opened, &state)?;
+                    go_back(opened, &state, source).await?
+                }
             };
             (source, ContinuationReason::Rollback)
         }
@@ -94,6 +98,23 @@ pub(super) async fn begin(
         opened.possession.publish(completed).await;
     }
     Ok(Some(BegunRun { run, base, rig }))
+}
+
+/// Refuses to take files back for a codon before which the run would pause at once.
+fn can_be_paid(opened: &OpenedExecution, state: &HankweaveState) -> Result<(), RunError> {
+    let ceiling = opened.options.ceiling.or_from_hank(&opened.hank);
+    let newest = state.runs.iter().find_map(|run| run.codons.last());
+    let planned = newest.and_then(|codon| state.planned(codon.codon_id()));
+    let Some(entry) = planned.filter(|_| opened.options.autostart) else {
+        return Ok(());
+    };
+    match no_budget_left(&budget::limits(&opened.hank, ceiling, state, entry)) {
+        Some(NoBudget::Pauses(_)) => Err(RunError::NothingLeft {
+            codon: entry.codon_id.clone(),
+            budget: CeilingUse::of(ceiling, state),
+        }),
+        Some(NoBudget::Ends) | None => Ok(()),
+    }
 }
 
 /// Takes the files back to `source`, with what the user has changed between it and the work that is undone; returns where they are then.

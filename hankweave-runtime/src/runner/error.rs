@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hankweave_core::budget::CeilingUse;
+use hankweave_core::id::CodonId;
 use hankweave_core::plan::ExpandError;
 
 use super::rollback::RollbackError;
@@ -27,6 +29,14 @@ pub enum RunError {
     /// hank.json was changed so that it no longer fits the recorded plan.
     #[error("hank.json no longer fits the recorded plan")]
     ChangedHank(#[source] ExpandError),
+    /// The total budget leaves nothing for the codon that would run again: no file was taken back for it.
+    #[error("{codon} cannot start, so nothing was changed: the total budget is used up: {budget}")]
+    NothingLeft {
+        /// Codon that would start.
+        codon: CodonId,
+        /// Budget, and what was used of it.
+        budget: CeilingUse,
+    },
     /// The newest run continues one that is not in the document.
     #[error("the newest run continues a run that state.json does not hold, so what comes next is unknown")]
     MissingParent,

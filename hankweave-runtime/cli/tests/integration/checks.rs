@@ -77,13 +77,16 @@ fn an_agent_goes_on_until_its_work_passes() {
 fn a_codon_whose_work_never_passes_has_failed() {
     let never = "echo no; exit 7";
     // As many tries as it has, none at all, and with a limit that would complete it.
-    for (check, more, cost) in [
-        (json!({"run": never, "retries": 2}), json!({}), 0.75),
-        (json!({"run": never, "retries": 0}), json!({}), 0.25),
+    let used_up =
+        "; for a retry its budget has nothing left: used 10 of 10 output tokens (a larger one allows it)";
+    for (check, more, cost, also) in [
+        (json!({"run": never, "retries": 2}), json!({}), 0.75, ""),
+        (json!({"run": never, "retries": 0}), json!({}), 0.25, ""),
         (
             json!({"run": never}),
             json!({"budget": {"maxOutputTokens": 10}}),
             0.25,
+            used_up,
         ),
     ] {
         let project = stage(&check, &more);
@@ -93,7 +96,7 @@ fn a_codon_whose_work_never_passes_has_failed() {
         let why = record["failureReason"]["message"].as_str().unwrap();
         assert_eq!(
             why,
-            "the check `echo no; exit 7` has not passed: the command exited with code 7"
+            format!("the check `echo no; exit 7` has not passed: the command exited with code 7{also}")
         );
     }
 }
@@ -308,6 +311,68 @@ fn a_total_budget_pauses_a_loop_whose_check_has_not_passed_and_more_money_contin
         .run(["run", "--headless", "--max-cost", "5"])
         .expect_code(0);
     assert_eq!(ends(&project), ["turn#1 completed"]);
+}
+
+/// Adds a line to `work.txt` for 0.3150 dollars, and has to add two.
+fn stage_paid(retries: u64) -> TestProject {
+    let project = project();
+    let turn = json!({"text": "Built", "tools": [{"append": {"path": "work.txt", "content": "x\n"}}], "usage": {"input": 60_000, "output": 9_000}});
+    project.write("turn.json", json!({"turns": [turn]}).to_string());
+    let check = json!({"run": "test $(wc -l < work.txt) -ge 2", "retries": retries});
+    project.write_hank(&json!({"hank": [{"id": "only", "name": "Only", "agent": {"script": "turn.json"}, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "go", "check": check, "checkpointedFiles": ["work.txt"]}]}));
+    project
+}
+
+/// A total budget that is used up by the answer whose work does not pass pauses the run; with more money the agent continues in its session.
+// covers: HANK-38
+#[test]
+fn a_total_budget_pauses_a_codon_whose_check_has_not_passed_and_more_money_continues_its_session() {
+    let project = stage_paid(3);
+    let paused = project.run(["run", "--headless", "--max-cost", "0.2"]);
+    let words = &paused.expect_code(3).stderr;
+    assert!(
+        words.contains("the total budget is used up: used $0.3150 of $0.2000"),
+        "{paused}"
+    );
+    assert!(words.contains("hankweave run --max-cost 0.52"), "{paused}");
+    let session = |state: &Value| codon(&state["runs"][0], "only")["claudeSessionId"].clone();
+    let before = session(&project.state(&project.directory()));
+    project
+        .run(["run", "--headless", "--max-cost", "0.52"])
+        .expect_code(0);
+    assert_eq!(session(&project.state(&project.directory())), before);
+}
+
+/// A failure after which nothing of the total budget is left names the budget that continues, and without that no file is taken back.
+// covers: HANK-40
+#[test]
+fn a_run_that_could_start_nothing_takes_no_file_back() {
+    let project = stage_paid(0);
+    let failed = project.run(["run", "--headless", "--max-cost", "0.2"]);
+    let words = &failed.expect_code(1).stderr;
+    assert!(words.contains("hankweave run --max-cost 0.52"), "{failed}");
+    let nothing = project.run(["run", "--headless", "--max-cost", "0.2"]);
+    let words = &nothing.expect_code(3).stderr;
+    assert!(
+        words.contains("used $0.3150 of $0.2000") && words.contains("--max-cost 0.52"),
+        "{nothing}"
+    );
+    assert_eq!(
+        fs::read_to_string(project.directory().join("work.txt")).unwrap(),
+        "x\n",
+        "{nothing}"
+    );
+    assert_eq!(
+        project.state(&project.directory())["runs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    project
+        .run(["run", "--headless", "--max-cost", "0.52"])
+        .expect_code(1);
 }
 
 /// A check that the time of the whole cuts off pauses the run; more time continues it.
