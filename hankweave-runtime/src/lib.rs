@@ -95,7 +95,7 @@ pub use runner::{
 };
 pub use server::{
     AnswerPaths, AnswerTokens, ListServer, OpenRecordError, Origin, RecordServer, ReportSource, RunList,
-    ServeError, ServerLimits, ServerOptions, exported_page, record_name,
+    RunReport, ServeError, ServerLimits, ServerOptions, exported_page, record_name,
 };
 pub use shutdown::{Shutdown, StopCause};
 pub use state_manager::{CostFigures, Delivery, PersistenceError, Subscription, TransitionError};

@@ -40,10 +40,10 @@ impl ObservedEvent {
         (Self::is_shown(&kind) && !of_sentinels).then_some(Self { kind, data, line })
     }
 
-    /// Whether sentinels are shown events of this type: they never see what sentinels do.
+    /// Whether sentinels are shown events of this type: they never see what sentinels do, nor the prompts of agents, which are long.
     #[must_use]
     pub fn is_shown(kind: &str) -> bool {
-        !kind.starts_with("sentinel.")
+        !kind.starts_with("sentinel.") && kind != "codon.prompted"
     }
 }
 
@@ -324,6 +324,7 @@ mod tests {
         );
         for line in [
             r#"{"type": "sentinel.error", "data": {}}"#,
+            r#"{"type": "codon.prompted", "data": {}}"#,
             r#"{"type": "state.transition", "data": {"transitionType": "SentinelStatesUpdated"}}"#,
         ] {
             assert_eq!(ObservedEvent::from_line(line), None);

@@ -34,7 +34,7 @@ pub use run_view::{
     ProblemView, RunState, RunView, ViewedRun,
 };
 pub use sentinel::{SentinelView, WatchStatus};
-pub use text::{changed, excerpt, prompt_excerpt};
+pub use text::{changed, excerpt, goal_of_prompt, prompt_excerpt};
 pub use undone::{RolledBack, UndoView, UndoneAttempt, UndoneAttempts};
 pub use wait::{WaitKind, WaitView};
 pub use words::{disk_words, fallback_words, line_of, stopped_words, subject, title_of_tool_use};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::attempt::{AttemptKey, AttemptView};
 use super::item::{ItemKind, ItemView};
 use super::run_view::RunView;
-use super::text::{NAME, TITLE, excerpt};
+use super::text::{GOAL, NAME, TITLE, excerpt};
 use crate::document::{PlanEntry, PlanExtension, PlannedCodon, SharedList};
 use crate::id::{CodonId, LoopId};
 use crate::wire::{Event, HankTitle};
@@ -62,6 +62,7 @@ impl RunView {
     pub(super) fn describe(&mut self, event: &Event) {
         let Event::RunDescribed {
             hank,
+            goal,
             max_dollars,
             max_time_ms,
             loops,
@@ -74,6 +75,9 @@ impl RunView {
             name: excerpt(&hank.name, NAME),
             version: excerpt(&hank.version, NAME),
         });
+        if let Some(goal) = goal {
+            self.goal = Some(excerpt(goal, GOAL));
+        }
         self.rehearsal |= rehearsal;
         (self.money.limit, self.time_limit_ms) = (*max_dollars, *max_time_ms);
         for described in loops {

@@ -41,6 +41,9 @@ pub struct RunView {
     /// Name of the hank, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hank: Option<HankTitle>,
+    /// Purpose of the run in a sentence, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
     /// It is a rehearsal.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rehearsal: bool,
@@ -128,6 +131,7 @@ impl Default for RunView {
             at: None,
             run: None,
             hank: None,
+            goal: None,
             rehearsal: false,
             state: RunState::default(),
             since: None,

@@ -6,6 +6,8 @@ use crate::codon::MOST_ASKED;
 
 /// Longest line of an agent or rig, in bytes of JSON.
 pub(super) const LINE: usize = 400;
+/// Longest purpose of a run, in bytes of JSON.
+pub(super) const GOAL: usize = 320;
 /// Longest title, message or reason, in bytes of JSON.
 pub(super) const TITLE: usize = 160;
 /// Longest name of a codon, loop or model, in bytes of JSON.
@@ -50,6 +52,16 @@ pub fn prompt_excerpt(prompt: &str) -> String {
     excerpt(&words.join(" "), MOST_ASKED)
 }
 
+/// Returns the purpose that a prompt begins with: its first line that is no heading, or its first heading; `None` where it has no text.
+#[must_use]
+pub fn goal_of_prompt(prompt: &str) -> Option<String> {
+    let lines = || prompt.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines()
+        .find(|line| !line.starts_with('#'))
+        .or_else(|| lines().next())?;
+    Some(excerpt(line.trim_start_matches(['#', ' ']), GOAL)).filter(|goal| !goal.is_empty())
+}
+
 /// Returns a sentinel's answer as text: its words, or its value as JSON.
 pub(super) fn answer(content: &Value) -> String {
     content
@@ -71,6 +83,19 @@ pub fn changed(files_changed: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: WIRE-39
+    #[test]
+    fn the_purpose_of_a_prompt_is_its_first_line_that_is_no_heading() {
+        let of = |prompt| goal_of_prompt(prompt);
+        assert_eq!(
+            of("# Plan\n\n Write the guide. \nThen stop.").as_deref(),
+            Some("Write the guide.")
+        );
+        assert_eq!(of("\n## Plan the guide\n").as_deref(), Some("Plan the guide"));
+        assert_eq!(of(" \n\n"), None);
+        assert_eq!(of("#"), None);
+    }
 
     // covers: WIRE-38
     #[test]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    FileDifferences, IdleReason, JournalEntry, LineDifferences, ListedCheckpoint, Mode, RunSnapshot,
+    FileDifferences, IdleReason, JournalEntry, LineDifferences, ListedCheckpoint, Mode, NextSteps,
+    RunSnapshot,
 };
 use crate::id::{CheckpointSha, CodonId, EventId, RunId};
 use crate::time::Timestamp;
@@ -125,6 +126,9 @@ pub enum DirectPayload {
     Report {
         /// What the run did, as `hankweave report` prints it; at most 512 KiB.
         markdown: String,
+        /// What is next, with the commands that can be typed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<NextSteps>,
     },
     /// View of the run, for a client that asked for it: a `RunView`.
     #[serde(rename = "view")]

@@ -115,6 +115,17 @@ pub enum Event {
         /// Whether it continues the session of the agent before; a new one begins with a summary of what was done.
         same_session: bool,
     },
+    /// The agent of a codon gets its prompt.
+    #[serde(rename = "codon.prompted")]
+    CodonPrompted {
+        /// The codon.
+        codon_id: CodonId,
+        /// Prompt as the agent gets it, cut.
+        prompt: String,
+        /// Its length in characters before it was cut; absent where it is whole.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        original_length: Option<usize>,
+    },
     /// A codon succeeded, and its agent continues in the same session.
     #[serde(rename = "codon.extended")]
     CodonExtended {
@@ -586,6 +597,9 @@ pub enum Event {
         /// Name and version of the hank, if it has any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hank: Option<HankTitle>,
+        /// Purpose in a sentence: the description of the hank, else the first line of its first prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        goal: Option<String>,
         /// Total budget in US dollars.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_dollars: Option<Usd>,

@@ -6,7 +6,10 @@ use super::Event;
 use crate::agent::InterruptedBy;
 use crate::budget::Ceiling;
 use crate::hank::{Hank, HankItem, LoopConfig, TerminateOn};
-use crate::id::LoopId;
+use crate::id::{CodonId, LoopId};
+
+/// Longest prompt in an event, in characters.
+const MAX_PROMPT_CHARS: usize = 32_768;
 
 /// Name and version of a hank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,10 +75,37 @@ impl Event {
                 name: meta.name.clone(),
                 version: meta.version.clone(),
             }),
+            goal: hank.meta.as_ref().and_then(|meta| meta.description.clone()),
             max_dollars: ceiling.max_dollars,
             max_time_ms: time.and_then(|millis| u64::try_from(millis).ok()),
             loops: loops.map(DescribedLoop::from).collect(),
             rehearsal: false,
+        }
+    }
+
+    /// Sets the purpose of a run whose hank does not describe it.
+    #[must_use]
+    pub fn or_goal(mut self, otherwise: impl FnOnce() -> Option<String>) -> Self {
+        if let Self::RunDescribed {
+            goal: goal @ None, ..
+        } = &mut self
+        {
+            *goal = otherwise();
+        }
+        self
+    }
+
+    /// Returns the event for a prompt that an agent gets, which is cut where it is long.
+    #[must_use]
+    pub fn codon_prompted(codon_id: CodonId, prompt: &str) -> Self {
+        let (text, original_length) = match prompt.char_indices().nth(MAX_PROMPT_CHARS) {
+            Some((end, _)) => (&prompt[..end], Some(prompt.chars().count())),
+            None => (prompt, None),
+        };
+        Self::CodonPrompted {
+            codon_id,
+            prompt: text.to_owned(),
+            original_length,
         }
     }
 
@@ -100,5 +130,26 @@ impl From<&LoopConfig> for DescribedLoop {
                 TerminateOn::IterationLimit { .. } | TerminateOn::ContextExceeded => None,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: WIRE-41
+    #[test]
+    fn a_long_prompt_is_cut_and_says_how_long_it_was() {
+        let told = |prompt: &str| match Event::codon_prompted("a".parse().unwrap(), prompt) {
+            Event::CodonPrompted {
+                prompt,
+                original_length,
+                ..
+            } => (prompt.chars().count(), original_length),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told(&"é".repeat(MAX_PROMPT_CHARS)), (MAX_PROMPT_CHARS, None));
+        let more = MAX_PROMPT_CHARS + 1;
+        assert_eq!(told(&"é".repeat(more)), (MAX_PROMPT_CHARS, Some(more)));
     }
 }

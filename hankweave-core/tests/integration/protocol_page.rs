@@ -14,7 +14,8 @@ use hankweave_core::view::{RunView, change_message};
 use hankweave_core::wire::{
     ClientRequest, ClientSession, Code, Command, CommandOutcome, DifferenceKind, Direct, DirectPayload,
     Event, FileDifference, FileDifferences, Handshake, IdleReason, JournalEntry, LineDifference,
-    LineDifferenceKind, LineDifferences, Mode, Ready, Response, RollbackPoint, RunSnapshot, ShaPrefix,
+    LineDifferenceKind, LineDifferences, Mode, NextCommand, NextSteps, OpenQuestion, Ready, Response,
+    RollbackPoint, RunSnapshot, ShaPrefix,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -193,7 +194,20 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         count: 4,
     };
     let report = DirectPayload::Report {
-        markdown: "# ✓ Write the pages: completed\n".to_owned(),
+        markdown: "# ◌ Write the pages: paused (approval needed)\n".to_owned(),
+        next: Some(NextSteps {
+            outlook: Some("publish waits for an approval".to_owned()),
+            question: Some(OpenQuestion {
+                codon_id: Some("publish".parse().unwrap()),
+                question: "Publish the pages?".to_owned(),
+                since: at(),
+            }),
+            commands: vec![NextCommand {
+                command: "hankweave approve publish -e /home/me/project && hankweave run /home/me/project"
+                    .to_owned(),
+                effect: "lets publish begin".to_owned(),
+            }],
+        }),
     };
     let before = RunView::default();
     let mut after = before.clone();

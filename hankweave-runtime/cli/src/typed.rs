@@ -34,7 +34,7 @@ const UNKNOWN: &str = "HANK";
 /// Commands about a run and its execution directory.
 #[derive(Debug, Clone)]
 pub(crate) struct HintCommands {
-    /// Directory where the commands will be pasted.
+    /// Directory where the commands will be pasted; empty where that may be any, so that every path is absolute.
     here: PathBuf,
     /// Whether a command without `-e` means another directory than this one.
     is_elsewhere: bool,
@@ -68,6 +68,24 @@ impl HintCommands {
         let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
         let run = remembered(&here, execution);
         Self::new(here, execution.to_owned(), run)
+    }
+
+    /// The commands about an execution directory for those who paste them somewhere else on its machine.
+    pub(crate) fn from_anywhere(execution: &Path) -> Self {
+        let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
+        let real = RealDisk
+            .real_path(execution)
+            .unwrap_or_else(|_| here.join(execution));
+        let run = remembered(&here, &real);
+        Self {
+            here: PathBuf::new(),
+            is_elsewhere: false,
+            execution: real,
+            run: Invocation {
+                folder: here.join(&run.folder),
+                ..run
+            },
+        }
     }
 
     fn new(here: PathBuf, execution: PathBuf, run: Invocation) -> Self {
@@ -114,7 +132,9 @@ impl HintCommands {
         let run = &self.run;
         // Settings of a file count where it is, so that is where the command has to be typed.
         let has_settings = |folder: &Path| RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok();
-        let moves = run.folder != self.here && (has_settings(&run.folder) || has_settings(&self.here));
+        let is_anywhere = self.here.as_os_str().is_empty();
+        let moves = run.folder != self.here
+            && (has_settings(&run.folder) || (!is_anywhere && has_settings(&self.here)));
         let place = |path: &Path| match moves {
             true => path.to_owned(),
             false => self.seen(path),

@@ -21,7 +21,7 @@ export function chosen(view: View): { place: Place | undefined; route: Route | u
   return place ? { place, route } : { place: current(view), route: undefined };
 }
 
-const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2", "transcript, changes"], ["[ ]", "previous and next file"], ["f", "follow the newest codon"], ["y", "copy this address"], ["?", "this help"]];
+const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2 3", "transcript, changes, prompt"], ["n p", "next and previous moment"], ["/", "find in the transcript"], ["[ ]", "previous and next file"], ["+ -", "zoom the timeline"], ["f", "follow the newest codon"], ["y", "copy this address"], ["?", "this help"]];
 const COMMAND_KEYS: [string, string][] = [["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b u", "roll back, undo it"]];
 if (recordPath) KEYS.splice(-1, 0, ["g", "all runs"]);
 
@@ -33,7 +33,7 @@ export function App({ connection, transcript }: { connection: Connection; transc
     return () => clearTimeout(timer);
   }, [told]);
   const view = connection.link === "lost" && connection.view ? lost(connection.view, connection.lostAt) : connection.view;
-  useKeys(connection, () => help((is) => !is), tell);
+  useKeys(connection, transcript, () => help((is) => !is), tell);
   const { place, route } = view ? chosen(view) : { place: undefined, route: undefined };
   return (
     <>
@@ -41,7 +41,7 @@ export function App({ connection, transcript }: { connection: Connection; transc
       <main id="main" tabIndex={-1}>
         {(hasToken || isFile) && !isRefused(connection) ? <Hero connection={connection} view={view} /> : <NoToken isRefused={hasToken} />}
         {hasHelp && <Help keys={connection.mayCommand ? [...COMMAND_KEYS, ...KEYS] : KEYS} close={() => help(false)} />}
-        {view && <Attention connection={connection} view={view} />}
+        {view && <Attention {...{ connection, view, transcript }} />}
         {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
         {view && hasReport && location.hash === REPORT && <Report connection={connection} view={view} />}
         {view && place && location.hash !== REPORT && <Codon {...{ connection, view, place, transcript, route, address }} />}
@@ -72,7 +72,7 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
         <span class="fill" />
         {view && !connection.mayCommand && link === "live" && <span class="tag hid">read-only</span>}
         {view && hasReport && (hasToken || isFile) && <a class="ib" id="to-report" href={REPORT} aria-current={location.hash === REPORT ? "page" : undefined}>Report</a>}
-        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : isRefused(connection) ? "wrong token" : connection.isStranger && link !== "live" ? "another program" : LINKS[link]}</span>
+        <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : isRefused(connection) ? "wrong token" : connection.isStranger && link !== "live" ? "another program" : link === "live" && view && hasEnded(view.state) ? "connected" : LINKS[link]}</span>
         {!isFile && !(view && hasEnded(view.state)) && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}
         <button type="button" class="ib hid" aria-label="Keys" onClick={help}>?</button>
       </div>
@@ -92,10 +92,11 @@ async function copyAddress(): Promise<string> {
   return hasToken ? "Copied with its token, which only watches." : "Copied without the token, which may command: its reader pastes the address that `hankweave page` prints.";
 }
 
+const TABS: Record<string, Partial<Route>> = { 1: {}, 2: { changes: {} }, 3: { isPrompt: true } };
 const BUTTONS: Record<string, string> = { a: "approve", d: "deny", s: "skip", r: "redo", x: "stop", b: "rollback", u: "undo", c: "next" };
 
 /** Keys open questions, and never answer them. */
-function useKeys(connection: Connection, help: () => void, tell: (text: string) => void): void {
+function useKeys(connection: Connection, transcript: Transcript, help: () => void, tell: (text: string) => void): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const { view } = connection;
@@ -109,9 +110,20 @@ function useKeys(connection: Connection, help: () => void, tell: (text: string) 
       else if (event.key === "f") {
         history.replaceState(null, "", location.pathname);
         dispatchEvent(new HashChangeEvent("hashchange"));
-      } else if (event.key === "1" || event.key === "2") {
+      } else if (TABS[event.key]) {
         const { place } = chosen(view);
-        if (place) location.hash = writeRoute({ item: place.item, key: place.key, changes: event.key === "2" ? {} : undefined });
+        if (place) location.hash = writeRoute({ item: place.item, key: place.key, ...TABS[event.key] });
+      } else if (event.key === "n" || event.key === "p") {
+        const { place, route } = chosen(view);
+        const seqs = transcript.moments.map(({ seq }) => seq);
+        const at = route?.seq === undefined ? seqs.length : seqs.indexOf(route.seq);
+        const to = seqs[at + (event.key === "n" ? 1 : -1)];
+        if (place && to !== undefined) location.hash = address(place, to);
+      } else if (event.key === "/") document.getElementById("find")?.focus();
+      else if (event.key === "+" || event.key === "-") {
+        const zooms = [...document.querySelectorAll<HTMLElement>(".tl .seg button")];
+        const at = zooms.findIndex((each) => each.ariaPressed === "true");
+        zooms[at + (event.key === "+" ? 1 : -1)]?.click();
       } else if (event.key === "[" || event.key === "]") {
         const files = [...document.querySelectorAll<HTMLAnchorElement>(".changed .files a")];
         const at = files.findIndex((each) => each.ariaCurrent === "true");

@@ -22,7 +22,7 @@ interface Props {
 }
 
 /** Returns the difference between two checkpoints, or why there is none; `undefined` until that is known. */
-function useDifferences(connection: Connection, to: string | undefined, from: string | undefined): Differences | string | undefined {
+export function useDifferences(connection: Connection, to: string | undefined, from: string | undefined): Differences | string | undefined {
   const [found, set] = useState<{ pair: string; is: Differences | string } | undefined>();
   const { canAsk } = connection;
   const pair = `${from}..${to}`;
@@ -106,11 +106,11 @@ export function Counts({ of }: { of: { added?: number; removed?: number } }) {
   return <span class="num">{of.added ? <span class="p">+{count(of.added)}</span> : null} {of.removed ? <span class="m_">−{count(of.removed)}</span> : null}</span>;
 }
 
-function FileList({ of, route, address, most = of.files.length }: { of: Differences; route: ChangesRoute; address: (to: ChangesRoute) => string; most?: number }) {
+export function FileList({ of, route, address, most = of.files.length, title = "Changed" }: { of: Differences; route: ChangesRoute; address: (to: ChangesRoute) => string; most?: number; title?: string }) {
   const shown = of.files.slice(0, most);
   return (
     <section>
-      <h3 class="h3">{of.count ? `Changed ${plural(of.count, "file")}` : "Changed nothing"} <Counts of={of} /></h3>
+      <h3 class="h3">{title} {of.count ? plural(of.count, "file") : "nothing"} <Counts of={of} /></h3>
       <ul class="files">
         {shown.map((file) => (
           <li key={file.path}>

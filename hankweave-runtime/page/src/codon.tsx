@@ -1,9 +1,11 @@
-// One attempt of a codon: facts, commands and transcript.
+// One attempt of a codon: facts, commands, transcript, changes and prompt.
+import type { ComponentChildren } from "preact";
 import { Actions, rollback, skip, stop } from "./actions";
 import { Files } from "./attention";
 import { ChangedFiles, Changes } from "./changes";
 import type { Connection } from "./connection";
 import { Log } from "./log";
+import { Markdown } from "./markdown";
 import { RollbackPreview } from "./preview";
 import { Gone, useSecond } from "./parts";
 import { type Route, writeRoute } from "./route";
@@ -36,6 +38,8 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
   const others = attemptsOf(item);
   const newest = current(view);
+  // The failure at the top says it.
+  const isTold = view.problem?.item === place.item && view.problem.attempt === place.key && ["failed", "crashed", "idle"].includes(view.state);
   const undone = Object.entries(view.undone?.newest ?? {}).filter(([, each]) => each.item === place.item);
   const isElsewhere = newest && (newest.item !== place.item || newest.key !== place.key);
   return (
@@ -49,7 +53,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
             {others.slice(-12).map(([key, each]) => <a href={address({ item: place.item, key })} aria-current={key === place.key ? "true" : undefined} aria-label={`${key}, ${item.in ? `iteration ${key.split(".")[0]}, ` : ""}attempt ${key.split(".")[1]}: ${each.state}`}><Glyph of={each.state} size={12} />{key}</a>)}
           </nav>
         )}
-        <Tabs place={place} isChanges={route?.changes !== undefined} />
+        <Tabs place={place} chosen={tabOf(route)} />
       </div>
       {attempt.replacedBy && <p class="by why">{attempt.replacedBy} continued in its place</p>}
       {attempt.instead && <p class="by why">Fallback {insteadOf(attempt.instead)}</p>}
@@ -57,11 +61,14 @@ export function Codon({ connection, view, place, transcript, route, address }: P
         <p class="by undone">Undone or run again since: {undone.map(([seq, { key, attempt: each }], i) => <span key={seq}>{i > 0 && "; "}{item.in ? `iteration ${key.split(".")[0]}, ` : ""}{each.state}{each.why?.message ? ` (${each.why.message})` : ""}, {each.began ? clock(Date.parse(each.began)) : ""}, {cost(each.cost + (each.sentinels ?? 0), each.atLeast) || "$0.00"}</span>)}. What it cost stays counted.</p>
       )}
       {attempt.result && <p class="by">Result: <code>{attempt.result}</code></p>}
-      {attempt.why && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
+      {attempt.why && !isTold && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
+      {transcript.prompt && !route?.isPrompt && <p class="by asked"><a href={writeRoute({ item: place.item, key: place.key, isPrompt: true })}>Prompt</a> <bdi>{excerpt(transcript.prompt.text)}</bdi></p>}
       <div class={route?.changes ? "cod changes" : "cod"}>
         <Commands {...{ connection, view, place }} isLive={isLive} />
         {route?.changes ? (
           <Changes {...{ connection, view, place }} route={route.changes} key={`${place.item}.${place.key}`} />
+        ) : route?.isPrompt ? (
+          <Asked transcript={transcript} gone={connection.isGone && <Gone folder={connection.folder} />} />
         ) : (
           <>
             <Facts {...{ connection, view, place }} isLive={isLive} />
@@ -73,12 +80,35 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   );
 }
 
-function Tabs({ place: { item, key }, isChanges }: { place: Place; isChanges: boolean }) {
+/** Returns the beginning of a prompt in one line, without its first heading and the marks of Markdown. */
+function excerpt(prompt: string): string {
+  const text = prompt.slice(0, 2_000).trim();
+  const body = text.replace(/^#.*\n+/, "").trim() || text;
+  return body.replace(/[*`#]+/g, "").replace(/\s+/g, " ").slice(0, 400);
+}
+
+type Tab = "transcript" | "changes" | "prompt";
+export const tabOf = (route: Route | undefined): Tab => (route?.changes ? "changes" : route?.isPrompt ? "prompt" : "transcript");
+
+function Tabs({ place: { item, key }, chosen }: { place: Place; chosen: Tab }) {
+  const tab = (of: Tab, name: string, to: Partial<Route>) => <a href={writeRoute({ item, key, ...to })} aria-current={of === chosen ? "page" : undefined} id={`tab-${of}`}>{name}</a>;
   return (
     <nav class="tabs" aria-label="Parts of the attempt">
-      <a href={writeRoute({ item, key })} aria-current={isChanges ? undefined : "page"} id="tab-transcript">Transcript</a>
-      <a href={writeRoute({ item, key, changes: {} })} aria-current={isChanges ? "page" : undefined} id="tab-changes">Changes</a>
+      {tab("transcript", "Transcript", {})}
+      {tab("changes", "Changes", { changes: {} })}
+      {tab("prompt", "Prompt", { isPrompt: true })}
     </nav>
+  );
+}
+
+/** The prompt of the attempt, as its agent got it. */
+function Asked({ transcript: { prompt, isLoading }, gone }: { transcript: Transcript; gone: ComponentChildren }) {
+  if (!prompt) return <div class="logbox nothing">{isLoading ? <p class="dim">Reading the journal…</p> : gone || <p class="dim">The record has no prompt of this attempt: its agent has not started, or an earlier version recorded it.</p>}</div>;
+  return (
+    <div class="logbox prompt" id="prompt">
+      <Markdown text={prompt.text} />
+      {prompt.originalLength !== undefined && <p class="dim">Cut: {count(prompt.text.length)} of {count(prompt.originalLength)} characters.</p>}
+    </div>
   );
 }
 

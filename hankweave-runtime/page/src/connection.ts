@@ -24,6 +24,21 @@ interface Message {
 /** `data` and `text` are of answers that hold what was asked for; `text` is the message as it came, which is never shown. */
 type Answer = { ok: true; outcome: string; data?: any; text?: string } | { ok: false; message: string; hint?: string };
 
+/** Report of a run, as the server makes it. */
+export interface ReportData {
+  markdown: string;
+  /** Absent where there is no report. */
+  next?: NextSteps;
+}
+
+/** What is next, as `hankweave status` says it. */
+export interface NextSteps {
+  outlook?: string;
+  question?: { codonId: string; question: string; since: string };
+  /** The first one is the most likely. */
+  commands: { command: string; effect: string }[];
+}
+
 /** Messages that answer a request with what was asked for. */
 const ANSWERS = new Set(["diff.files", "diff.lines", "report"]);
 
@@ -45,6 +60,7 @@ interface ExportedRecord {
   /** Absent in files of earlier versions. */
   differences?: ExportedDifferences;
   report?: string | null;
+  next?: NextSteps | null;
 }
 
 /** Differences of attempts, by their checkpoints; `lines` has those of each file, where they are not left out. */
@@ -155,6 +171,8 @@ export class Connection {
   private lastSeq: number | undefined;
   private socket: WebSocket | undefined;
   private delay = SHORTEST_DELAY;
+  /** The newest report, and the run that it is of. */
+  private reported: { run: string | undefined; is: ReportData } | undefined;
   private answers = new Map<string, (answer: Answer) => void>();
 
   constructor(
@@ -162,8 +180,10 @@ export class Connection {
     private readonly happened: (event: JournalEvent) => void,
     private readonly restarted: () => void,
   ) {
-    if (record) [this.view, this.folder, this.link] = [record.view, record.folder, "file"];
-    else if (hasToken) void this.connect();
+    if (record) {
+      [this.view, this.folder, this.link] = [record.view, record.folder, "file"];
+      if (typeof record.report === "string") this.reported = { run: record.view.run?.id, is: { markdown: record.report, next: record.next ?? undefined } };
+    } else if (hasToken) void this.connect();
   }
 
   now(): number {
@@ -178,6 +198,11 @@ export class Connection {
   /** Whether the run has ended and nothing serves its page any more. */
   get isGone(): boolean {
     return this.view !== undefined && hasEnded(this.view.state) && !this.canAsk;
+  }
+
+  /** The newest report of the run; one comes unasked when the run ends. */
+  get report(): ReportData | undefined {
+    return this.reported?.run === this.view?.run?.id ? this.reported?.is : undefined;
   }
 
   /** Sends a command; resolves with the answer of the server. */
@@ -230,6 +255,7 @@ export class Connection {
 
   private take(message: Message, text: string): void {
     const { data } = message;
+    if (message.type === "report") this.reported = { run: this.view?.run?.id, is: data };
     if (ANSWERS.has(message.type)) return this.answer(message.commandId, { ok: true, outcome: "done", data, text });
     switch (message.type) {
       case "handshake.response":

@@ -1,9 +1,10 @@
 // The sentence, what comes next, and the figures.
 import type { Connection } from "./connection";
+import { inline } from "./markdown";
 import { Fig, Meter, useSecond } from "./parts";
 import { Glyph, type Shape } from "./shapes";
-import { type View, current, hasEnded, places, workedInAll } from "./view";
-import { clock, count, local, seconds, took, usd } from "./words";
+import { type View, coming, current, hasEnded, nameOf, places, workedInAll } from "./view";
+import { clock, closed, count, local, seconds, took, usd } from "./words";
 
 /** Returns the state that is shown: that of the run, unless nothing is known any more. */
 export function shownState(connection: Connection): Shape {
@@ -15,8 +16,8 @@ export function shownState(connection: Connection): Shape {
   return isWaiting ? "retry" : view.state;
 }
 
-/** Returns the sentence without a clock, for the title and for screen readers. */
-export function sentence(connection: Connection): string {
+/** Returns the sentence without a clock, for the title and for screen readers; `isShort` leaves out the cause, which stands below the heading. */
+export function sentence(connection: Connection, isShort = false): string {
   const { view, link } = connection;
   if (!view) return link === "lost" ? "The run does not answer" : "Connecting";
   if (shownState(connection) === "lost") return "The run does not answer";
@@ -27,7 +28,15 @@ export function sentence(connection: Connection): string {
     return name ? `${waitsFor} before “${name}”` : waitsFor;
   }
   const failed = view.state === "idle" && view.problem && view.items?.[view.problem.item]?.name;
-  return failed ? `Waits for ${connection.mayCommand ? "you" : "a command"}: “${failed}” failed` : local(view.headline);
+  return failed ? `Waits for ${connection.mayCommand ? "you" : "a command"}: “${failed}” failed` : local(isShort ? withoutCause(view) : view.headline);
+}
+
+/** Returns the headline without the cause. */
+export function withoutCause({ headline, problem, items, cause }: View): string {
+  const why = (problem && items?.[problem.item]?.attempts?.[problem.attempt]?.why?.message) ?? cause;
+  // Either may be cut.
+  const at = why ? headline.indexOf(`: ${why.slice(0, 24).replace(/…$/, "")}`) : -1;
+  return at > 0 ? headline.slice(0, at) : headline;
 }
 
 /** Returns the name within the sentence that is set in bold. */
@@ -49,24 +58,27 @@ function subline(connection: Connection): string {
   if (connection.isStranger && link !== "live") return "Another program answers at this address; it did not get the token. This page asks again every few seconds.";
   if (!view) return link === "lost" ? "It may have ended. This page asks again every few seconds." : "";
   if (link === "lost" && !hasEnded(view.state)) return `No answer since ${clock(connection.lostAt, true)}. Last known: ${local(view.headline)}. This page asks again every few seconds.`;
-  if (view.next) return `${view.next}.`.replace(/([.?!…])\.$/, "$1");
+  const asked = view.state === "asking" && view.ask?.codon && view.items?.[view.ask.codon.replace(/#\d+$/, "")]?.name;
+  if (asked) return `Then ${asked}, once it is approved.`;
+  if (view.state === "idle" && !view.problem) return coming(view).length ? `Then ${nameOf(view, coming(view)[0]!)}, once it is started.` : "";
+  if (view.next) return closed(view.next);
   if (!hasEnded(view.state)) return "";
   const { completed, planned } = view.codons ?? { completed: 0, planned: 0 };
-  const isAtLeast = view.money.atLeast || view.money.beforeAtLeast;
-  return `${completed} of ${planned} ${planned === 1 ? "codon" : "codons"} completed${view.money.spent ? `, ${isAtLeast ? "at least " : ""}${usd(view.money.spent)} spent` : ""}. Files and checkpoints are kept.`;
+  return `${completed} of ${planned} ${planned === 1 ? "codon" : "codons"} completed. Files and checkpoints are kept.`;
 }
 
 export function Hero({ connection, view }: { connection: Connection; view: View | undefined }) {
   const state = shownState(connection);
   const isOpen = view !== undefined && !hasEnded(view.state) && state !== "lost";
   useSecond(isOpen);
-  const text = sentence(connection);
+  const text = sentence(connection, true);
   const [before, strong, after] = view && state !== "lost" ? emphasis(view, text) : ["", text, ""];
   const start = isOpen ? since(view) : undefined;
   const ended = view && hasEnded(view.state) && view.since ? `${/[.?!…]$/.test(text) ? " At" : ", at"} ${clock(Date.parse(view.since))}` : "";
   return (
     <section class="hero" aria-label="At a glance">
       <div>
+        {view && <Goal view={view} />}
         <h1>
           <Glyph of={state} size={22} />
           <span id="status">{before}<b>{strong}</b>{after}{start ? <span class="since">, since {seconds(Math.floor((connection.now() - Date.parse(start)) / 1000))}</span> : ended}</span>
@@ -76,6 +88,13 @@ export function Hero({ connection, view }: { connection: Connection; view: View 
       {view && <Figures connection={connection} view={view} />}
     </section>
   );
+}
+
+/** What the run is for: the name of its hank, and its purpose. */
+function Goal({ view: { hank, goal } }: { view: View }) {
+  if (!hank && !goal) return null;
+  const isSaid = goal && goal !== hank?.name;
+  return <p class="goal" id="goal">{hank && <b>{hank.name}{isSaid && ":"}</b>} {isSaid && inline(goal)}</p>;
 }
 
 function Figures({ connection, view }: { connection: Connection; view: View }) {

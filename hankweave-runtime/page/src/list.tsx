@@ -12,6 +12,8 @@ type Group = "waits" | "running" | "queued" | "ended";
 export interface Row {
   record?: string;
   name: string;
+  /** Purpose of the run in a sentence. */
+  goal?: string;
   folder: string;
   task?: string;
   worker?: string;
@@ -98,7 +100,7 @@ export function ListPage() {
   }, [list, link]);
   const isRefused = link === "stranger" && !list;
   const wanted = text.trim().toLowerCase();
-  const rows = (list?.rows ?? []).filter((row) => (shown === "All" || (shown === "Tasks") === (row.task !== undefined)) && [row.name, row.folder, row.task, row.worker].some((each) => each?.toLowerCase().includes(wanted)));
+  const rows = (list?.rows ?? []).filter((row) => (shown === "All" || (shown === "Tasks") === (row.task !== undefined)) && [row.name, row.goal, row.folder, row.task, row.worker].some((each) => each?.toLowerCase().includes(wanted)));
   return (
     <>
       <ListBar link={link} help={() => help((is) => !is)} />
@@ -143,7 +145,7 @@ function counts(rows: Row[]): [string, string] {
   const of = (group: Group) => rows.filter((row) => row.group === group);
   const [waits, running, ended] = [of("waits").length, of("running").length, of("ended").filter(isOfToday).length];
   const others = [waits && running ? `${running} ${running === 1 ? "runs" : "run"}` : "", ended ? `${ended} ended today` : ""].filter(Boolean);
-  const first = waits ? `${waits} ${waits === 1 ? "waits" : "wait"} for you` : running ? `${running} ${running === 1 ? "runs" : "run"}` : "Nothing runs";
+  const first = waits ? `${waits} ${waits === 1 ? "needs" : "need"} attention` : running ? `${running} ${running === 1 ? "runs" : "run"}` : "Nothing runs";
   return [first, others.map((each) => `, ${each}`).join("")];
 }
 
@@ -185,7 +187,7 @@ function Groups({ list, rows, isFiltered }: { list: List; rows: Row[]; isFiltere
   const spent = sum(running);
   return (
     <div class={list.rows.some(({ worker }) => worker) ? undefined : "alone"}>
-      {group("Waits for you", "the longest first", of("waits"), true)}
+      {group("Needs attention", "the longest first", of("waits"), true)}
       {group("Running", spent && `${spent} so far`, running)}
       {group("Queued", "", of("queued"))}
       {group("Ended today", sum(today), today)}
@@ -214,11 +216,11 @@ function Foot({ list }: { list: List }) {
 const ENTRY: Record<string, string> = { completed: "d", skipped: "d", running: "r", asking: "q", failed: "x", stopped: "z", paused: "z", replaced: "z", restarted: "z" };
 
 function ListRow({ row, now }: { row: Row; now: number }) {
-  const state = row.word ?? (row.state === "asking" ? "waits for you" : word(row.state));
+  const state = row.word ?? word(row.state);
   const inner = (
     <>
       <span class="st"><Glyph of={row.state} />{state}</span>
-      <span class="ti"><b><bdi>{row.name}</bdi></b><small>{row.task && <>task <bdi>{row.task}</bdi> · </>}<bdi>{row.folder}</bdi></small></span>
+      <span class="ti"><b><bdi>{row.name}</bdi></b>{row.goal && row.goal !== row.name && <span class="goal"><bdi>{row.goal.replaceAll("`", "")}</bdi></span>}<small>{row.task && <>task <bdi>{row.task}</bdi> · </>}<bdi>{row.folder}</bdi></small></span>
       <span class="lw"><bdi>{row.last}</bdi></span>
       <Progress row={row} />
       <span class="num"><b>{row.spent === undefined ? "" : cost(row.spent, row.atLeast) || usd(0)}{row.limit !== undefined && ` of ${usd(row.limit)}`}</b> {when(row, now)}</span>

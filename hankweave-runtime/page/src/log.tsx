@@ -1,11 +1,11 @@
 // The transcript as a virtual list: only the moments near the visible ones are in the document.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFile } from "./connection";
 import { Markdown } from "./markdown";
 import { Arrow } from "./parts";
 import { Glyph } from "./shapes";
 import { type Moment, type ToolUse, type Transcript, subject } from "./transcript";
-import { clock, count, took, usd } from "./words";
+import { clock, count, plural, took, usd } from "./words";
 
 const FOLDED_LINES = 12;
 const LONGEST_SHOWN = 6000;
@@ -82,8 +82,14 @@ export function Log({ transcript, address, target, isLive, gone }: { transcript:
   if (!moments.length) {
     return <p class="empty dim">{transcript.isLoading ? "Reading the journal…" : transcript.isIncomplete ? isFile ? "This file holds newer events only." : "The journal could not be read." : isLive ? "The agent has not said anything yet." : "The journal has nothing of this attempt."}</p>;
   }
+  const jump = (seq: number) => {
+    // What was found may be folded.
+    for (const kind of "tlu") folds.current.set(`${kind}${seq}`, true);
+    location.hash = address(seq);
+  };
   return (
     <div class="logbox">
+      <Find moments={moments} at={target} jump={jump} />
       <div class="log" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="Transcript" id="transcript">
         {transcript.dropped > 0 && <p class="dim dropped">{count(transcript.dropped)} earlier moments are left out here; <code>hankweave logs</code> has them.</p>}
         <div style={{ height: `${sum(0, first)}px` }} />
@@ -99,6 +105,40 @@ export function Log({ transcript, address, target, isLive, gone }: { transcript:
         {isLive && <p class="m"><span /><i class="live" aria-hidden="true" /></p>}
       </div>
       {!isFollowing && isLive && <button type="button" id="follow" class="btn small newest" onClick={() => { follow(true); box.current!.scrollTop = box.current!.scrollHeight; }}>Newest</button>}
+    </div>
+  );
+}
+
+/** Whether a moment has text that matches. */
+function matches(moment: Moment, pattern: RegExp): boolean {
+  switch (moment.kind) {
+    case "tool":
+      return [moment.name, moment.result ?? "", JSON.stringify(moment.input)].some((text) => pattern.test(text)) || moment.steps.some((step) => matches(step, pattern));
+    case "lines":
+      return moment.lines.some((line) => pattern.test(line));
+    default:
+      return pattern.test(moment.text);
+  }
+}
+
+/** Finds a text in the moments: the browser sees only those near the visible ones. */
+function Find({ moments, at, jump }: { moments: Moment[]; at: number | undefined; jump: (seq: number) => void }) {
+  const [text, find] = useState("");
+  const pattern = new RegExp(text.trim().replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+  const found = useMemo(() => (text.trim() ? moments.filter((each) => matches(each, pattern)) : []), [text, moments.length]);
+  const place = found.findIndex((each) => each.seq === at);
+  const pressed = (event: KeyboardEvent & { currentTarget: HTMLInputElement }) => {
+    if (event.key === "Escape") event.currentTarget.blur();
+    if (event.key !== "Enter" || !found.length) return;
+    event.preventDefault();
+    // The newest one comes first.
+    const to = place < 0 ? found.length - 1 : (place + (event.shiftKey ? 1 : found.length - 1)) % found.length;
+    jump(found[to]!.seq);
+  };
+  return (
+    <div class="findbar">
+      <input class="find" id="find" type="search" placeholder="Find in the transcript" aria-label="Find in the transcript; Enter goes to the one before, Shift and Enter to the next" onInput={(event) => find(event.currentTarget.value)} onKeyDown={pressed} />
+      <span class="dim" role="status">{text.trim() && (found.length ? `${place < 0 ? "" : `${place + 1} of `}${plural(found.length, "moment")}` : "not found")}</span>
     </div>
   );
 }

@@ -67,7 +67,7 @@ export function notifyOfList(before: Row[], rows: Row[], icon: string): void {
   play(PITCHES.needed);
   const [first] = news;
   const body = news.length === 1 ? first!.last : news.map(({ name }) => name).join(", ");
-  const shown = new Notification(news.length === 1 ? `${first!.name} waits for you` : `${news.length} runs wait for you`, { body, icon, tag: "list" });
+  const shown = new Notification(news.length === 1 ? `${first!.name} needs attention` : `${news.length} runs need attention`, { body, icon, tag: "list" });
   shown.onclick = () => {
     window.focus();
     shown.close();

@@ -14,7 +14,8 @@ export function CommandLine({ line }: { line: string }) {
   };
   return (
     <div class="cmd">
-      <code>{line}</code>
+      {/* A line breaks between its arguments. */}
+      <code>{line.split(" ").map((part, i) => <>{i > 0 && " "}<span>{part}</span></>)}</code>
       {/* An address of `--listen` is no secure context and has no clipboard. */}
       {navigator.clipboard && <button type="button" onClick={copy}>{isCopied ? "Copied" : "Copy"}<span class="sr"> {line}</span></button>}
     </div>

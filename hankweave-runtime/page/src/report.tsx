@@ -8,7 +8,7 @@ import type { View } from "./view";
 export const REPORT = "#/report";
 
 export function Report({ connection, view }: { connection: Connection; view: View }) {
-  const [text, set] = useState<string | undefined>();
+  const text = connection.report?.markdown;
   const [problem, fail] = useState("");
   const section = useRef<HTMLElement>(null);
   const { canAsk } = connection;
@@ -24,7 +24,6 @@ export function Report({ connection, view }: { connection: Connection; view: Vie
     let isOld = false;
     void connection.command("report.get").then((answer) => {
       if (isOld) return;
-      if (answer.ok) set(answer.data.markdown);
       fail(answer.ok ? "" : answer.message);
     });
     return () => {

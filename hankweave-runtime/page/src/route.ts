@@ -1,6 +1,7 @@
 // Addresses within the page, all in the fragment: they can be sent, and hold no token.
 //   #/CODON.ITERATION.ATTEMPT            an attempt
 //   #/CODON.ITERATION.ATTEMPT@SEQ        a moment in it
+//   #/CODON.ITERATION.ATTEMPT/prompt     its prompt
 //   #/CODON.ITERATION.ATTEMPT/changes/PATH:R12?from=SHA
 //                                        its changes, a file, and a line before (L) or after (R) them, compared with a checkpoint
 
@@ -9,6 +10,7 @@ export interface Route {
   key: string;
   seq?: number;
   changes?: ChangesRoute;
+  isPrompt?: boolean;
 }
 
 export interface ChangesRoute {
@@ -19,20 +21,22 @@ export interface ChangesRoute {
   from?: string;
 }
 
-const FORM = /^#\/([^/]+)\.(\d+\.\d+)(?:@(\d+)|(\/changes)(?:\/([^?:]+)(?::([LR])(\d+))?)?(?:\?from=([0-9a-f]{12,64}))?)?$/;
+const FORM = /^#\/([^/]+)\.(\d+\.\d+)(?:@(\d+)|(\/prompt)|(\/changes)(?:\/([^?:]+)(?::([LR])(\d+))?)?(?:\?from=([0-9a-f]{12,64}))?)?$/;
 
 export function readRoute(hash: string): Route | undefined {
   const match = FORM.exec(hash);
   if (!match) return undefined;
-  const [, item, key, seq, hasChanges, path, side, line, from] = match;
+  const [, item, key, seq, isPrompt, hasChanges, path, side, line, from] = match;
   const route: Route = { item: decode(item!), key: key! };
   if (seq !== undefined) route.seq = Number(seq);
+  if (isPrompt) route.isPrompt = true;
   if (hasChanges) route.changes = { path: path && decode(path), side: side as "L" | "R" | undefined, line: line === undefined ? undefined : Number(line), from };
   return route;
 }
 
-export function writeRoute({ item, key, seq, changes }: Route): string {
+export function writeRoute({ item, key, seq, changes, isPrompt }: Route): string {
   const place = `#/${encodeURIComponent(item)}.${key}`;
+  if (isPrompt) return `${place}/prompt`;
   if (!changes) return place + (seq === undefined ? "" : `@${seq}`);
   const { path, side, line, from } = changes;
   const file = path === undefined ? "" : `/${path.split("/").map(encodeURIComponent).join("/")}`;

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Connection } from "./connection";
 import { Choice, showCodon, useSecond } from "./parts";
 import { Glyph, type Shape, word } from "./shapes";
-import { type Attempt, type Item, type Place, type View, attemptsOf, current, hasEnded, isOver as isLoopOver, places, undoneSum, worked } from "./view";
+import { type Attempt, type Item, type Place, type View, attemptsOf, coming, hasEnded, isAsked, isOver as isLoopOver, places, undoneSum, worked } from "./view";
 import { answerWords, changed, clock, cost, plural, seconds, took, usd } from "./words";
 
 const ZOOMS = ["All", "1h", "10m", "1m"] as const;
@@ -40,7 +40,7 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
   const isFine = step < 60_000;
   const label = (ms: number) => clock(ms, isFine).replace(/^.* /, "");
   const ticks: number[] = [];
-  for (let at = Math.ceil((from - offset) / step) * step + offset; at < last; at += step) if (end - scale.x(at) > (isOver ? 2 : 5) && scale.x(at) > 2 && (isOver || label(at) !== label(last))) ticks.push(at);
+  for (let at = Math.ceil((from - offset) / step) * step + offset; at < last; at += step) if (end - scale.x(at) > (isOver ? 2 : 8) && scale.x(at) > 2 && (isOver || label(at) !== label(last))) ticks.push(at);
   const grid = (
     <>
       {!isOver && <rect x={percent(end)} width={percent(COMING)} height="100%" class="future" />}
@@ -49,9 +49,7 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
     </>
   );
   const order = (view.order ?? []).flatMap((id) => [id, ...(view.items?.[id]?.order ?? [])]);
-  const done = current(view);
-  const at = done ? order.indexOf(done.item) : -1;
-  const coming = isOver ? [] : order.filter((id, i) => view.items?.[id]?.kind === "codon" && (i > at || isAsked(view, id)));
+  const planned = isOver ? [] : coming(view);
   return (
     <section class="panel tl" aria-label="Timeline" onClick={(event) => (event.target as Element).closest(".row a") && showCodon()}>
       <div class="head">
@@ -71,7 +69,7 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
       </div>
       <div class="rows">
         {view.omitted?.before ? <p class="omitted dim">{view.omitted.before} earlier codons are not listed</p> : null}
-        {order.map((id) => view.items?.[id] && <Row key={id} id={id} item={view.items[id]!} {...{ view, scale, grid, chosen, coming, address }} />)}
+        {order.map((id) => view.items?.[id] && <Row key={id} id={id} item={view.items[id]!} {...{ view, scale, grid, chosen, address }} coming={planned} />)}
         <Rest view={view} scale={scale} grid={grid} />
         {view.omitted?.after ? <p class="omitted dim">{view.omitted.after} later codons are not listed</p> : null}
       </div>
@@ -95,8 +93,6 @@ function Legend({ isOver }: { isOver: boolean }) {
     </div>
   );
 }
-
-const isAsked = (view: View, id: string) => view.ask?.codon?.replace(/#\d+$/, "") === id;
 
 function shapeOf(view: View, id: string, item: Item, newest: Attempt | undefined): Shape {
   if (isAsked(view, id)) return "asking";
@@ -132,7 +128,7 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
   const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;
   const isChosen = chosen?.item === id;
   const ghost = coming.indexOf(id);
-  const name = <><Glyph of={shape} size={14} /><span class="sr">{word(shape)}: </span><b title={item.name}>{item.name}</b>{more && <em>{more}</em>}</>;
+  const name = <><Glyph of={shape} size={14} /><span class="sr">{word(shape)}: </span><b title={item.name}>{item.name}</b>{more && <em title={more}>{more}</em>}</>;
   const isWaiting = Object.values(view.waits ?? {}).some((wait) => wait.item === id);
   const classes = ["row", newest || isWaiting || item.kind === "loop" ? "" : "todo", item.in ? "in" : "", isLast ? "last" : "", isChosen ? "sel" : "", item.kind === "loop" ? "lpr" : ""];
   const open = (event: MouseEvent) => {

@@ -32,6 +32,12 @@ export type Moment =
   | { kind: "lines"; seq: number; at: number; title: string; lines: string[] }
   | ToolUse;
 
+export interface Prompt {
+  text: string;
+  /** Length in characters, where it was cut. */
+  originalLength?: number;
+}
+
 /** Title of what commands after the agent print, until the check that they are has ended. */
 const AFTER = "Command";
 
@@ -50,6 +56,8 @@ function cut(value: unknown): string {
 
 export class Transcript {
   moments: Moment[] = [];
+  /** Prompt of the attempt, once it is read. */
+  prompt: Prompt | undefined;
   /** Number of older moments that were let go. */
   dropped = 0;
   isLoading = false;
@@ -68,7 +76,7 @@ export class Transcript {
 
   /** Shows an attempt; reads its history if it is another one than before. */
   show(view: View, place: Place | undefined): void {
-    const key = place ? `${view.run?.id}/${place.item}.${place.key}@${place.attempt.seq ?? place.attempt.began}` : "";
+    const key = place ? keyOf(view, place) : "";
     if (place) this.until = nextSeq(view, place);
     this.place = place;
     if (key === this.key) return;
@@ -95,6 +103,11 @@ export class Transcript {
     );
   }
 
+  /** Whether it is the transcript of this attempt, as far as it is recorded. */
+  shows(view: View, place: Place): boolean {
+    return this.key === keyOf(view, place) && !this.isLoading;
+  }
+
   /** Takes a live event. */
   take(event: JournalEvent): void {
     if (this.isLoading) this.waiting.push(event);
@@ -104,6 +117,7 @@ export class Transcript {
   clear(): void {
     this.stop();
     this.moments = [];
+    this.prompt = undefined;
     this.tools.clear();
     this.waiting = [];
     [this.dropped, this.lastSeq, this.key] = [0, 0, ""];
@@ -172,8 +186,11 @@ export class Transcript {
         push({ kind: "notice", seq, at, text: `falls back to ${named}${data.instead ? ` ${insteadOf(data.instead as Instead)}` : ""}${data.sameSession === true ? ", in the same session" : ""}` });
         return;
       }
+      case "codon.prompted":
+        this.prompt = { text: String(data.prompt), originalLength: data.originalLength as number | undefined };
+        return;
       case "codon.extended":
-        push({ kind: "notice", seq, at, text: `the agent continues (extension ${data.extensionNumber})` });
+        push({ kind: "notice", seq, at, text: `the agent continues (extension ${data.extensionNumber}): ${cut(data.exhaustWithPrompt)}` });
         return;
       case "output.truncated":
         push({ kind: "notice", seq, at, text: `a line of ${data.length} bytes is too long to be read; the log has it` });
@@ -229,6 +246,8 @@ export class Transcript {
     }
   }
 }
+
+const keyOf = (view: View, { item, key, attempt }: Place): string => `${view.run?.id}/${item}.${key}@${attempt.seq ?? attempt.began}`;
 
 /** Returns an input whose texts are cut. */
 function bounded(input: Record<string, unknown>): Record<string, unknown> {

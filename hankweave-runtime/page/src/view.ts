@@ -82,6 +82,8 @@ export interface View {
   at?: string;
   run?: { id: string; number: number; began: string };
   hank?: { name: string; version: string };
+  /** Purpose of the run in a sentence. */
+  goal?: string;
   state: RunState;
   since?: string;
   interruptedBy?: string;
@@ -142,6 +144,20 @@ function isObject(value: unknown): value is Record<string, unknown> {
 export function isOver(view: View, loop: Item): boolean {
   return view.state === "completed" || (loop.iteration !== undefined && loop.checks?.[loop.iteration]?.passed === true);
 }
+
+/** Returns the name of an entry of the plan, or its id where it is not known. */
+export const nameOf = (view: View, item: string): string => view.items?.[item]?.name ?? item;
+
+/** Returns the codons after the newest attempt, in the order of the plan; the one that asks comes first. */
+export function coming(view: View): string[] {
+  if (hasEnded(view.state)) return [];
+  const order = (view.order ?? []).flatMap((id) => [id, ...(view.items?.[id]?.order ?? [])]);
+  const newest = current(view);
+  const at = newest ? order.indexOf(newest.item) : -1;
+  return order.filter((id, i) => view.items?.[id]?.kind === "codon" && (i > at || isAsked(view, id)));
+}
+
+export const isAsked = (view: View, id: string): boolean => view.ask?.codon?.replace(/#\d+$/, "") === id;
 
 /** An attempt and its position. */
 export interface Place {

@@ -76,6 +76,12 @@ export const plural = (n: number, word: string): string => `${n} ${word}${n === 
 /** Returns how many files a codon changed; empty where that is not known. */
 export const changed = (files: number | undefined): string => (files === undefined ? "" : files === 0 ? "changed nothing" : `changed ${plural(files, "file")}`);
 
+/** Returns a clause of the server as the start of a sentence; an id in front stays as it is. */
+export const capital = (text: string): string => text.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
+
+/** Returns a sentence with its full stop, unless it ends in another mark. */
+export const closed = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
+
 /** Quotes an argument for a shell, if it needs that. */
 export function quoted(argument: string): string {
   return /^[\w@%+=:,./#-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;

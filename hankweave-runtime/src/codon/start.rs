@@ -11,6 +11,7 @@ use hankweave_core::hank::{AgentChoice, CodonConfig};
 use hankweave_core::id::{Pid, SessionId};
 use hankweave_core::thread::prompt_values;
 use hankweave_core::view::prompt_excerpt;
+use hankweave_core::wire::Event;
 
 use super::context::{CodonRun, EarlyEnd, RunContext, StageResult};
 use super::result;
@@ -34,7 +35,11 @@ pub(super) async fn start(
     }
     // Before the agent lives, whose process is recorded at once then.
     let asked = prompt_excerpt(&prompt_of(codon.run, codon.config).unwrap_or_default());
-    let agent = match spawn(codon, launch(codon)).await {
+    let launch = launch(codon);
+    let prompt = launch
+        .as_ref()
+        .map_or_else(|_| String::new(), |launch| launch.prompt.clone());
+    let agent = match spawn(codon, launch).await {
         Ok(agent) => agent,
         Err(failure) => return Err(failure.end(codon, starting).await),
     };
@@ -51,6 +56,8 @@ pub(super) async fn start(
     let (initializing, _) = codon
         .step_noting(starting, initialize, |event| event.with_asked(&asked))
         .await;
+    let prompted = Event::codon_prompted(codon.entry.codon_id.clone(), &prompt);
+    codon.run.publish(prompted).await;
     Ok((initializing, agent))
 }
 

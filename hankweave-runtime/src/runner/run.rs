@@ -10,6 +10,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::plan::{Decision, decide};
 use hankweave_core::run::{Complete, Fail, Run, Running};
 use hankweave_core::thread::ThreadTip;
+use hankweave_core::view::goal_of_prompt;
 use hankweave_core::wire::{Event, IdleReason, RunEnding};
 
 use super::aftermath;
@@ -21,7 +22,7 @@ use super::outcome::{RunOutcome, RunResult};
 use super::rollback;
 use super::steps::{Autostart, ChosenCodon, RunLoopExit, run_codons};
 use super::suspensions;
-use crate::codon::{FileWatcher, RehearsedSteps, RunContext};
+use crate::codon::{FileWatcher, RehearsedSteps, RunContext, prompt_of};
 use crate::error::chain;
 use crate::instance_lock::InstanceLock;
 use crate::presence::ClientCount;
@@ -110,6 +111,8 @@ async fn serve(
         heartbeat.refresh().await;
         let context = context(opened, &begun, shutdown.clone(), presence.clone());
         let described = Event::run_described(&context.hank, context.ceiling());
+        let first_prompt = || prompt_of(&context, context.hank.codons().next()?);
+        let described = described.or_goal(|| goal_of_prompt(&first_prompt()?));
         let described = described.of_rehearsal(context.options.rehearsal);
         context.publish(described).await;
         let end = run_until_end(opened, &context, heartbeat, inbox, &mut go, chosen.take()).await;

@@ -133,6 +133,16 @@ impl Hub {
         }
     }
 
+    /// Whether a client follows the view.
+    pub(super) fn has_followers(&self) -> bool {
+        self.inner().shown.has_followers()
+    }
+
+    /// Sends the clients that follow the view a message that is no event of the journal.
+    pub(super) fn send_followers(&self, text: &Utf8Bytes) {
+        self.inner().shown.broadcast(text);
+    }
+
     /// Passes events on until the manager has stopped, and patches of the view at their pace (WIRE-40).
     ///
     /// # Errors

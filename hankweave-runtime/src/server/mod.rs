@@ -47,7 +47,7 @@ use std::time::Duration;
 use hankweave_core::hank::Hank;
 use hankweave_core::thread;
 use hankweave_core::view::RunView;
-use hankweave_core::wire::{Event, Ready};
+use hankweave_core::wire::{Event, NextSteps, Ready};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -103,17 +103,26 @@ pub struct ServerOptions {
     pub reached_as: Option<String>,
 }
 
+/// Report of a run.
+#[derive(Debug, Clone)]
+pub struct RunReport {
+    /// What the run did, for people.
+    pub markdown: String,
+    /// What is next.
+    pub next: NextSteps,
+}
+
 /// Makes the report of a run from its record; it may take seconds.
 #[derive(Clone)]
-pub struct ReportSource(Arc<dyn Fn() -> Result<String, String> + Send + Sync>);
+pub struct ReportSource(Arc<dyn Fn() -> Result<RunReport, String> + Send + Sync>);
 
 impl ReportSource {
-    /// `make` returns Markdown, or why there is none.
-    pub fn new(make: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
+    /// `make` returns the report, or why there is none.
+    pub fn new(make: impl Fn() -> Result<RunReport, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(make))
     }
 
-    fn markdown(&self) -> Result<String, String> {
+    fn report(&self) -> Result<RunReport, String> {
         (self.0)()
     }
 }
@@ -193,6 +202,8 @@ pub(crate) struct ServedRun {
 #[derive(Debug)]
 pub(crate) struct Server {
     shared: Arc<Shared>,
+    /// Makes reports of the run.
+    report: Option<ReportSource>,
     /// Whether every event has been passed on.
     delivered: watch::Receiver<bool>,
     work: AbortOnDropHandle<()>,
@@ -361,7 +372,8 @@ impl Bound {
         let view = RunView::of_state(&state, &thread::build(&state, None, None), position);
         let mut degraded = run.manager.degraded();
         let (reading_sender, requests) = mpsc::channel(reading::QUEUE);
-        let reader = DifferenceReader::new(&run.world, &run.dir, replies, self.options.report.clone());
+        let report = self.options.report.clone();
+        let reader = DifferenceReader::new(&run.world, &run.dir, replies, report.clone());
         let parts = SharedParts {
             world: run.world,
             dir: run.dir,
@@ -412,6 +424,7 @@ impl Bound {
         });
         Server {
             shared,
+            report,
             delivered,
             work: AbortOnDropHandle::new(work),
         }
@@ -504,6 +517,7 @@ impl Server {
     /// `by_itself`: the run was not asked to stop.
     pub(crate) async fn close(mut self, by_itself: bool) {
         let _ = tokio::time::timeout(DELIVERY, self.delivered.wait_for(|delivered| *delivered)).await;
+        self.send_report().await;
         if by_itself && self.shared.has_responsive_client().await {
             tokio::time::sleep(LINGER).await;
         }
@@ -512,6 +526,21 @@ impl Server {
             && error.is_panic()
         {
             std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+impl Server {
+    /// Sends the clients that follow the view the report of the run that has ended: they cannot ask for it any more.
+    async fn send_report(&self) {
+        let Some(source) = self.report.clone().filter(|_| self.shared.hub.has_followers()) else {
+            return;
+        };
+        let making = self.shared.world.blocking.run(move || reading::report(&source));
+        // Without it such a client names the command that prints it.
+        if let Ok(Ok(report)) = tokio::time::timeout(DELIVERY, making).await {
+            let text = self.shared.replies.answer(None, report);
+            self.shared.hub.send_followers(&text);
         }
     }
 }

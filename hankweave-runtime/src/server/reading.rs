@@ -12,9 +12,9 @@ use hankweave_core::wire::{
 };
 use tokio::sync::mpsc;
 
-use super::ReportSource;
 use super::commands::QueuedCommand;
 use super::replies::{ParsedRequest, Replies};
+use super::{ReportSource, RunReport};
 use crate::checkpoint::{Comparison, GitHistory, HistoryError, ShownLines};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
@@ -110,7 +110,10 @@ impl DifferenceReader {
                 let part = (offset.unwrap_or(0), limit.unwrap_or(LINES));
                 Ok(part_of(&comparison, path, &lines, part).into())
             }
-            Command::ReportGet => self.report(),
+            Command::ReportGet => {
+                let none = || Refused::new(Code::UnknownCommand, "this server makes no reports");
+                report(self.report.as_ref().ok_or_else(none)?)
+            }
             Command::CheckpointList { run_id } => {
                 let state = self.state()?;
                 let hank = last_hank(&*self.world.disk, &self.dir).ok().flatten();
@@ -182,19 +185,6 @@ impl DifferenceReader {
         }
     }
 
-    fn report(&self) -> Result<DirectPayload, Refused> {
-        let none = || Refused::new(Code::UnknownCommand, "this server makes no reports");
-        let made = self.report.as_ref().ok_or_else(none)?.markdown();
-        let mut markdown = made.map_err(|why| Refused::new(Code::InternalError, why))?;
-        if markdown.len() > REPORT_BYTES {
-            let is_boundary = |end: &usize| markdown.is_char_boundary(*end);
-            let end = (0..=REPORT_BYTES).rev().find(is_boundary).unwrap_or(0);
-            markdown.truncate(end);
-            markdown.push_str("…\n");
-        }
-        Ok(DirectPayload::Report { markdown })
-    }
-
     /// Reads the document of the directory as a start would find it.
     fn state(&self) -> Result<HankweaveState, Refused> {
         let files = StateFiles::new(Arc::clone(&self.world.disk), None, self.dir.state_dir());
@@ -219,6 +209,22 @@ impl DifferenceReader {
         };
         read().unwrap_or_default()
     }
+}
+
+/// Makes a report, cut where it is long.
+pub(super) fn report(source: &ReportSource) -> Result<DirectPayload, Refused> {
+    let made = source.report();
+    let RunReport { mut markdown, next } = made.map_err(|why| Refused::new(Code::InternalError, why))?;
+    if markdown.len() > REPORT_BYTES {
+        let is_boundary = |end: &usize| markdown.is_char_boundary(*end);
+        let end = (0..=REPORT_BYTES).rev().find(is_boundary).unwrap_or(0);
+        markdown.truncate(end);
+        markdown.push_str("…\n");
+    }
+    Ok(DirectPayload::Report {
+        markdown,
+        next: Some(next),
+    })
 }
 
 /// Returns as many files as fit into one answer.

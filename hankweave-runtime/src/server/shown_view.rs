@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hankweave_core::view::{RunState, RunView, change_message};
 use hankweave_core::wire::{DirectPayload, JournalEntry};
 use serde_json::Value;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::outbox::Outbox;
 use super::replies::Replies;
@@ -57,6 +58,18 @@ impl ShownView {
         self.followers.remove(&number);
     }
 
+    pub(super) fn has_followers(&self) -> bool {
+        !self.followers.is_empty()
+    }
+
+    /// Sends its followers a message that is no event of the journal.
+    pub(super) fn broadcast(&self, text: &Utf8Bytes) {
+        for outbox in self.followers.values() {
+            // A full outbox is noticed by the client's own task.
+            outbox.push(text.clone());
+        }
+    }
+
     /// Returns the view after everybody who follows it has it.
     pub(super) fn current(&mut self, replies: &Replies) -> Value {
         match self.followers.is_empty() {
@@ -73,11 +86,7 @@ impl ShownView {
         }
         let view = self.view.to_json();
         if let Some(change) = change_message(&self.sent, &view) {
-            let text = replies.answer(None, change);
-            for outbox in self.followers.values() {
-                // A full outbox is noticed by the client's own task.
-                outbox.push(text.clone());
-            }
+            self.broadcast(&replies.answer(None, change));
         }
         self.sent = view;
     }

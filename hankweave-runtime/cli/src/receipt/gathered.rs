@@ -11,6 +11,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::{
     CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, prompt_excerpt,
 };
+use hankweave_core::wire::NextSteps;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CodonSummary, ExecutionDir};
@@ -78,11 +79,8 @@ pub(crate) struct Receipt {
     pub(super) sentinels: BTreeMap<String, SentinelView>,
     /// What a person should know besides.
     pub(super) remarks: Vec<String>,
-    /// Next codon, or what blocks it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) outlook: Option<String>,
-    /// Commands that continue, with their effects.
-    pub(super) commands: Vec<(String, String)>,
+    /// What is next, with the commands that can be typed.
+    pub(super) next: NextSteps,
 }
 
 /// A codon of the report.
@@ -214,8 +212,7 @@ impl Receipt {
             rollbacks: rollbacks(execution, status),
             money: money(status, &heard.view),
             remarks: remarks(status),
-            outlook: run.map(|run| status.outlook(run)),
-            commands: status.commands(),
+            next: status.next_steps(),
             occasions: with_waits(heard),
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hankweave_core::budget::over_budget;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::view::{CodonCount, RunState, excerpt};
+use hankweave_core::wire::NextSteps;
 use hankweave_runtime::checkpoint::ChangeKind;
 
 use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINELS, UNDONE};
@@ -413,16 +414,42 @@ impl Receipt {
         writeln!(text)
     }
 
+    /// Returns a clause with a capital letter; the id of a codon in front stays as it is.
+    fn as_sentence(&self, clause: &str) -> String {
+        let first = clause.split([' ', ':', '#']).next().unwrap_or_default();
+        let text = with_ids(clause);
+        let asked = self
+            .next
+            .question
+            .iter()
+            .filter_map(|asked| asked.codon_id.as_ref());
+        let mut ids = self.codons.iter().map(|codon| &codon.id).chain(asked);
+        let is_id = ids.any(|id| id.configured() == first);
+        match text.chars().next().filter(|_| !is_id) {
+            Some(letter) => format!("{}{}", letter.to_ascii_uppercase(), &text[letter.len_utf8()..]),
+            None => text,
+        }
+    }
+
     fn write_commands(&self, text: &mut String) -> fmt::Result {
-        if self.outlook.is_none() && self.commands.is_empty() {
+        let NextSteps {
+            outlook,
+            question,
+            commands,
+        } = &self.next;
+        if outlook.is_none() && commands.is_empty() {
             return Ok(());
         }
         writeln!(text, "## What is next\n")?;
-        if let Some(outlook) = &self.outlook {
-            writeln!(text, "{}.\n", with_ids(outlook))?;
+        if let Some(outlook) = outlook {
+            writeln!(text, "{}.\n", self.as_sentence(outlook))?;
         }
-        let mut commands = self.commands.iter();
-        commands.try_for_each(|(command, effect)| writeln!(text, "- {}: {effect}", code(command)))
+        if let Some(asked) = question {
+            let since = offset_time(asked.since);
+            writeln!(text, "> {} (asked {since})\n", plain(&asked.question))?;
+        }
+        let mut commands = commands.iter();
+        commands.try_for_each(|next| writeln!(text, "- {}: {}", code(&next.command), next.effect))
     }
 }
 

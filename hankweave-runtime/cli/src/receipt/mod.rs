@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use hankweave_core::thread;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
-use hankweave_runtime::{ExecutionDir, ReportSource};
+use hankweave_runtime::{ExecutionDir, ReportSource, RunReport};
 
 use gathered::Receipt;
 pub(crate) use heard::Heard;
@@ -24,6 +24,7 @@ use crate::output;
 use crate::owning_task::OwningTask;
 use crate::screen::{columns_of_output, print};
 use crate::status::{StatusView, last_hank};
+use crate::typed::HintCommands;
 
 /// Longest journal that is read when a run ends and nobody has listened to it, in bytes: half a second of reading.
 const MOST_AT_END: u64 = 64 << 20;
@@ -112,10 +113,13 @@ pub(crate) fn source(execution: &Path) -> ReportSource {
     ReportSource::new(move || recorded(&execution).map_err(|error| error.message().to_owned()))
 }
 
-/// Returns the report of what is recorded in this directory, as Markdown.
-pub(crate) fn recorded(execution: &Path) -> Result<String, CliError> {
+/// Returns the report of what is recorded in this directory.
+pub(crate) fn recorded(execution: &Path) -> Result<RunReport, CliError> {
     let receipt = gather(execution, OwningTask::of(execution), MOST_AT_END, None)?;
-    Ok(markdown::markdown(&receipt))
+    Ok(RunReport {
+        markdown: markdown::markdown(&receipt),
+        next: receipt.next,
+    })
 }
 
 /// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.
@@ -153,7 +157,9 @@ fn gather(
     let state = crate::state::read_execution(execution)?;
     let thread = thread::build(&state, None, None);
     let hank = last_hank(execution);
-    let status = StatusView::whole(execution, &state, &thread, hank.as_ref(), task)?;
+    let mut status = StatusView::whole(execution, &state, &thread, hank.as_ref(), task)?;
+    // The report is sent to people who are not in this folder.
+    status.typed = HintCommands::from_anywhere(execution);
     let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
     let heard = match heard {
         Some(heard) => heard,

@@ -62,6 +62,9 @@ fn quiet(event: &Event) -> Option<String> {
         Event::OutputUnparsed { codon_id, start } => {
             format!("{codon_id}: a line that is no event: {}", excerpt(start, TEXT))
         }
+        Event::CodonPrompted { codon_id, prompt, .. } => {
+            format!("{codon_id}: gets its prompt: {}", excerpt(prompt, TEXT))
+        }
         Event::RigSetupCompleted {
             codon_id,
             duration_ms,

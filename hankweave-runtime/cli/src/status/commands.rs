@@ -9,6 +9,7 @@ use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::Decision;
 use hankweave_core::thread::{Recovery, Resume};
+use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
 
 use super::StatusView;
 use crate::typed::CommandEdit;
@@ -26,6 +27,23 @@ fn offer(command: String, purpose: impl Into<String>) -> SuggestedCommand {
 }
 
 impl StatusView<'_> {
+    /// Returns what is next, with the commands that can be typed.
+    pub(crate) fn next_steps(&self) -> NextSteps {
+        let question = self.question.clone().map(|asked| OpenQuestion {
+            codon_id: asked.codon,
+            question: asked.question,
+            since: asked.since,
+        });
+        let commands = self.commands().into_iter();
+        NextSteps {
+            outlook: self.state.runs.front().map(|run| self.outlook(run)),
+            question,
+            commands: commands
+                .map(|(command, effect)| NextCommand { command, effect })
+                .collect(),
+        }
+    }
+
     /// Returns the commands that can be typed here, with their effects.
     pub(crate) fn commands(&self) -> Vec<SuggestedCommand> {
         let Self {

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use hankweave_core::view::RunView;
 use hankweave_core::wire::JournalEntry;
-use hankweave_runtime::exported_page;
 use hankweave_runtime::journal::TailLine;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::{Disk, RealDisk, replace};
+use hankweave_runtime::{RunReport, exported_page};
 use serde_json::json;
 
 use super::differences::ExportedDifferences;
@@ -32,7 +32,11 @@ const MAX_EVENTS_BYTES: usize = 32 << 20;
 const MAX_REPORT_BYTES: usize = 512 << 10;
 
 /// Events that the page makes transcripts from.
-const TRANSCRIPT: [&str; 13] = [
+const TRANSCRIPT: [&str; 17] = [
+    "codon.prompted",
+    "codon.fallback",
+    "rehearsal.step",
+    "rig.setup.completed",
     "assistant.action",
     "tool.result",
     "rig.output",
@@ -101,10 +105,11 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
 }
 
 /// Returns the report, unless it cannot be made or is too long for a page.
-fn report(execution: &Path) -> Option<String> {
+fn report(execution: &Path) -> Option<RunReport> {
     let made = receipt::recorded(execution);
     let made = made.inspect_err(|error| tracing::warn!(error = error.message(), "the page has no report"));
-    made.ok().filter(|report| report.len() <= MAX_REPORT_BYTES)
+    made.ok()
+        .filter(|report| report.markdown.len() <= MAX_REPORT_BYTES)
 }
 
 /// Returns the notes on what the file does not hold beside its transcripts.
@@ -153,8 +158,7 @@ struct Record {
     /// Number of the newest event that is left out for the limit; 0 when all are there.
     cut_at: u64,
     differences: ExportedDifferences,
-    /// Report as Markdown.
-    report: Option<String>,
+    report: Option<RunReport>,
 }
 
 impl Record {
@@ -179,7 +183,8 @@ impl Record {
             "cutAt": self.cut_at,
             "view": self.view.to_json(),
             "differences": self.differences,
-            "report": self.report,
+            "report": self.report.as_ref().map(|report| &report.markdown),
+            "next": self.report.as_ref().map(|report| &report.next),
         });
         let events: Vec<&str> = self.events.iter().map(|(_, event)| event.as_str()).collect();
         let head = head.to_string();

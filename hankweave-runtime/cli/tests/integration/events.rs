@@ -114,6 +114,7 @@ fn a_client_sees_everything_that_can_happen_in_a_run() {
         "checkpoint.list",
         "codon.completed",
         "codon.extended",
+        "codon.prompted",
         "codon.started",
         "command.accepted",
         "error",

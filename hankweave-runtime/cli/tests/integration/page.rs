@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -141,6 +141,7 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     running.kill();
     page.until_shows("The run does not answer");
     page.until_shows("no connection");
+    page.until_shows("hankweave status -e ");
     page.until("document.querySelector('.attempt[aria-current]').getAttribute('aria-label').includes('Review it: unknown')");
     page.until("!/running|trying/.test(document.getElementById('main').innerText)");
     assert_eq!(page.evaluate("document.title.startsWith('∅')"), true);
@@ -289,6 +290,12 @@ fn a_program_that_takes_the_port_of_an_ended_run_gets_no_token() {
     running.kill();
 }
 
+/// Serves what is recorded in the project, and opens its page.
+pub(crate) fn viewed(browser: &Path, project: &TestProject, arguments: &[&str]) -> (Running, Page) {
+    let (viewing, address) = viewing(project, arguments);
+    (viewing, Page::open(browser, &address))
+}
+
 /// Starts `hankweave view` and returns the address of its page.
 pub(crate) fn viewing(project: &TestProject, arguments: &[&str]) -> (Running, String) {
     let mut viewing = project.start(["view", "--json"].iter().chain(arguments));
@@ -319,7 +326,7 @@ fn runs_that_have_ended_are_served_and_a_run_that_starts_is_followed() {
 
     // The page that was open goes on with it, and may no longer command although its token could.
     let (first, address) = viewing(&project, &[]);
-    page.until("document.getElementById('link').textContent === 'live'");
+    page.until("document.getElementById('link').textContent === 'connected'");
     page.until_shows("read-only");
     assert_eq!(page.evaluate("document.querySelectorAll('.btn').length"), 0);
     let mut viewer = Page::open(&browser, &address);
@@ -478,8 +485,7 @@ fn the_report_is_on_the_page_of_a_run_and_of_its_record() {
     page.until("document.getElementById('report').innerText.includes('done.txt')");
     project.run(["stop"]).expect_code(0);
     running.finish_within(SOON).expect_code(3);
-    let (viewing, address) = viewing(&project, &[]);
-    let mut viewer = Page::open(&browser, &address);
+    let (viewing, mut viewer) = viewed(&browser, &project, &[]);
     viewer.until("document.title.startsWith('■ Stopped')");
     viewer.click("to-report");
     viewer.until("document.querySelector('#report .h')?.innerText.includes('stopped')");
@@ -649,7 +655,7 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     page.until_shows("Runs Review it");
     command(&mut page, "stop");
     page.until("document.title.startsWith('■ Stopped')");
-    page.until_shows("hankweave status -e ");
+    page.until_shows("starts from the first codon; the history stays");
     running.finish_within(SOON).expect_code(3);
 }
 
@@ -763,6 +769,9 @@ fn nothing_on_the_page_keeps_people_out() {
     axe_finds_nothing(&mut page);
     page.evaluate("location.hash = '#/one.1.1/changes'");
     page.until("document.querySelector('.ln')");
+    axe_finds_nothing(&mut page);
+    page.evaluate("location.hash = '#/one.1.1/prompt'");
+    page.until("document.getElementById('prompt')");
     axe_finds_nothing(&mut page);
     running.kill();
 }

@@ -1,27 +1,30 @@
 //! The list of all runs below a folder in a real browser (WIRE-51).
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use hankweave_testing::{Running, TestProject, clients};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::devtools::Page;
-use crate::page::{SOON, axe_finds_nothing, browser, codon, viewing};
+use crate::page::{SOON, axe_finds_nothing, browser, codon, viewed, viewing};
 use crate::support::{port, project, shell_agent};
 
 /// Runs of three execution directories below `work`, and a task that no worker has taken. The hank of `two` asks before it starts.
 struct Listed {
     project: TestProject,
     asking: Running,
-    browser: PathBuf,
+    viewing: Running,
+    /// Page of the list, and its address.
+    page: Page,
+    address: String,
 }
 
 /// Name of a folder that would be markup, if it were not text.
 const MARKUP: &str = "<img src=x onerror=alert(1)>";
 
 impl Listed {
-    fn start(browser: PathBuf) -> Self {
+    fn start(browser: &Path) -> Self {
         let project = project();
         let agent = shell_agent(&project);
         let fails = json!({"command": ["sh", "-c", "cat > /dev/null; exit 7"], "stream": "claude"});
@@ -60,10 +63,13 @@ impl Listed {
         let asking = project.start(["run", "--headless", "--no-autostart", "-e", "work/two"]);
         port(&project.directory().join("work/two"));
         project.run(["next", "-e", "work/two"]).expect_code(0);
+        let (viewing, address) = viewing(&project, &["--root", "work"]);
         Self {
             project,
             asking,
-            browser,
+            viewing,
+            page: Page::open(browser, &address),
+            address,
         }
     }
 }
@@ -100,12 +106,12 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     let Listed {
         project,
         asking,
-        browser,
-    } = Listed::start(browser);
+        viewing,
+        mut page,
+        address,
+    } = Listed::start(&browser);
     let before = ended_records(&project);
-    let (viewing, address) = viewing(&project, &["--root", "work"]);
-    let mut page = Page::open(&browser, &address);
-    page.until("document.title.startsWith('2 wait for you, 1 ended today')");
+    page.until("document.title.startsWith('2 need attention, 1 ended today')");
     assert_eq!(
         page.evaluate("location.hash"),
         "",
@@ -113,16 +119,20 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     );
     page.until(&format!(
         "{}.includes('Deploy to production?')",
-        group("Waits for you")
+        group("Needs attention")
     ));
     assert_eq!(page.as_app(), (json!([]), json!(address)));
     page.until(&format!(
         "{}.includes('the agent exited with code 7')",
-        group("Waits for you")
+        group("Needs attention")
     ));
     page.until(&format!("{}.includes('working')", group("Ended today")));
     page.until(&format!("{}.includes('$0.2500')", group("Ended today")));
     page.until(&format!("{}.includes('task guide')", group("Queued")));
+    page.until(&format!(
+        "{}.querySelector('.st').innerText === 'waits for an approval'",
+        row("Move the sessions")
+    ));
     page.until_shows("1 task is queued");
     let planted = "document.querySelectorAll('main img, main script').length";
     assert_eq!(page.evaluate(planted), 0, "a folder's name is text");
@@ -151,18 +161,18 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     page.until("document.querySelector('.diff')?.innerText.includes('done.txt')");
     page.evaluate("document.activeElement.blur()");
     page.press("g");
-    page.until("location.pathname === '/' && document.title.startsWith('2 wait for you')");
+    page.until("location.pathname === '/' && document.title.startsWith('2 need attention')");
 
     // The list follows what runs.
     project.run(["approve", "-e", "work/two"]).expect_code(0);
     page.until(&format!(
         "{}.includes('waits for a command')",
-        group("Waits for you")
+        group("Needs attention")
     ));
     project.run(["stop", "-e", "work/two"]).expect_code(0);
     asking.finish_within(SOON).expect_code(0);
     page.until(&format!("{}.includes('Move the sessions')", group("Ended today")));
-    page.until("document.title.startsWith('1 waits for you, 2 ended today')");
+    page.until("document.title.startsWith('1 needs attention, 2 ended today')");
     assert!(ended_records(&project) == before, "the records are as they were");
     viewing.signal(Signal::INT);
     viewing.finish_within(SOON).expect_code(130);
@@ -212,16 +222,16 @@ fn stands_as_drawn(page: &mut Page, sections: &[&str]) {
 fn the_list_and_each_state_of_a_run_stand_as_they_are_drawn() {
     let Some(browser) = browser() else { return };
     let Listed {
-        project,
+        project: _project,
         asking,
-        browser,
-    } = Listed::start(browser);
-    let (viewing, address) = viewing(&project, &["--root", "work"]);
-    let mut page = Page::open(&browser, &address);
+        viewing,
+        mut page,
+        ..
+    } = Listed::start(&browser);
     page.until("document.querySelectorAll('.lg').length === 3");
     page.until(&format!(
         "{}.includes('Deploy to production?')",
-        group("Waits for you")
+        group("Needs attention")
     ));
     stands_as_drawn(
         &mut page,
@@ -258,8 +268,7 @@ fn a_list_of_nothing_says_so_and_what_is_no_folder_is_refused() {
     let project = project();
     let empty = project.home().join("empty");
     std::fs::create_dir(&empty).unwrap();
-    let (listing, address) = viewing(&project, &["--root", empty.to_str().unwrap()]);
-    let mut page = Page::open(&browser, &address);
+    let (listing, mut page) = viewed(&browser, &project, &["--root", empty.to_str().unwrap()]);
     page.until_shows("No run is recorded below ~/empty");
     assert!(
         !project.home().join(".local/share/hankweave").exists(),

@@ -1,15 +1,23 @@
 //! Words of a run's page in a real browser: what is next, what has changed, and what a key does (WIRE-28).
 
-use serde_json::json;
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
 
 use crate::devtools::Page;
-use crate::page::{SOON, Watched, address, browser, codon, viewing};
+use crate::page::{SOON, Watched, address, browser, codon, viewed, viewing};
 use crate::support::{project, shell_agent};
 
 /// The commands that the page lists, in an expression of the page.
 const LISTED: &str = "[...document.querySelectorAll('#next-steps code')].filter((each) => each.closest('.cmd')).map((each) => each.innerText)";
 
-// covers: WIRE-28, WIRE-46
+/// The commands that `hankweave report` lists.
+fn reported(project: &TestProject) -> Vec<Value> {
+    let report = project.run(["report", "--json"]).json_document();
+    let commands = report["next"]["commands"].as_array().unwrap().iter();
+    commands.map(|next| next["command"].clone()).collect()
+}
+
+// covers: WIRE-28, WIRE-46, WIRE-47
 #[test]
 fn a_page_whose_run_has_ended_lists_the_commands_of_status_and_what_serves_it_again() {
     let Some(browser) = browser() else { return };
@@ -18,7 +26,7 @@ fn a_page_whose_run_has_ended_lists_the_commands_of_status_and_what_serves_it_ag
         running,
         mut page,
         ..
-    } = Watched::three(browser);
+    } = Watched::three(browser.clone());
     page.until("document.getElementById('notify')");
     project.run(["next"]).expect_code(0);
     page.until("document.querySelector('.attempt')?.getAttribute('aria-label').includes('completed')");
@@ -29,26 +37,155 @@ fn a_page_whose_run_has_ended_lists_the_commands_of_status_and_what_serves_it_ag
     page.until("document.getElementById('link').textContent === 'ended'");
     page.until("!document.getElementById('notify')");
 
-    let directory = project.directory().display().to_string();
-    let ended = ["status -e", "history -e", "view"].map(|each| format!("hankweave {each} {directory}"));
-    page.until(&format!("{LISTED}.length === {}", ended.len()));
-    assert_eq!(page.evaluate(LISTED), json!(ended));
+    // The report came with the end, so the page has the whole list without a server.
+    let commands = reported(&project);
+    assert!(commands.len() > 2, "{commands:?}");
+    let again = json!(format!("hankweave view {}", project.directory().display()));
+    let listed: Vec<&Value> = commands.iter().chain([&again]).collect();
+    page.until(&format!("{LISTED}.length === {}", listed.len()));
+    assert_eq!(page.evaluate(LISTED), json!(listed));
+    page.evaluate("location.hash = '#/report'");
+    page.until("document.getElementById('report')?.innerText.includes('Review it')");
 
-    let gone = "document.querySelector('.gone')?.innerText.includes('hankweave view ')";
-    for place in ["#/a.1.1", "#/report"] {
-        page.evaluate(&format!("location.hash = '{place}'"));
-        page.until(gone);
-    }
     page.evaluate("location.hash = '#/a.1.1'");
-    page.until(gone);
+    page.until("document.querySelector('.gone')?.innerText.includes('hankweave view ')");
     let (viewing, _) = viewing(&project, &[]);
     page.until("document.getElementById('transcript')?.innerText.includes('working')");
-    // Served again, it has the whole list of `status`.
-    let commands = project.run(["status", "--json"]).json_document()["commands"].clone();
+    page.until("document.getElementById('link').textContent === 'connected'");
     page.until(&format!(
-        "JSON.stringify({LISTED}) === JSON.stringify({commands})"
+        "JSON.stringify({LISTED}) === JSON.stringify({})",
+        json!(commands)
     ));
     viewing.kill();
+
+    // So has a page without any server.
+    let file = project.home().join("night.html");
+    project
+        .run(["view", "--export", file.to_str().unwrap()])
+        .expect_code(0);
+    let mut page = Page::open(&browser, &format!("file://{}", file.display()));
+    page.until(&format!(
+        "JSON.stringify({LISTED}) === JSON.stringify({})",
+        json!(commands)
+    ));
+}
+
+/// A prompt that is longer than what a record keeps of it.
+fn long_prompt() -> String {
+    format!(
+        "# Task\n\nWrite the <guide> for people who are new.\n\n{}\nThe very last line.",
+        "Be brief. ".repeat(60)
+    )
+}
+
+// covers: WIRE-28, WIRE-39, WIRE-41, WIRE-43, WIRE-51
+#[test]
+fn the_page_says_what_a_run_is_for_and_what_each_codon_was_asked() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(
+        &json!({"hank": [codon(&agent, "a", "Build it", &long_prompt()), codon(&agent, "b", "Ship it", "two")]}),
+    );
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    page.until("document.getElementById('goal')?.innerText === 'Write the <guide> for people who are new.'");
+    page.until_shows("Then Build it, once it is started.");
+    project.run(["next"]).expect_code(0);
+    page.until("document.querySelector('.asked')?.innerText.includes('Write the <guide> for people')");
+    page.evaluate("document.activeElement.blur()");
+    page.press("3");
+    page.until("location.hash === '#/a.1.1/prompt'");
+    let whole = "document.getElementById('prompt')?.innerText.includes('The very last line.')";
+    page.until(whole);
+    page.reload();
+    page.until(whole);
+    assert_eq!(page.evaluate("document.querySelectorAll('main guide').length"), 0);
+    page.press("1");
+    page.until("document.getElementById('transcript')?.innerText.includes('working')");
+    project.run(["next"]).expect_code(0);
+    page.until("[...document.querySelectorAll('.attempt')].some((bar) => bar.getAttribute('aria-label').includes('Ship it: completed'))");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(0);
+
+    let file = project.home().join("night.html");
+    project
+        .run(["view", "--export", file.to_str().unwrap()])
+        .expect_code(0);
+    let mut exported = Page::open(&browser, &format!("file://{}#/a.1.1/prompt", file.display()));
+    exported.until(whole);
+    exported.until("document.getElementById('goal')?.innerText.startsWith('Write the <guide>')");
+    let (viewing, mut list) = viewed(&browser, &project, &["--root", "."]);
+    list.until("document.querySelector('.li_ .goal')?.innerText.startsWith('Write the <guide>')");
+    viewing.kill();
+}
+
+// covers: WIRE-28
+#[test]
+fn what_failed_is_said_once_and_what_came_out_stands_at_the_top() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(
+        &json!({"meta": {"name": "Write the guide", "version": "1"}, "hank": [codon(&agent, "a", "Build it", "one\ntwo")]}),
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    let (viewing, mut page) = viewed(&browser, &project, &[]);
+    page.until("document.title.startsWith('✓ Completed')");
+    page.until("document.getElementById('goal')?.innerText === 'Write the guide: one'");
+    page.until("document.querySelector('#attention .outcome')?.innerText.includes('working')");
+    page.until("document.querySelector('#attention .files')?.innerText.includes('+2')");
+    page.until_shows("Nothing is left to do.");
+    let report = project.run(["report"]);
+    assert!(report.stdout.contains("\nNothing is left to do.\n"), "{report}");
+    viewing.kill();
+
+    let fails = json!({"command": ["sh", "-c", "cat > /dev/null; exit 7"], "stream": "claude"});
+    project.write_hank(&json!({"hank": [codon(&fails, "a", "Break it", "one")]}));
+    project.run(["run", "--headless", "-e", "failed"]).expect_code(1);
+    let (viewing, mut page) = viewed(&browser, &project, &["failed"]);
+    page.until("document.title.startsWith('✕ Failed at Break it: the agent exited with code 7 without ')");
+    page.until("document.getElementById('codon')");
+    page.until(
+        "document.querySelector('#attention h2').innerText.startsWith('The agent exited with code 7 ')",
+    );
+    let said = "document.querySelector('main').innerText.split('agent exited with code 7').length - 1";
+    page.until(&format!("{said} === 1"));
+    viewing.kill();
+}
+
+// covers: WIRE-28
+#[test]
+fn keys_lead_from_moment_to_moment_and_find_a_text() {
+    let Some(browser) = browser() else { return };
+    let Watched {
+        project,
+        running,
+        mut page,
+        ..
+    } = Watched::three(browser);
+    project.run(["next"]).expect_code(0);
+    for text in ["working", "done.txt"] {
+        page.until(&format!(
+            "document.getElementById('transcript')?.innerText.includes('{text}')"
+        ));
+    }
+    page.press("p");
+    page.until("/@\\d+$/.test(location.hash) && document.querySelector('.m.here')");
+    let last = page.evaluate("location.hash");
+    page.press("p");
+    page.until(&format!(
+        "location.hash !== {last} && document.querySelector('.m.here')"
+    ));
+    page.press("n");
+    page.until(&format!("location.hash === {last}"));
+    page.press("/");
+    page.until("document.activeElement.id === 'find'");
+    page.write("WORK");
+    page.until_shows("1 moment");
+    page.press("Enter");
+    page.until("document.querySelector('.m.here')?.innerText.includes('working')");
+    running.kill();
 }
 
 // covers: WIRE-28
@@ -87,6 +224,7 @@ fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
     );
     reader.press("Escape");
     // The files of the question lead to what became of them.
+    reader.until("document.querySelector('.ask .files a')");
     reader.evaluate("document.querySelector('.ask .files a').click()");
     reader.until("location.hash.includes('/changes/done.txt?from=')");
     reader.until("document.querySelector('.diff')?.innerText.includes('done.txt')");
@@ -159,8 +297,7 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
         {"type": "loop", "id": "l", "name": "Until it passes", "terminateOn": until, "codons": [codon(&agent, "b", "Build it", "go")]},
     ]}));
     project.run(["run", "--headless"]).expect_code(0);
-    let (viewing, address) = viewing(&project, &[]);
-    let mut page = Page::open(&browser, &address);
+    let (viewing, mut page) = viewed(&browser, &project, &[]);
     page.resize((1_440, 900), "light");
     page.until("document.title.startsWith('✓ Completed')");
     page.until_shows("2 iterations, check passed");

@@ -64,7 +64,9 @@ pub(crate) fn migration(project: &TestProject) {
         json!({"id": id, "name": name, "agent": {"script": script}, "model": "claude-sonnet-4-5",
             "continuationMode": "fresh", "promptText": name, "checkpointedFiles": ["**"]})
     };
-    project.write_hank(&json!({"hank": [
+    let meta = json!({"name": "Move sessions to SQLite", "version": "3",
+        "description": "Sessions live in SQLite, so that everyone stays signed in when the server restarts."});
+    project.write_hank(&json!({"meta": meta, "hank": [
         codon("survey", "Find every caller", "survey.json"),
         codon("plan", "Plan the steps", "plan.json"),
         {"type": "loop", "id": "fix", "name": "Until the tests pass", "terminateOn": {"type": "iterationLimit", "limit": 5},

@@ -61,8 +61,29 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "| shell | $0.2500 |",
             "ship waits for an approval",
             "hankweave approve ship",
+            "> Ship it? (asked ",
         ],
     );
+    // What is next is data as well, and its commands can be typed in any folder.
+    let next = project.run(["report", "--json"]).expect_code(0).json_document()["next"].clone();
+    let directory = project.directory().canonicalize().unwrap();
+    let directory = directory.display();
+    assert_eq!(next["outlook"], "ship waits for an approval");
+    assert_eq!(
+        (&next["question"]["codonId"], &next["question"]["question"]),
+        (&json!("ship"), &json!("Ship it?"))
+    );
+    let commands = next["commands"].as_array().unwrap();
+    let onward = format!("hankweave approve ship -e {directory} && hankweave run {directory}");
+    assert_eq!(
+        commands[0],
+        json!({"command": onward, "effect": "lets ship begin"})
+    );
+    for next in commands {
+        let command = next["command"].as_str().unwrap();
+        assert!(command.contains(&directory.to_string()), "{command}");
+        assert!(asking.contains(&format!("`{command}`: ")), "{command}\n{asking}");
+    }
     // Written by the run, and offered to whoever is told; its commands name the directory.
     let until_next = |text: &str| text.split("## What is next").next().unwrap().to_owned();
     let written = read(&project, ".hankweave/report.md");
@@ -193,7 +214,12 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
     let back = &json["rollbacks"][0];
     let safety = back["safety"].as_str().unwrap();
-    let brings_back = format!("hankweave rollback --to {}", &safety[..12]);
+    let directory = project.directory().canonicalize().unwrap();
+    let brings_back = format!(
+        "hankweave rollback --to {} -e {}",
+        &safety[..12],
+        directory.display()
+    );
     assert_eq!(
         (&back["command"], &back["count"], &back["bringsBack"]),
         (&json!("undo"), &json!(2), &json!(brings_back))

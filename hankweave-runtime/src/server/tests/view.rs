@@ -93,7 +93,7 @@ async fn a_run_says_what_it_is_who_asked_and_how_it_ended() {
     let described = guest.until("run.described").await["data"].clone();
     assert_eq!(
         described,
-        json!({"maxDollars": 5, "loops": [{"id": "l", "name": "Round", "most": 1}]})
+        json!({"goal": "one", "maxDollars": 5, "loops": [{"id": "l", "name": "Round", "most": 1}]})
     );
     guest.accepted("1", "codon.next", json!(null)).await;
     let asked = guest.until("approval.requested").await["data"].clone();
@@ -125,6 +125,8 @@ async fn a_run_says_what_it_is_who_asked_and_how_it_ended() {
         (&started["agent"], &started["model"]),
         (&json!("actor"), &json!("m"))
     );
+    let prompted = of_type(&guest, "codon.prompted");
+    assert_eq!(prompted, [&json!({"codonId": "a#0", "prompt": "one"})]);
     assert_eq!(of_type(&guest, "run.described").len(), 1, "once a run");
     live.task.await.unwrap().unwrap();
 }

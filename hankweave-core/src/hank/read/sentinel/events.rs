@@ -34,6 +34,7 @@ impl EventData {
             "codon.fallback" | "rig.setup.completed" | "rig.setup.failed" => {
                 Some("comes before the sentinels of its codon begin to watch; none sees it")
             }
+            "codon.prompted" => Some("is for clients and the journal; no sentinel sees it"),
             "loop.iteration.completed" | "archive.completed" | "archive.partial" => {
                 Some("comes when the sentinels of the codon have ended; none sees it")
             }
@@ -74,6 +75,7 @@ const EVENTS: &[&str] = &[
      costIsLowerBound budgetExceeded.currency budgetExceeded.limit budgetExceeded.used filesChanged result.**",
     "codon.fallback: codonId entry agent model auth instead.agent instead.model instead.cause instead.until \
      sameSession",
+    "codon.prompted: codonId prompt originalLength",
     "codon.extended: codonId codonName extensionNumber exhaustWithPrompt cumulativeTokens.** \
      cumulativeCost",
     "state.snapshot: currentCodon.** completedCodons.** fileTree.** totalCost totalSpend totalTime \
@@ -81,7 +83,7 @@ const EVENTS: &[&str] = &[
     "state.transition: transitionType runId codonId transition.type transition.data.** \
      resultingState.currentRunId resultingState.runCount resultingState.totalCost \
      resultingState.totalSpend resultingState.currentRunCost",
-    "run.described: hank.** maxDollars maxTimeMs loops.** rehearsal",
+    "run.described: hank.** goal maxDollars maxTimeMs loops.** rehearsal",
     "rehearsal.step: codonId kind text",
     "disk.usage: usedBytes limitBytes",
     "run.continued: runId suspendedAt suspendedMs",

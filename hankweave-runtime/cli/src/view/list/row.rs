@@ -27,6 +27,9 @@ pub(super) struct ListRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) record: Option<String>,
     pub(super) name: String,
+    /// Purpose of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) goal: Option<String>,
     /// Execution directory, for people.
     pub(super) folder: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,6 +95,7 @@ impl ListRow {
         Self {
             record: None,
             name: excerpt(name, TEXT),
+            goal: view.goal.clone(),
             folder: folder.to_owned(),
             task: None,
             worker: None,
@@ -168,6 +172,7 @@ impl ListRow {
         Self {
             record: None,
             name: String::new(),
+            goal: None,
             folder: folder.to_owned(),
             task: None,
             worker: None,
@@ -223,7 +228,6 @@ fn shape(view: &RunView) -> &'static str {
 
 fn word(view: &RunView) -> Option<&'static str> {
     match view.state {
-        RunState::Asking => Some("asks you"),
         RunState::Idle => Some("waits for a command"),
         RunState::Paused if view.approved == Some(false) => Some("denied"),
         RunState::Paused if view.interrupted_by == Some(InterruptedBy::Approval) => Some("approval needed"),
@@ -304,7 +308,7 @@ fn of_status(status: TaskStatus, run: Option<&ListRow>) -> (Group, &'static str,
             // Its newest run has ended, and the worker starts the next one or writes the result.
             _ => (Group::Running, running, None),
         },
-        TaskStatus::Waiting => (Group::Waits, RunState::Asking.as_str(), Some("asks you")),
+        TaskStatus::Waiting => (Group::Waits, RunState::Asking.as_str(), None),
         TaskStatus::Failed => (Group::Waits, RunState::Failed.as_str(), None),
         TaskStatus::Completed => (Group::Ended, RunState::Completed.as_str(), None),
         TaskStatus::Cancelled => (Group::Ended, RunState::Stopped.as_str(), Some("cancelled")),
