@@ -85,7 +85,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("exit", "screen wrap"),
     ("question", "keyboard screen wrap"),
     ("left_out", "screen"),
-    ("report", "approval_prompt left_out prompt_line screen wrap"),
+    ("suspended_run", ""),
+    (
+        "report",
+        "approval_prompt left_out prompt_line screen suspended_run wrap",
+    ),
     ("show", "report"),
     ("stopping", "screen"),
     ("suspend", "keyboard screen"),
@@ -94,12 +98,13 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("otel", ""),
     ("output", "exit screen"),
     ("typed", "args screen"),
-    ("directory", "exit report screen typed"),
+    ("directory", "exit report screen suspended_run typed"),
     ("failures", "directory exit typed"),
     ("config", "args exit failures output screen settings typed"),
     ("begun_elsewhere", "args typed"),
     ("registry", "args begun_elsewhere config exit settings typed"),
     ("holding", "exit registry screen"),
+    ("present_workers", "exit registry screen"),
     ("owning_task", "args directory exit holding registry screen typed"),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),
@@ -127,7 +132,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("thread", "args directory exit output report screen state status"),
     (
         "checkpoints",
-        "args exit left_out output owning_task report screen state typed",
+        "args directory exit left_out output owning_task report screen state typed",
     ),
     (
         "receipt",
@@ -141,7 +146,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("running_tasks", "directory holding receipt registry state"),
     (
         "view",
-        "args browser directory exit failures holding logging output owning_task receipt recorded registry report running_tasks screen signals state status typed",
+        "args browser directory exit failures holding logging output owning_task present_workers receipt recorded registry report running_tasks screen signals state status typed",
     ),
     (
         "service",
@@ -151,7 +156,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args exit failures holding keyboard output owning_task receipt registry report running_tasks screen state status typed validate wrap",
+        "args exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status typed validate wrap",
     ),
     (
         "worker",
@@ -164,11 +169,11 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "tui",
-        "approval_prompt checkpoints keyboard keys report screen suspend wrap",
+        "approval_prompt checkpoints directory keyboard keys report screen suspend suspended_run wrap",
     ),
     (
         "remote",
-        "approval_prompt args checkpoints directory exit keyboard logging output prompt_line recorded report screen signals state status suspend tui typed",
+        "approval_prompt args checkpoints directory exit keyboard logging output prompt_line recorded report screen signals state status suspend suspended_run tui typed",
     ),
     (
         "approve",

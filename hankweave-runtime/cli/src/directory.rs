@@ -1,18 +1,26 @@
 //! Looking at an execution directory.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hankweave_client::RunAddress;
 use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
 use hankweave_runtime::instance_lock::live_record;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_folder};
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::identity::SystemIdentity;
+use tokio::time::sleep;
 
 use crate::exit::{CliError, CliErrorKind};
 use crate::report::RunProcess;
 use crate::screen::print_stderr;
+use crate::suspended_run::SuspendedRun;
 use crate::typed::HintCommands;
+
+/// How often a client looks whether its run is suspended.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The state directory of an execution directory that is only looked at. What an agent removed of it before its run was killed is put back first.
 pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> {
@@ -77,6 +85,29 @@ pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
 pub(crate) fn suspended(execution: &Path) -> Option<u32> {
     let holder = holder(execution)?;
     SystemIdentity.is_suspended(holder.pid).then_some(holder.pid)
+}
+
+/// Looks for as long as a client follows a run whether that is suspended, and reports each change.
+pub(crate) async fn watch_suspension(
+    execution: Option<&Path>,
+    mut report: impl FnMut(Option<SuspendedRun>),
+) -> Infallible {
+    let Some(execution) = execution else {
+        // Only the machine of the run knows.
+        return std::future::pending().await;
+    };
+    let mut before: Option<SuspendedRun> = None;
+    loop {
+        sleep(LOOK).await;
+        let found = suspended(execution).map(|pid| match before {
+            Some(known) if known.pid() == pid => known,
+            _ => SuspendedRun::new(pid, SystemClock.now()),
+        });
+        if found != before {
+            before = found;
+            report(found);
+        }
+    }
 }
 
 /// Returns the process that keeps the run in this execution directory suspended: the worker that has started it, or itself.

@@ -80,6 +80,11 @@ impl CliError {
         &self.message
     }
 
+    /// Returns what to do about it, where that is known.
+    pub(crate) fn remedy(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

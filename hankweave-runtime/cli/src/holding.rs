@@ -1,14 +1,12 @@
 //! Worker of a running task, in words: late to renew its lease, or gone (TASK-24, TASK-52).
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hankweave_core::document::{HankweaveState, RunStatus};
-use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{TaskRecord, TaskStatus};
-use hankweave_tasks::coordinator::{HeldLock, ListQuery, TaskFilter};
+use hankweave_tasks::coordinator::{HeldLock, OrphanAction, WorkerPresence};
 use hankweave_tasks::lifecycle::ORPHAN_AFTER;
 
 use crate::exit::CliError;
@@ -20,16 +18,8 @@ use crate::screen::one_line;
 pub(crate) struct TaskHolders {
     now: Timestamp,
     held: Vec<HeldLock>,
-    /// Attempts that workers make now, of all tasks.
-    attempts: Vec<WorkerAttempt>,
-}
-
-/// Attempt of a worker.
-#[derive(Debug, Clone)]
-struct WorkerAttempt {
-    task: TaskId,
-    worker: String,
-    lease: Option<Duration>,
+    /// Workers that are there.
+    workers: Vec<WorkerPresence>,
 }
 
 /// Worker of a running task that does not renew its lease.
@@ -59,33 +49,67 @@ pub(crate) enum AbsentWorker {
     },
 }
 
-/// Requeue of an orphan by a worker.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Requeue {
-    /// Time until then with the usual `--orphan-after`: a registry does not know those of its workers.
-    after: Duration,
-    /// Workers that hold other tasks now, so that they are there.
-    workers: Vec<String>,
+/// End of an orphan by a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Requeue {
+    /// No worker that is there does anything with it. One with the usual `--orphan-after` would, after this time.
+    ByNone(Duration),
+    /// This worker does, after this time.
+    By(WorkerPresence, Duration),
 }
 
 impl Requeue {
-    /// Returns who requeues the task and when; `start` is the command that starts a worker.
+    /// Returns who requeues or fails the task, and when; `start` is the command that starts a worker.
     fn words(&self, start: &str) -> String {
-        let when = match self.after.is_zero() {
-            true => "now".to_owned(),
-            false => format!("in {}", short_duration(whole(self.after))),
-        };
-        let unless = match self.after.is_zero() {
-            true => "",
-            false => ", unless its --orphan-after differs",
-        };
-        match self.workers.as_slice() {
-            [] => format!("a worker does so {when}{unless} (`{start}` starts one)"),
-            workers => format!(
-                "{} does so {when}, once it has room{unless}",
-                workers.join(" or ")
+        match self {
+            Self::ByNone(after) => format!(
+                "no worker is there to do so: `{start}` starts one, which does so {}",
+                when(*after)
             ),
+            Self::By(worker, after) => {
+                let room = if worker.is_busy() {
+                    ", once it has room"
+                } else {
+                    ""
+                };
+                format!(
+                    "{} {} {}{room}",
+                    one_line(&worker.name),
+                    action(worker, "does so"),
+                    when(*after)
+                )
+            }
         }
+    }
+
+    /// Returns what is known of it without a command.
+    fn in_short(&self) -> String {
+        match self {
+            Self::ByNone(_) => "none is there to requeue it".to_owned(),
+            Self::By(worker, after) => {
+                format!(
+                    "{} {} {}",
+                    one_line(&worker.name),
+                    action(worker, "requeues it"),
+                    when(*after)
+                )
+            }
+        }
+    }
+}
+
+/// Returns what a worker does with an orphan, in words.
+fn action<'w>(worker: &WorkerPresence, requeues: &'w str) -> &'w str {
+    match worker.terms.orphans {
+        OrphanAction::Fail => "fails it",
+        OrphanAction::Requeue | OrphanAction::Leave => requeues,
+    }
+}
+
+fn when(after: Duration) -> String {
+    match after.is_zero() {
+        true => "now".to_owned(),
+        false => format!("in {}", short_duration(whole(after))),
     }
 }
 
@@ -99,27 +123,8 @@ impl TaskHolders {
         let failed = |error| registry.failure(&error);
         let now = registry.coordinator.now().await.map_err(failed)?;
         let held = registry.coordinator.held().await.map_err(failed)?;
-        let query = ListQuery {
-            filter: TaskFilter {
-                status: Some(TaskStatus::Running),
-                owner: None,
-            },
-            ..ListQuery::default()
-        };
-        let running = registry.coordinator.tasks(query).await.map_err(failed)?;
-        let of_worker = |row: &TaskRow| match &row.record {
-            TaskRecord::Running(running) if !running.by_hand => Some(WorkerAttempt {
-                task: row.id().clone(),
-                worker: one_line(running.agent_id.as_str()),
-                lease: row.lease(),
-            }),
-            _ => None,
-        };
-        Ok(Some(Self {
-            now,
-            held,
-            attempts: running.iter().filter_map(of_worker).collect(),
-        }))
+        let workers = registry.coordinator.workers().await.map_err(failed)?;
+        Ok(Some(Self { now, held, workers }))
     }
 
     /// Returns the name of the worker that holds the task.
@@ -156,30 +161,23 @@ impl TaskHolders {
 
     /// Returns how the task is requeued once its lease has ended at `end`, if it has one.
     fn requeue(&self, row: &TaskRow, end: Option<Timestamp>) -> Requeue {
-        let orphaned = row.updated_at.after(ORPHAN_AFTER);
+        let after = |orphan_after| {
+            let orphaned = row.updated_at.after(orphan_after);
+            end.map_or(orphaned, |end| orphaned.max(end)).since(self.now)
+        };
         let own = match &row.record {
-            TaskRecord::Running(running) => one_line(running.agent_id.as_str()),
-            _ => String::new(),
+            TaskRecord::Running(running) if !running.by_hand => Some(running.agent_id.as_str()),
+            _ => None,
         };
-        let others = self.attempts.iter().filter(|other| other.worker != own);
-        let there = others.filter(|other| self.renews(other));
-        let workers: BTreeSet<&String> = there.map(|other| &other.worker).collect();
-        Requeue {
-            after: end.map_or(orphaned, |end| orphaned.max(end)).since(self.now),
-            workers: workers.into_iter().cloned().collect(),
+        // What is left of a worker that was killed is no other one; a later one may have its name.
+        let is_other = |worker: &&WorkerPresence| own != Some(&*worker.name) || worker.since > row.updated_at;
+        let others = self.workers.iter().filter(is_other);
+        let acting = others.filter(|worker| worker.terms.orphans != OrphanAction::Leave);
+        let timed = acting.map(|worker| (after(Duration::from_millis(worker.terms.orphan_after_ms)), worker));
+        match timed.min_by_key(|(after, worker)| (*after, worker.is_busy())) {
+            Some((after, worker)) => Requeue::By(worker.clone(), after),
+            None => Requeue::ByNone(after(ORPHAN_AFTER)),
         }
-    }
-
-    /// Whether the worker of an attempt renews its lease.
-    fn renews(&self, attempt: &WorkerAttempt) -> bool {
-        let name = TaskRow::lock_name(&attempt.task);
-        let mut locks = self.held.iter();
-        let Some(lock) = locks.find(|lock| lock.resource == name && lock.lives(self.now)) else {
-            return false;
-        };
-        let left = lock.held.expires_at.map(|end| end.since(self.now));
-        left.zip(attempt.lease)
-            .is_none_or(|(left, lease)| left >= lease / 3)
     }
 
     /// Returns the worker of a running task that is suspended; `pid` is its process.
@@ -245,10 +243,7 @@ impl AbsentWorker {
                     None => format!("its run has crashed; the lease of its worker {name} ends in {left}"),
                 }
             }
-            Self::Gone { requeue } => match requeue.workers.as_slice() {
-                [] => "no worker holds it, and no other one has a task".to_owned(),
-                workers => format!("no worker holds it; {} may requeue it", workers.join(" or ")),
-            },
+            Self::Gone { requeue } => format!("no worker holds it; {}", requeue.in_short()),
             Self::ByHand { name, .. } => {
                 format!("no worker holds it: {name} works on it by hand (task resume -a)")
             }
@@ -331,11 +326,12 @@ fn whole(duration: Duration) -> Duration {
 mod tests {
     use std::sync::Arc;
 
-    use hankweave_core::id::AgentId;
+    use hankweave_core::id::{AgentId, TaskId};
     use hankweave_task_model::lock::LockMode;
     use hankweave_task_model::registry::{NewTask, Patch, RegistryChange};
     use hankweave_task_model::task::{Start, TaskTransition};
     use hankweave_task_model::{Holder, LockGrant};
+    use hankweave_tasks::coordinator::WorkerTerms;
 
     use super::*;
 
@@ -374,7 +370,7 @@ mod tests {
         TaskHolders {
             now: at(now),
             held: vec![HeldLock { resource, held }],
-            attempts: Vec::new(),
+            workers: Vec::new(),
         }
     }
 
@@ -388,69 +384,90 @@ mod tests {
             Some(absent.with_advice(&row, typed))
         };
         assert_eq!(words(40, 60, false), None, "it has renewed its lease 10 s ago");
-        let one = "unless its --orphan-after differs (`hankweave worker` starts one)";
+        let one = "no worker is there to do so: `hankweave worker` starts one, which does so";
         let late = format!(
             "its worker w1 has not renewed its lease for 25s; the lease ends in 5s: then `hankweave task detach slow` requeues the task; \
-            a worker does so in 4m5s, {one}"
+            {one} in 4m5s"
         );
         assert_eq!(words(55, 60, false).unwrap(), late);
         let crashed = format!(
             "its run has crashed; the lease of its worker w1 ends in 20s: then `hankweave task detach slow` requeues the task; \
-            a worker does so in 4m20s, {one}"
+            {one} in 4m20s"
         );
         assert_eq!(words(40, 60, true).unwrap(), crashed);
-        let gone = format!(
-            "none holds it; `hankweave task detach slow` requeues it now; a worker does so in 3m59s, {one}"
-        );
+        let gone = format!("none holds it; `hankweave task detach slow` requeues it now; {one} in 3m59s");
         assert_eq!(words(61, 60, true).unwrap(), gone);
-        let orphan = "none holds it; `hankweave task detach slow` requeues it now; a worker does so now (`hankweave worker` starts one)";
+        let orphan = format!("none holds it; `hankweave task detach slow` requeues it now; {one} now");
         assert_eq!(words(400, 60, false).unwrap(), orphan);
         let suspended = |now, end| holders(now, end).suspended(&row, 7).with_advice(&row, typed);
         let held = format!(
             "suspended with its worker w1: `fg` in its terminal or `kill -CONT 7` continues both; its lease ends in 20s: \
-            then `hankweave task detach slow` requeues the task; a worker does so in 4m20s, {one}"
+            then `hankweave task detach slow` requeues the task; {one} in 4m20s"
         );
         assert_eq!(suspended(40, 60), held);
-        let free = "suspended with its worker, and its lease has ended: after `fg` in its terminal or `kill -CONT 7` the worker stops the run: \
-            now `hankweave task detach slow` requeues the task; a worker does so now (`hankweave worker` starts one)";
+        let free = format!(
+            "suspended with its worker, and its lease has ended: after `fg` in its terminal or `kill -CONT 7` the worker stops the run: \
+            now `hankweave task detach slow` requeues the task; {one} now"
+        );
         assert_eq!(suspended(400, 60), free);
     }
 
-    /// The workers that are there are named; one that holds nothing is not known to the registry.
-    // covers: TASK-24
-    #[test]
-    fn workers_that_hold_other_tasks_are_those_that_may_requeue_one() {
-        let row = started(false);
-        let mut holders = holders(61, 60);
-        // The lease of w3 has ended, w4 is late to renew its own, and w1 is the worker that is gone.
-        for (name, task, end) in [
-            ("w2", "other", 90),
-            ("w3", "third", 60),
-            ("w4", "fourth", 65),
-            ("w1", "fifth", 90),
-        ] {
-            let of_slow = holders.held[0].held.clone();
-            let held = LockGrant {
-                holder: Holder::new(format!("lifecycle:{name}"), Arc::from("scope")),
-                expires_at: Some(Timestamp::UNIX_EPOCH.after(Duration::from_secs(end))),
-                ..of_slow
-            };
-            let resource = format!("task:{task}");
-            holders.held.push(HeldLock { resource, held });
-            holders.attempts.push(WorkerAttempt {
-                task: TaskId::new(task).unwrap(),
-                worker: name.to_owned(),
-                lease: Some(Duration::from_secs(30)),
-            });
+    fn present(name: &str, since: u64, terms: WorkerTerms) -> WorkerPresence {
+        let since = Timestamp::UNIX_EPOCH.after(Duration::from_secs(since));
+        WorkerPresence {
+            name: name.to_owned(),
+            since,
+            seen_at: since,
+            is_late: false,
+            tasks: 0,
+            terms,
         }
-        let absent = holders.absent(&row, false).unwrap();
-        assert_eq!(absent.in_short(), "no worker holds it; w2 may requeue it");
+    }
+
+    /// The worker that acts first is named with its own `--orphan-after`, whether it holds a task or not.
+    // covers: TASK-24, TASK-128
+    #[test]
+    fn the_worker_that_requeues_a_task_is_named_with_the_time_by_its_own_options() {
+        let mut holders = holders(61, 60);
+        let terms = |orphan_after, orphans| WorkerTerms {
+            slots: 1,
+            lease_ms: 30_000,
+            orphan_after_ms: orphan_after,
+            orphans,
+        };
+        let own = terms(1_000, OrphanAction::Requeue);
+        let row = started(false);
+        let says = |holders: &TaskHolders| holders.absent(&row, false).unwrap().in_short();
+        let advice = |holders: &TaskHolders| {
+            let absent = holders.absent(&row, false).unwrap();
+            absent.with_advice(&row, str::to_owned)
+        };
+        // What is left of the worker that was killed, and one that leaves orphans alone.
+        holders.workers = vec![
+            present("w1", 0, own),
+            present("w2", 0, terms(1_000, OrphanAction::Leave)),
+        ];
+        assert_eq!(says(&holders), "no worker holds it; none is there to requeue it");
+        holders
+            .workers
+            .push(present("w3", 0, terms(300_000, OrphanAction::Requeue)));
+        holders
+            .workers
+            .push(present("w4", 0, terms(90_000, OrphanAction::Requeue)));
+        assert_eq!(says(&holders), "no worker holds it; w4 requeues it in 29s");
+        holders.workers[3].tasks = 1;
         assert_eq!(
-            absent.with_advice(&row, |what| what.to_owned()),
-            "none holds it; `task detach slow` requeues it now; w2 does so in 3m59s, once it has room, unless its --orphan-after differs"
+            advice(&holders),
+            "none holds it; `task detach slow` requeues it now; w4 does so in 29s, once it has room"
         );
-        let row = started(true);
-        let by_hand = holders.absent(&row, false).unwrap();
+        holders
+            .workers
+            .push(present("w5", 0, terms(70_000, OrphanAction::Fail)));
+        assert_eq!(says(&holders), "no worker holds it; w5 fails it in 9s");
+        // A later worker may have the name of the one that was killed.
+        holders.workers.push(present("w1", 30, own));
+        assert_eq!(says(&holders), "no worker holds it; w1 requeues it now");
+        let by_hand = holders.absent(&started(true), false).unwrap();
         assert_eq!(
             by_hand.in_short(),
             "no worker holds it: w1 works on it by hand (task resume -a)"

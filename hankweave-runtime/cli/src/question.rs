@@ -1,10 +1,13 @@
 //! The question after a failure or a crash: where to continue (CLI-17).
 
+use std::convert::Infallible;
 use std::io::{self, BufRead, IsTerminal};
 
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::view::stopped_words;
 use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::keyboard;
 use crate::screen;
@@ -24,18 +27,36 @@ pub(crate) enum RecoveryChoice {
 
 /// Asks on a terminal. Without one nothing is chosen, and the run continues by its defaults.
 pub(crate) fn ask(trouble: &UnfinishedCodon) -> Option<RecoveryChoice> {
-    let input = io::stdin();
-    if !input.is_terminal() || !io::stderr().is_terminal() {
+    if !can_ask() {
         return None;
     }
     keyboard::forget_typed();
-    Some(answer(trouble, &mut input.lock(), &mut |question| {
-        let lines = question
-            .lines()
-            .map(|line| hanging(line, screen::columns(), INDENT).join("\n"));
-        // The cursor stays behind the last line, where the answer is typed.
-        screen::ask(lines.collect::<Vec<_>>().join("\n") + " ")
-    }))
+    Some(answer(trouble, &mut io::stdin().lock(), &mut put))
+}
+
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Prints the question again each time that the program continues after Ctrl+Z: what the shell has printed meanwhile stands below it.
+pub(crate) async fn repeat(trouble: &UnfinishedCodon) -> Infallible {
+    let continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()));
+    let Some(mut continued) = continued.ok().filter(|_| can_ask()) else {
+        return std::future::pending().await;
+    };
+    while continued.recv().await.is_some() {
+        // Who cannot read it answers nothing.
+        let _ = put(question(trouble, &offers(trouble)));
+    }
+    std::future::pending().await
+}
+
+fn put(question: String) -> io::Result<()> {
+    let lines = question
+        .lines()
+        .map(|line| hanging(line, screen::columns(), INDENT).join("\n"));
+    // The cursor stays behind the last line, where the answer is typed.
+    screen::ask(lines.collect::<Vec<_>>().join("\n") + " ")
 }
 
 /// Repeats the question until the answer is one of the offers; no answer at all means to do nothing.

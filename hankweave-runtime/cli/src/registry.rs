@@ -26,7 +26,7 @@ use crate::begun_elsewhere;
 use crate::config;
 use crate::exit::{CliError, CliErrorKind};
 use crate::settings::Flags;
-use crate::typed::{tasks as typed, word};
+use crate::typed::{tasks as typed, without_password, word};
 
 /// A registry that answers, and the files of its tasks.
 #[derive(Clone)]
@@ -162,40 +162,6 @@ pub(crate) fn kept_url(url: &str) -> String {
     real_url(url)
 }
 
-/// Returns the options as hints show them, without a password: terminals and logs keep what they print.
-fn for_hints(place: &RegistryArgs) -> RegistryArgs {
-    RegistryArgs {
-        registry: place.registry.as_deref().map(without_password),
-        ..place.clone()
-    }
-}
-
-/// Returns an address without passwords: they are not for the files of a task, nor for hints.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
-    let authority = match authority.rsplit_once('@') {
-        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
-        None => authority.to_owned(),
-    };
-    let is_open = |pair: &&str| {
-        !pair.is_empty()
-            && !pair
-                .split('=')
-                .next()
-                .is_some_and(|name| name.contains("password"))
-    };
-    let query: Vec<&str> = query.split('&').filter(is_open).collect();
-    let query = match query.is_empty() {
-        true => String::new(),
-        false => format!("?{}", query.join("&")),
-    };
-    format!("{scheme}://{authority}{path}{query}")
-}
-
 fn real_url(url: &str) -> String {
     match url.strip_prefix("sqlite:") {
         Some(path) => format!("sqlite:{}", real_or_given(Path::new(path)).display()),
@@ -243,7 +209,7 @@ impl Registry {
             coordinator,
             world,
             url,
-            place: for_hints(place),
+            place: place.clone(),
         })
     }
 
@@ -338,7 +304,6 @@ impl Registry {
 
 /// Describes an error with its code and a remedy.
 fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
-    let place = &for_hints(place);
     let kind = match error.code() {
         "RESOURCE_LOCKED" => CliErrorKind::Held,
         "LOCK_BACKEND_UNAVAILABLE"

@@ -558,9 +558,11 @@ async fn may_go_on(
     let Some(trouble) = trouble.map_err(|error| run_failure(&error, typed))? else {
         return Ok(true);
     };
-    let ask = world.blocking.run(move || question::ask(&trouble));
+    let asked = trouble.clone();
+    let ask = world.blocking.run(move || question::ask(&asked));
     let answer = tokio::select! {
         biased;
+        never = question::repeat(&trouble) => match never {},
         never = watch => match never {},
         () = shutdown.requested() => return Ok(true),
         answer = ask => answer,

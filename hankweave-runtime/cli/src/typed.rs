@@ -389,16 +389,42 @@ pub(crate) fn about_file(subcommand: &str, state: &Path) -> String {
     format!("hankweave {subcommand} --state {}", path_word(state))
 }
 
-/// A command about tasks, with the registry and the folder that were named.
+/// A command about tasks, with the registry and the folder that were named. Terminals and logs keep what they print, so it has no password.
 pub(crate) fn tasks(place: &RegistryArgs, arguments: &str) -> String {
     let mut words = format!("hankweave {arguments}");
-    if let Some(registry) = &place.registry {
-        words.push_str(&format!(" --registry {}", path_word(Path::new(registry))));
+    if let Some(registry) = place.registry.as_deref().map(without_password) {
+        words.push_str(&format!(" --registry {}", path_word(Path::new(&registry))));
     }
     if let Some(tasks) = &place.tasks {
         words.push_str(&format!(" --tasks {}", path_word(tasks)));
     }
     words
+}
+
+/// Returns an address without passwords: they are not for the files of a task, nor for hints.
+pub(crate) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let authority = match authority.rsplit_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => authority.to_owned(),
+    };
+    let is_open = |pair: &&str| {
+        !pair.is_empty()
+            && !pair
+                .split('=')
+                .next()
+                .is_some_and(|name| name.contains("password"))
+    };
+    let query: Vec<&str> = query.split('&').filter(is_open).collect();
+    let query = match query.is_empty() {
+        true => String::new(),
+        false => format!("?{}", query.join("&")),
+    };
+    format!("{scheme}://{authority}{path}{query}")
 }
 
 /// A path as one word of a shell, which is taken for no option.

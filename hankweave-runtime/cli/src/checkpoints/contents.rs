@@ -19,11 +19,12 @@ use hankweave_runtime::checkpoint::{ChangeKind, HistoryError, TreePath};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::catalogue::{Catalogue, CheckpointRow};
 use super::unreadable;
 use crate::args::{DiffArgs, Global};
+use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::screen::{SafeText, is_drawable, print, print_stderr};
@@ -50,7 +51,8 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
     };
     if global.json() {
         let changes = changes()?;
-        return output::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
+        let document = json!({"from": from.sha, "to": to.sha, "changes": changes});
+        return output::print_json(&marked(document, compared.crashed));
     }
     // What cannot be compared here git reports below.
     if changes().is_ok_and(|changes| changes.is_empty()) {
@@ -59,6 +61,11 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(codon) = to.codon_id.as_ref().filter(|_| compared.crashed && !global.quiet) {
+        print_stderr(format!(
+            "note: {codon} crashed: what changed until its next attempt is shown as its own, your changes included\n"
+        ));
+    }
     let failed = |error: io::Error| CliError::from_error(CliErrorKind::Io, &error);
     let comparisons = git(&catalogue, args.execution(), args.stat, &compared)?;
     match pager() {
@@ -66,6 +73,14 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
         None => show_all(comparisons, print),
     }
     .map_err(failed)
+}
+
+/// Marks differences that may have changes of the user after a crash.
+fn marked(mut document: Value, crashed: bool) -> Value {
+    if crashed {
+        document["crashed"] = true.into();
+    }
+    document
 }
 
 /// Work of a codon that crashed, or still runs, and that only the workspace has.
@@ -103,8 +118,16 @@ impl Unsaved {
             .history()?
             .diff_with_workspace(&self.from, execution, (&patterns, since))
             .map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;
+        let crashed = !is_served(execution);
         if global.json() {
-            return output::print_json(&json!({"from": self.from, "to": null, "changes": changes}));
+            let document = json!({"from": self.from, "to": null, "changes": changes});
+            return output::print_json(&marked(document, crashed));
+        }
+        if crashed && !changes.is_empty() && !global.quiet {
+            print_stderr(format!(
+                "note: {} crashed: what has changed since is shown as its own, your changes included\n",
+                self.codon
+            ));
         }
         if changes.is_empty() && !global.quiet {
             print_stderr(format!("{} has changed nothing\n", self.codon));
@@ -164,6 +187,18 @@ struct DiffEnds<'c> {
     mixed: BTreeSet<TreePath>,
     /// Checkpoints of the beginning and the end of each attempt.
     attempts: Vec<(CheckpointSha, CheckpointSha)>,
+    /// An earlier attempt crashed: no checkpoint separates its work from what the user changed until the next one.
+    crashed: bool,
+}
+
+/// Whether an attempt before the last one crashed, so that it has no checkpoint of its end.
+fn has_crashed(state: &HankweaveState, attempts: &[(CheckpointSha, CheckpointSha)]) -> bool {
+    let ends = |sha: &CheckpointSha| {
+        let mut codons = state.runs.iter().flat_map(|run| run.codons.iter());
+        codons.any(|codon| codon.end_checkpoint().is_some_and(|(_, end)| end == sha))
+    };
+    let (_, earlier) = attempts.split_last().unzip();
+    earlier.is_some_and(|earlier: &[_]| earlier.iter().any(|(_, end)| !ends(end)))
 }
 
 /// Finds what is compared.
@@ -179,6 +214,7 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
             left_out: BTreeSet::new(),
             mixed: BTreeSet::new(),
             attempts: Vec::new(),
+            crashed: false,
         });
     }
     let to = match what {
@@ -201,6 +237,7 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
         to,
         mixed: by_user.difference(&left_out).cloned().collect(),
         left_out,
+        crashed: has_crashed(&catalogue.state, &work.attempts),
         attempts: work.attempts,
     })
 }

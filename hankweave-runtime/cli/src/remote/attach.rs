@@ -27,6 +27,7 @@ use crate::approval_prompt::KEYS;
 use crate::approval_prompt::PromptKey;
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
+use crate::directory::watch_suspension;
 use crate::exit::{CliError, CliErrorKind};
 use crate::keyboard::Keyboard;
 use crate::prompt_line::{PromptForm, PromptLine};
@@ -35,6 +36,7 @@ use crate::report::{LiveContext, Reporter};
 use crate::screen::{is_drawable, print_stderr};
 use crate::signals;
 use crate::suspend::{self, SuspendSignals};
+use crate::suspended_run::SuspendedRun;
 use crate::tui::{self, ExitReason};
 use crate::typed::HintCommands as About;
 
@@ -175,17 +177,25 @@ async fn follow(
         Reporter::Plain(_) => PromptForm::Lines,
         Reporter::Json(_) | Reporter::Quiet => PromptForm::Silent,
     };
+    let mut followed = Followed {
+        report,
+        view: view.clone(),
+        typed,
+    };
     let prompt = Arc::new(PromptLine::new(form, view, elsewhere));
-    report.put_questions(&prompt);
+    followed.report.put_questions(&prompt);
     let (found, places) = watch::channel(Vec::new());
     let mut code = ExitCode::SUCCESS;
+    let (suspensions, suspension) = watch::channel(None);
+    let execution = typed.map(About::execution);
     let shown = tokio::select! {
         biased;
         cause = signals::hung_up() => {
             code = ExitCode::from(cause.exit_code());
             Ok(())
         }
-        shown = show(&mut client, &mut report, &prompt, &found, typed) => shown,
+        never = watch_suspension(execution, |found| { suspensions.send_replace(found); }) => match never {},
+        shown = followed.show(&mut client, &prompt, &found, suspension) => shown,
         never = suspend::answer(SuspendSignals::new(), keyboard.as_ref()) => match never {},
         () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, places, typed) => Ok(()),
         () = ignore_keys(keyboard.as_ref().filter(|_| !control)) => Ok(()),
@@ -195,7 +205,7 @@ async fn follow(
     };
     drop(keyboard);
     drop(prompt);
-    drop(report);
+    drop(followed);
     client.close().await;
     shown.map(|()| code)
 }
@@ -227,66 +237,92 @@ fn known(typed: Option<&About>) -> LiveContext {
     LiveContext::of(ceiling, hank.as_ref())
 }
 
-/// Shows everything until the run ends or nobody reads, and passes lists of checkpoints on.
-async fn show(
-    client: &mut Client,
-    report: &mut Reporter,
-    prompt: &PromptLine,
-    found: &watch::Sender<Vec<ListedCheckpoint>>,
-    typed: Option<&About>,
-) -> Result<(), CliError> {
-    loop {
-        let shown = match client.next().await {
-            Ok(ServerMessage::Event(entry)) => {
-                if let Event::CheckpointList { checkpoints, .. } = &entry.event {
-                    found.send_replace(checkpoints.clone());
+/// Run that is followed, and its report.
+struct Followed<'t> {
+    report: Reporter,
+    /// View of the run, for its last sentence.
+    view: RunView,
+    typed: Option<&'t About>,
+}
+
+impl Followed<'_> {
+    /// Shows everything until the run ends or nobody reads, and passes lists of checkpoints on.
+    async fn show(
+        &mut self,
+        client: &mut Client,
+        prompt: &PromptLine,
+        found: &watch::Sender<Vec<ListedCheckpoint>>,
+        mut suspension: watch::Receiver<Option<SuspendedRun>>,
+    ) -> Result<(), CliError> {
+        loop {
+            // Both arms are cancel safe.
+            let next = tokio::select! {
+                biased;
+                Ok(()) = suspension.changed() => {
+                    self.report.suspended(*suspension.borrow_and_update());
+                    continue;
                 }
-                if prompt.is_silent() {
-                    prompt.take(&entry);
+                next = client.next() => next,
+            };
+            let shown = match next {
+                Ok(ServerMessage::Event(entry)) => {
+                    if let Event::CheckpointList { checkpoints, .. } = &entry.event {
+                        found.send_replace(checkpoints.clone());
+                    }
+                    if prompt.is_silent() {
+                        prompt.take(&entry);
+                    }
+                    self.event(&entry)
                 }
-                report.event(&entry)
-            }
-            Ok(ServerMessage::Direct(direct)) => {
-                if let DirectPayload::CheckpointList { checkpoints, .. } = direct.answer {
-                    found.send_replace(checkpoints);
+                Ok(ServerMessage::Direct(direct)) => {
+                    if let DirectPayload::CheckpointList { checkpoints, .. } = direct.answer {
+                        found.send_replace(checkpoints);
+                    }
+                    Ok(())
                 }
-                Ok(())
+                Ok(ServerMessage::Unknown { seq, value, .. }) if seq.is_some() => self.report.unknown(&value),
+                Ok(_) => Ok(()),
+                Err(ended) => return self.end(&ended),
+            };
+            if shown.and_then(|()| self.report.flush()).is_err() {
+                return Ok(());
             }
-            Ok(ServerMessage::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
-            Ok(_) => Ok(()),
-            Err(Disconnected::Incomplete { after }) if typed.is_some() => {
-                return show_rest(report, typed, after);
-            }
-            Err(ended) => return ended_failure(&ended, typed).map_or(Ok(()), Err),
-        };
-        if shown.and_then(|()| report.flush()).is_err() {
-            return Ok(());
         }
+    }
+
+    fn event(&mut self, entry: &JournalEntry) -> io::Result<()> {
+        self.view.take(entry);
+        self.report.event(entry)
+    }
+
+    /// Shows what did not come in time from the journal of a run that has ended, and says how it ended.
+    fn end(&mut self, ended: &Disconnected) -> Result<(), CliError> {
+        match (ended, self.typed) {
+            (Disconnected::Incomplete { after }, Some(typed)) => {
+                let part = JournalRange {
+                    after: *after,
+                    follow: Follow::No,
+                    quiet: true,
+                };
+                recorded::read(typed.execution(), part, self)?;
+            }
+            (ended, typed) => ended_failure(ended, typed).map_or(Ok(()), Err)?,
+        }
+        if self.view.state.has_ended() {
+            let status = self.typed.map(|typed| typed.command("status"));
+            self.report.ended(&self.view, status.as_deref());
+        }
+        Ok(())
     }
 }
 
-/// Shows what did not come in time from the journal of a run that has ended.
-fn show_rest(report: &mut Reporter, typed: Option<&About>, after: u64) -> Result<(), CliError> {
-    let Some(typed) = typed else {
-        return Ok(());
-    };
-    let part = JournalRange {
-        after,
-        follow: Follow::No,
-        quiet: true,
-    };
-    recorded::read(typed.execution(), part, &mut Rest(report)).map(drop)
-}
-
-/// Lines of the journal that are shown like events that come.
-struct Rest<'r>(&'r mut Reporter);
-
-impl RecordedLines for Rest<'_> {
+/// Lines of the journal are shown like events that come.
+impl RecordedLines for Followed<'_> {
     fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
         match JournalEntry::from_json(line.bytes) {
-            Ok(entry) => self.0.event(&entry),
+            Ok(entry) => self.event(&entry),
             Err(_) => match serde_json::from_slice(line.bytes) {
-                Ok(value) => self.0.unknown(&value),
+                Ok(value) => self.report.unknown(&value),
                 // Nobody could read it.
                 Err(_) => Ok(()),
             },
@@ -294,7 +330,7 @@ impl RecordedLines for Rest<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.report.flush()
     }
 }
 

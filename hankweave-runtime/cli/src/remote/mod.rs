@@ -21,6 +21,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::screen::print_stderr;
 use crate::status;
+use crate::suspended_run::how_to_continue;
 use crate::typed::{ATTACH_BY_ADDRESS, HintCommands};
 
 pub(super) use attach::{attach, on_whole_screen};
@@ -182,11 +183,6 @@ fn without_run(typed: &HintCommands) -> String {
         None if typed.knows_the_hank() => format!("`{}` starts the first run there", typed.run()),
         None => "name the directory of a live run with -e DIR".to_owned(),
     }
-}
-
-/// Returns how a suspended run continues.
-fn how_to_continue(pid: u32) -> String {
-    format!("`fg` in its terminal continues it, and so does `kill -CONT {pid}` anywhere")
 }
 
 fn command_failure(error: &CommandError, typed: Option<&HintCommands>) -> CliError {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::document::HankweaveState;
-use hankweave_core::view::RunView;
+use hankweave_core::view::{RunState, RunView};
 use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::RunOutcome;
 use hankweave_runtime::state_manager::Events;
@@ -24,6 +24,7 @@ use self::live::LiveView;
 use self::plain::Plain;
 use crate::prompt_line::PromptLine;
 use crate::screen::{JsonLines, columns_of_errors, print_stderr};
+use crate::suspended_run::SuspendedRun;
 use crate::wrap::wrap;
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
@@ -131,6 +132,27 @@ impl Reporter {
         print_message(&format!("page: {address} (`{whole}` prints the whole address)"));
         if let Self::Live(_) = self {
             print_message("keys: t shows the run on the whole screen");
+        }
+    }
+
+    /// Says that the run of a server is suspended, and how it continues, or that it has continued: its server cannot.
+    pub(crate) fn suspended(&self, suspended: Option<SuspendedRun>) {
+        if let Self::Live(view) = self {
+            view.suspended(suspended);
+        }
+        if let (Self::Live(_) | Self::Plain(_), Some(suspended)) = (self, suspended) {
+            print_message(&format!("the run is suspended: {}", suspended.how_to_continue()));
+        }
+    }
+
+    /// Says to a client that follows a run how it has ended; `status` is the command that tells how to continue.
+    pub(crate) fn ended(&self, view: &RunView, status: Option<&str>) {
+        let status = status.filter(|_| view.state != RunState::Completed);
+        let next = status.map_or_else(String::new, |status| {
+            format!("; `{status}` tells how to continue")
+        });
+        if let Self::Live(_) | Self::Plain(_) = self {
+            print_message(&format!("{}{next}", view.headline));
         }
     }
 

@@ -263,7 +263,7 @@ pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSumma
 }
 
 /// `budget: $0.0210 of $1.0000, 12s of 1m0s`
-pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
+pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals, has_lost_time: bool) -> String {
     let seconds = |seconds: f64| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     let dollars = ceiling
         .max_dollars
@@ -275,7 +275,8 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
     let spent = totals
         .actual_dollars
         .display(totals.actual_is_lower_bound == Some(true));
-    let lived = seconds(totals.actual_time_seconds);
+    let lived = Duration::try_from_secs_f64(totals.actual_time_seconds).unwrap_or(Duration::MAX);
+    let lived = worked(lived, has_lost_time);
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
 }
 

@@ -62,13 +62,8 @@ pub(super) async fn create(
             "\"{}\" waits for a worker; `{next}` runs it here",
             one_line(name)
         ));
-        if let Some(limits) = TaskLimits::of(&order) {
-            let total = limits.total().map(|total| format!("budget: {total}"));
-            total
-                .iter()
-                .chain(&limits.of_items())
-                .for_each(|limit| print_hint(limit));
-        }
+        let limits = TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines());
+        limits.iter().for_each(|limit| print_hint(limit));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hankweave_core::id::TaskId;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::{NewTask, TaskRow};
+use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Value, json};
 
 use super::create::print_hint;
@@ -17,10 +18,14 @@ use super::file_order::creation_order;
 use crate::args::{Global, TaskCreateArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::registry::{FOLDER_TAKEN, Registry};
+use crate::registry::Registry;
+use crate::validate::TaskLimits;
 
 /// Longest input that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
+
+/// Number of tasks with the same limit that are named.
+const NAMED: usize = 3;
 
 /// Tasks of a file, with the numbers of their lines.
 #[derive(Default)]
@@ -90,8 +95,7 @@ impl ListedTasks {
             }
             match registry.lifecycle.check_folder(&task.id).await {
                 Err(error @ TaskError::FolderTaken { .. }) => {
-                    self.mistakes.add(*number, format!("{error} ({})", error.code()));
-                    self.mistakes.advise(FOLDER_TAKEN);
+                    self.mistakes.add_error(*number, &registry.failure(&error));
                 }
                 checked => checked.map_err(failed)?,
             }
@@ -162,8 +166,45 @@ pub(super) async fn create_many(
             many => (format!("{many} tasks wait"), "them"),
         };
         print_hint(&format!("{wait} for a worker; `{next}` runs {them} here"));
+        limits_of(&rows).iter().for_each(|line| print_hint(line));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the limits of tasks, a line each that names the tasks with this limit.
+fn limits_of(rows: &[TaskRow]) -> Vec<String> {
+    // Many tasks have the same hank, which is read once.
+    let mut read: BTreeMap<(PathBuf, Vec<String>), Vec<String>> = BTreeMap::new();
+    let mut lines: Vec<(String, Vec<&TaskId>)> = Vec::new();
+    for row in rows {
+        let Ok(order) = TaskSpec::read(row.record.metadata()) else {
+            continue;
+        };
+        let key = (order.hank.clone(), order.arguments.clone());
+        let limits = read
+            .entry(key)
+            .or_insert_with(|| TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines()));
+        for limit in limits.iter() {
+            match lines.iter_mut().find(|(line, _)| line == limit) {
+                Some((_, ids)) => ids.push(row.id()),
+                None => lines.push((limit.clone(), vec![row.id()])),
+            }
+        }
+    }
+    let named = |(line, ids): (String, Vec<&TaskId>)| format!("{}: {line}", names(&ids, rows.len()));
+    lines.into_iter().map(named).collect()
+}
+
+/// Returns the names of tasks out of `all` created ones: `figures, report and 2 more`.
+fn names(ids: &[&TaskId], all: usize) -> String {
+    if ids.len() == all && all > 1 {
+        return "each task".to_owned();
+    }
+    let named: Vec<&str> = ids.iter().take(NAMED).map(|id| id.as_str()).collect();
+    match ids.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 /// Creates the tasks in this order; returns their rows in the order of the file.

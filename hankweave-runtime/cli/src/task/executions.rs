@@ -122,7 +122,7 @@ impl OpenAttempt {
 
 /// Returns the duration of an attempt in words.
 fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
-    let since_start = |end: Timestamp| short_duration(end.since(execution.started_at));
+    let since_start = |end: Timestamp| short_duration(execution.worked(end));
     match (execution.ended_at, open.worked) {
         (Some(end), _) | (None, WorkedUntil::Now(end)) => since_start(end),
         (None, WorkedUntil::LastRenewal(Some(end))) => format!("≥ {}", since_start(end)),

@@ -1,6 +1,6 @@
 //! Lines of a file for `task create --from`: a task each, or a mistake with its place (TASK-124).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -92,8 +92,8 @@ fn mistake(line: &str, error: &serde_json::Error) -> String {
 #[derive(Debug, Default)]
 pub(super) struct LineMistakes {
     reasons: BTreeMap<usize, String>,
-    /// Advice about some of them, in a hint below all.
-    advice: Option<&'static str>,
+    /// Remedies of their errors, in a hint below all.
+    remedies: BTreeSet<String>,
 }
 
 impl LineMistakes {
@@ -102,9 +102,10 @@ impl LineMistakes {
         self.reasons.entry(number).or_insert(reason);
     }
 
-    /// Adds what to do about a mistake that several lines may have.
-    pub(super) fn advise(&mut self, advice: &'static str) {
-        self.advice = Some(advice);
+    /// Adds an error of a line. Its remedy, which several lines may have, is reported once.
+    pub(super) fn add_error(&mut self, number: usize, error: &CliError) {
+        self.add(number, error.message().to_owned());
+        self.remedies.extend(error.remedy().map(str::to_owned));
     }
 
     /// Returns an error with all of them, if there are any; `tasks` is the number of lines with a task.
@@ -129,9 +130,10 @@ impl LineMistakes {
             let _ = write!(message, "\n  {from}:{number}: {reason}");
         }
         let error = CliError::new(CliErrorKind::Input, message);
-        Err(match self.advice {
-            Some(advice) => error.hint(advice),
-            None => error,
+        let remedies: Vec<String> = self.remedies.into_iter().collect();
+        Err(match remedies.is_empty() {
+            true => error,
+            false => error.hint(remedies.join("\n")),
         })
     }
 }

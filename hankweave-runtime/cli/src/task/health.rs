@@ -10,6 +10,7 @@ use super::list::{counts, running};
 use crate::args::{Global, TaskHealthArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::present_workers::{present, words};
 use crate::registry::{Registry, within};
 use crate::screen::one_line;
 
@@ -34,6 +35,8 @@ enum HealthCheck {
 #[derive(Default)]
 struct HealthReport {
     figures: Map<String, Value>,
+    /// Workers in words.
+    workers: String,
     checks: Vec<(HealthCheck, Option<String>)>,
 }
 
@@ -110,6 +113,9 @@ async fn figures(
         .map(|(id, absent)| json!({"task": id, "worker": absent.in_short()}));
     found.add_figure("absent", absent.collect());
     found.add_figure("locks", json!(locks.len()));
+    let workers = present(registry).await?;
+    found.workers = words(&workers, &registry.typed("worker"));
+    found.add_figure("workers", json!(workers));
     if args.details {
         found.add_figure("held", json!(locks));
     }
@@ -204,9 +210,10 @@ impl HealthReport {
             })
             .collect();
         let mut text = format!(
-            "{} answers in {} ms\ntasks: {}, running: {}{unheld}, locks held: {}\n{absent}",
+            "{} answers in {} ms\nworkers: {}\ntasks: {}, running: {}{unheld}, locks held: {}\n{absent}",
             self.figures["registry"].as_str().unwrap_or_default(),
             number("answerMs"),
+            self.workers,
             number("tasks"),
             number("running"),
             number("locks"),

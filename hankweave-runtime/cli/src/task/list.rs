@@ -10,12 +10,14 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde_json::{Value, json};
 
+use super::create::print_hint;
 use super::executions::attempts;
 use super::show::{LineWidths, costs_so_far, in_table, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
 use crate::holding::{AbsentWorker, TaskHolders};
 use crate::output;
+use crate::present_workers::{present, words};
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{SafeText, one_line};
@@ -69,7 +71,31 @@ async fn print(
         }
     }
     output::print(text)?;
+    if !global.quiet {
+        print_next(registry, rows).await?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints below a list who works on its tasks, and the commands for those that need their user.
+async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliError> {
+    let has = |status| rows.iter().any(|row| row.record.status() == status);
+    let typed = |what: &str| registry.typed(&format!("task {what} ID"));
+    if has(TaskStatus::Waiting) {
+        let line = format!("waiting: `{}` or `{}` answers", typed("approve"), typed("deny"));
+        print_hint(&line);
+    }
+    if has(TaskStatus::Failed) {
+        let (show, resume) = (typed("show"), typed("resume"));
+        print_hint(&format!(
+            "failed: `{show}` says more, `{resume}` lets a worker continue the task"
+        ));
+    }
+    if has(TaskStatus::Pending) || has(TaskStatus::Running) {
+        let workers = words(&present(registry).await?, &registry.typed("worker"));
+        print_hint(&format!("workers: {workers}"));
+    }
+    Ok(())
 }
 
 /// Returns the rows for JSON, with what is known of a worker that does not work, as `status` has it.

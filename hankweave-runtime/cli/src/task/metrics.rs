@@ -10,6 +10,7 @@ use super::list::{STATUSES, costs, counts};
 use crate::args::{Global, TaskMetricsArgs};
 use crate::exit::CliError;
 use crate::output;
+use crate::present_workers::present;
 use crate::registry::Registry;
 
 /// Figures of now, which every program on the registry sees alike (TASK-107).
@@ -60,6 +61,12 @@ async fn rows(registry: &Registry) -> Result<Vec<(String, Value)>, CliError> {
         )
     }));
     rows.push(("tasks_orphaned".to_owned(), json!(orphans.len())));
+    let workers = present(registry).await?;
+    let idle = workers.iter().filter(|worker| worker.tasks == 0).count();
+    rows.push(("workers".to_owned(), json!(workers.len())));
+    rows.push(("workers_idle".to_owned(), json!(idle)));
+    let slots: u64 = workers.iter().map(|worker| worker.terms.slots).sum();
+    rows.push(("workers_slots".to_owned(), json!(slots)));
     rows.push(("locks_active".to_owned(), json!(locks.active_locks)));
     let oldest = locks.oldest_lock.map_or(0, |oldest| oldest.age);
     rows.push(("locks_oldest_ms".to_owned(), json!(oldest)));

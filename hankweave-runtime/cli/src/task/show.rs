@@ -26,6 +26,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
 use crate::output;
 use crate::owning_task::OwningTask;
+use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
 use crate::report::money;
@@ -324,6 +325,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     if let Some(absent) = absent {
         let advice = absent.with_advice(&row, |what| registry.typed(what));
         details.add("worker", &json!(advice));
+    }
+    if row.record.status() == TaskStatus::Pending {
+        let workers = present(registry).await?;
+        details.add("workers", &json!(words(&workers, &registry.typed("worker"))));
     }
     let data = json!(data);
     add_outcome(&mut details, registry, &row, &record, &data);

@@ -7,6 +7,7 @@ use hankweave_core::view::{RunState, RunView};
 use crate::approval_prompt::{ApprovalPrompt, answer_text};
 use crate::report::duration;
 use crate::screen::local_time;
+use crate::suspended_run::SuspendedRun;
 
 /// Facts about this client beside the view.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(super) struct Viewer {
     /// Name of this client at the server.
     pub(super) client: String,
     pub(super) may_command: bool,
+    /// Suspension of the run.
+    pub(super) suspended: Option<SuspendedRun>,
     /// Why no event comes any more.
     pub(super) gone: Option<String>,
     /// Command that tells how an interrupted run continues.
@@ -24,11 +27,14 @@ pub(super) struct Viewer {
 impl Viewer {
     /// Returns the state of the run in a sentence.
     pub(super) fn state(&self, view: &RunView, now: Timestamp) -> String {
-        if let Some(question) = self.prompt.question() {
-            return question.to_owned();
-        }
         if let (Some(why), false) = (&self.gone, view.state.has_ended()) {
             return why.clone();
+        }
+        if self.suspended.is_some() {
+            return "Suspended: no client is answered".to_owned();
+        }
+        if let Some(question) = self.prompt.question() {
+            return question.to_owned();
         }
         let headline = &view.headline;
         let wait = view.activity.as_ref().filter(|_| view.now.is_none());
@@ -68,6 +74,9 @@ impl Viewer {
 
     /// Returns what a person has to do, else what was answered last or comes next.
     pub(super) fn task(&self, view: &RunView) -> Option<String> {
+        if let Some(suspended) = self.suspended.filter(|_| self.gone.is_none()) {
+            return Some(format!("{}; q leaves", suspended.how_to_continue()));
+        }
         if self.prompt.question().is_some() {
             return self.may_command.then(|| self.prompt.keys());
         }

@@ -17,6 +17,7 @@ use hankweave_core::wire::{Command, DirectPayload, Event, Mode};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
@@ -24,10 +25,12 @@ use self::attention::Viewer;
 use self::model::RunModel;
 use self::view::{Overlay, View, ViewAction};
 use crate::approval_prompt::PromptKey;
+use crate::directory::watch_suspension;
 use crate::keyboard::{self, Keyboard};
 use crate::keys::{Key, KeyDecoder};
 use crate::screen::Full;
 use crate::suspend::SuspendSignals;
+use crate::suspended_run::SuspendedRun;
 
 /// How often the screen is drawn again while anything changes; a clock on it continues as well.
 const TICK: Duration = Duration::from_millis(100);
@@ -98,6 +101,11 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut suspending, mut terminated) = (SuspendSignals::new()?, signal(SignalKind::terminate())?);
     let (mut hung_up, mut interrupted) = (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?);
+    let (suspensions, mut suspension) = watch::channel(None);
+    let execution = watched.known.execution.clone();
+    let mut watcher = std::pin::pin!(watch_suspension(execution.as_deref(), |found| {
+        suspensions.send_replace(found);
+    }));
     let mut keys = KeyDecoder::default();
     let mut leaves_at: Option<Instant> = None;
     let mut pressed = std::pin::pin!(keyboard.key());
@@ -118,6 +126,8 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 keyboard.again();
                 full.take_again()?;
             }
+            never = &mut watcher => match never {},
+            Ok(()) = suspension.changed() => watched.viewer.suspended = *suspension.borrow_and_update(),
             _ = tick.tick() => if full.draw(|frame| watched.draw(frame)).is_err() {
                 return Ok(ExitReason::HungUp);
             },
@@ -194,7 +204,7 @@ impl App {
             &mut self.view,
             &self.model,
             &self.viewer,
-            SystemClock.now(),
+            SuspendedRun::time(self.viewer.suspended, SystemClock.now()),
         );
     }
 

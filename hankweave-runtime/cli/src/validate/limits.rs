@@ -47,6 +47,12 @@ impl TaskLimits {
         (!self.total.is_empty()).then(|| format!("{values}, all attempts together, from {sources}"))
     }
 
+    /// Returns all limits, a line each.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let total = self.total().map(|total| format!("budget: {total}"));
+        total.into_iter().chain(self.of_items()).collect()
+    }
+
     /// Returns the limits of codons and loops: `draft may use $0.2000`.
     pub(crate) fn of_items(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.items.iter().take(LISTED).cloned().collect();

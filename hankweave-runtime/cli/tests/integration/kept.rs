@@ -324,6 +324,45 @@ fn an_undo_to_a_stopped_codon_is_followed_by_that_codon_with_the_files_of_then()
     assert_eq!(read(&project, "prices.txt"), "pear 2\n");
 }
 
+/// After a crash no checkpoint separates the agent's work from what the user changed: the differences have both, and say so.
+// covers: CLI-23, HANK-66
+#[test]
+fn a_diff_after_a_crash_says_that_changes_of_the_user_are_in_it() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
+    let half = "say working\n[ -e go ] || { echo half >> notes.txt; say half-done; }\n";
+    project.write("agent.sh", text.replace("say working\n", half));
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "one", "agent": agent, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "wait for go", "checkpointedFiles": ["*.txt"]}]}),
+    );
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("half-done"));
+    let diff = || project.run(["diff", "one"]);
+    assert_eq!(diff().expect_code(0).stderr, "", "it works");
+    run.kill();
+    project.write("go", "");
+    project.write("mine.txt", "mine\n");
+    let since = "note: one crashed: what has changed since is shown as its own, your changes included\n";
+    assert_eq!(diff().expect_code(0).stderr, since);
+    project
+        .run(["run", "--headless", "--recover", "session"])
+        .expect_code(0);
+    let note =
+        "note: one crashed: what changed until its next attempt is shown as its own, your changes included\n";
+    let after = diff();
+    assert_eq!(after.expect_code(0).stderr, note);
+    assert!(after.stdout.contains("+mine"), "{}", after.stdout);
+    let json = project
+        .run(["diff", "one", "--json"])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(json["crashed"], true);
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+    assert_eq!(diff().expect_code(0).stderr.matches("crashed").count(), 0);
+}
+
 /// The number of changed files and the differences are one answer: what the codon did in all attempts, without what the user changed between them.
 // covers: CLI-23, HANK-66, WIRE-45
 #[test]

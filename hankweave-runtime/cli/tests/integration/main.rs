@@ -137,6 +137,7 @@ mod tasks_hooks;
 mod tasks_team;
 mod tasks_told;
 mod tasks_words;
+mod tasks_workers;
 mod templates;
 mod terminal;
 mod told;

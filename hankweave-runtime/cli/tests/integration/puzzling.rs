@@ -188,6 +188,25 @@ fn what_is_typed_before_a_question_answers_none() {
     assert_eq!(done(&project), "one\n");
 }
 
+/// After `fg` the question stands below what the shell has printed.
+// covers: CLI-17, CLI-24
+#[test]
+fn the_question_where_to_continue_is_put_again_after_ctrl_z() {
+    let project = killed();
+    project.write("go", "");
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    let line = format!("set -m; '{program}' run; until [ -e continue ]; do sleep 0.02; done; fg");
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("Where shall it continue?");
+    terminal.press("\u{1a}");
+    project.write("continue", "");
+    terminal.until("Where shall it continue?");
+    terminal.press("q\n");
+    assert_eq!(terminal.close(), Some(1));
+}
+
 // covers: CLI-30, CLI-41
 #[test]
 fn a_letter_in_stray_text_is_no_answer_to_an_approval() {

@@ -237,6 +237,78 @@ fn the_whole_screen_of_a_run_suspends_its_agents_as_well() {
     assert_eq!(terminal.close(), Some(0));
 }
 
+/// A client that is attached says that the run is suspended, and its clock stands.
+// covers: S12, CLI-24, CLI-35
+#[test]
+fn an_attached_client_stands_still_with_its_run() {
+    let project = project();
+    working(&project);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"working\""));
+    let all = processes(&project);
+    let Some(mut lines) = Terminal::open(&project, "attach") else {
+        return;
+    };
+    let Some(mut screen) = Terminal::open(&project, "attach --tui") else {
+        return;
+    };
+    lines.until_standing(|screen| screen.contains("│ working"));
+    screen.until_standing(|screen| screen.contains("Runs Name of one"));
+    kill_process(all[0], Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    let how = format!("kill -CONT {}", all[0].as_raw_nonzero());
+    lines.until_standing(|screen| screen.contains(&how) && screen.contains(" · suspended"));
+    screen.until_standing(|screen| screen.contains("Suspended") && screen.contains(&how));
+    let foot = |terminal: &Terminal| {
+        let standing = terminal.standing();
+        let foot = standing
+            .lines()
+            .rfind(|line| line.contains("1 of 1") || line.contains("0 of 1"));
+        foot.map(str::to_owned)
+    };
+    let (before, end) = ([foot(&lines), foot(&screen)], Instant::now() + LOOK);
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    while Instant::now() < end {
+        assert_eq!([foot(&lines), foot(&screen)], before);
+        lines.look();
+        screen.look();
+    }
+    kill_process(all[0], Signal::CONT).unwrap();
+    lines.until("continued after ");
+    lines.until_standing(|screen| !screen.contains(" · suspended"));
+    screen.until_standing(|screen| screen.contains("Runs Name of one"));
+    project.write("go", "");
+    run.finish_within(SOON).expect_code(0);
+    lines.close();
+    screen.press("q");
+    screen.close();
+}
+
+/// The last line of a client says how its run has ended, and what tells how to continue.
+// covers: CLI-24
+#[test]
+fn an_attached_client_says_how_its_run_ended() {
+    let project = project();
+    working(&project);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"working\""));
+    let mut client = project.start(["attach", "--after", "0"]);
+    client.wait_for_line(|line| line.contains("working"));
+    project
+        .run(["stop", "--reason", "the fan is loud"])
+        .expect_code(0);
+    run.finish_within(SOON).expect_code(3);
+    let left = client.finish_within(SOON);
+    let said = &left.expect_code(0).stderr;
+    let last = said.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("Stopped")
+            && last.contains("the fan is loud")
+            && last.ends_with("; `hankweave status` tells how to continue"),
+        "{said}"
+    );
+}
+
 // covers: S12
 #[test]
 fn a_suspended_run_can_be_stopped() {

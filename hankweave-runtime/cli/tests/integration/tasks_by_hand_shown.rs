@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_testing::TestProject;
 use hankweave_testing::postgres::Database;
 use rustix::process::{Pid, Signal, kill_process};
@@ -348,8 +349,7 @@ fn a_killed_worker_is_told_by_health_and_to_programs() {
     says(
         &text(&project, &["task", "show", "slow"]),
         &[
-            "none holds it; `hankweave task detach slow` requeues it now; a worker does so in ",
-            ", unless its --orphan-after differs (`hankweave worker` starts one)",
+            "none holds it; `hankweave task detach slow` requeues it now; no worker is there to do so: `hankweave worker` starts one, which does so in ",
         ],
     );
     std::fs::remove_file(&hold).unwrap();
@@ -375,9 +375,25 @@ fn the_time_of_an_attempt_stops_with_its_worker() {
     while looked.elapsed() < Duration::from_millis(1_100) {
         assert_eq!(text(&project, &["task", "show", "slow", "--attempts"]), suspended);
     }
-    std::fs::remove_file(&hold).unwrap();
     kill_process(own, Signal::CONT).unwrap();
+    // The end of the suspension is noted before that of the codon.
+    while !text(&project, &["task", "log", "slow"]).contains("Suspended for ") {
+        std::thread::yield_now();
+    }
+    std::fs::remove_file(&hold).unwrap();
     worker.finish_within(SOON).expect_code(0);
+    let attempts = project.run(["task", "show", "slow", "--attempts", "--json"]);
+    let attempt = &attempts.expect_code(0).json_document()["executions"][0];
+    let at = |key: &str| Timestamp::parse(attempt[key].as_str().unwrap()).unwrap();
+    let suspended = attempt["suspendedMs"].as_u64().unwrap();
+    assert!(suspended >= 1_100, "{attempt}");
+    let worked = at("endedAt")
+        .since(at("startedAt"))
+        .saturating_sub(Duration::from_millis(suspended));
+    says(
+        &text(&project, &["task", "show", "slow", "--attempts"]),
+        &[&format!("  {:>7}  ", short_duration(worked))],
+    );
 }
 
 /// The limits of a task are told before it runs, with the place that each comes from.
@@ -403,6 +419,31 @@ fn the_limits_of_a_hank_are_told_before_its_task_runs() {
             &format!("  budget       {total}"),
             "  limit        draft may use $0.5000\n",
         ],
+    );
+    // Tasks with the same limits are named together.
+    let line = |id: &str, hank: &str| json!({"id": id, "name": id, "hank": hank}).to_string() + "\n";
+    write_hank(&project, "free", &[json!({"id": "do", "script": turn("Done")})]);
+    project.write("all.jsonl", [line("a", "lim"), line("b", "lim")].concat());
+    let created = project.run(["task", "create", "--from", "all.jsonl"]);
+    says(
+        &created.expect_code(0).stderr,
+        &[
+            &format!("each task: budget: {total}"),
+            "each task: draft may use $0.5000\n",
+        ],
+    );
+    let some = [
+        line("c", "lim"),
+        line("d", "free"),
+        line("e", "lim"),
+        line("f", "lim"),
+        line("g", "lim"),
+    ];
+    project.write("some.jsonl", some.concat());
+    let created = project.run(["task", "create", "--from", "some.jsonl"]);
+    says(
+        &created.expect_code(0).stderr,
+        &[&format!("c, e, f and 1 more: budget: {total}")],
     );
     let more = ["--after", "lim", "--", "--max-cost", "3"];
     create(&project, "later", "Later", "lim", &more);

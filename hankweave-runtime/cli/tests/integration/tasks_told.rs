@@ -252,8 +252,7 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
         &show,
         &[
             crashed,
-            "then `hankweave task detach slow` requeues the task; a worker does so in ",
-            "unless its --orphan-after differs (`hankweave worker` starts one)",
+            "then `hankweave task detach slow` requeues the task; no worker is there to do so: `hankweave worker` starts one, which does so in ",
         ],
     );
     let refused = project.run(["task", "detach", "slow"]);

@@ -1,5 +1,7 @@
 //! Attempts of a task by the lines of its log: each start of a worker or an agent, to its end, with the codons that ended in it (TASK-106).
 
+use std::time::Duration;
+
 use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
@@ -7,6 +9,14 @@ use serde_json::Value;
 
 use crate::logs::LogEntry;
 use crate::registry::{ATTEMPT_COST, ATTEMPT_COST_IS_LOWER_BOUND, BY_HAND};
+
+/// Key of a line about a suspension: its length in milliseconds.
+pub const SUSPENDED_MS: &str = "suspendedMs";
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// An attempt of a task, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,6 +46,9 @@ pub struct TaskExecution {
     /// It cost more, and it is unknown how much.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cost_is_lower_bound: bool,
+    /// Time for which its run was suspended, in milliseconds, where the log that has it is on this machine.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suspended_ms: u64,
     /// Codons that ended in it, oldest first; none where the log that has them is on another machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub codons: Vec<Value>,
@@ -86,8 +99,17 @@ impl TaskExecution {
         }
     }
 
-    /// Takes a line between its start and its end, if that is about a codon which has ended.
-    fn take_codon(&mut self, data: &Value) {
+    /// Returns the time from its start to `end`, without that for which its run was suspended.
+    #[must_use]
+    pub fn worked(&self, end: Timestamp) -> Duration {
+        let suspended = Duration::from_millis(self.suspended_ms);
+        end.since(self.started_at).saturating_sub(suspended)
+    }
+
+    /// Takes a line between its start and its end: about a codon which has ended, or a suspension.
+    fn take_line(&mut self, data: &Value) {
+        let suspended = data[SUSPENDED_MS].as_u64().unwrap_or(0);
+        self.suspended_ms = self.suspended_ms.saturating_add(suspended);
         if data["id"].is_string() && data["success"].is_boolean() {
             self.codons.push(data.clone());
         }
@@ -108,6 +130,7 @@ pub fn with_codons(mut attempts: Vec<TaskExecution>, log: &[LogEntry]) -> Vec<Ta
         let same = |attempt: &&mut TaskExecution| attempt.line.is_some() && attempt.line == logged.line;
         if let Some(attempt) = attempts.iter_mut().find(same) {
             attempt.codons = logged.codons;
+            attempt.suspended_ms = logged.suspended_ms;
         }
     }
     attempts
@@ -140,6 +163,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
                 requeued: false,
                 cost: None,
                 cost_is_lower_bound: false,
+                suspended_ms: 0,
                 codons: Vec::new(),
                 line: line.seq,
             }),
@@ -154,7 +178,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
             }
             None => {
                 if let Some(last) = attempts.last_mut() {
-                    last.take_codon(&data);
+                    last.take_line(&data);
                 }
             }
         }
@@ -230,9 +254,15 @@ mod tests {
         };
         let lines: Vec<_> = (1..).zip(registry).map(line).collect();
         let mut log = lines.clone();
+        log.insert(2, line((0, json!({"suspendedMs": 40}))));
         log.insert(2, line((0, codon("draft", 0.25))));
-        log.insert(3, line((0, json!({"codon": "publish"}))));
+        log.insert(4, line((0, json!({"codon": "publish"}))));
         let attempts = with_codons(executions(&lines), &log);
+        let worked: Vec<_> = attempts
+            .iter()
+            .map(|attempt| attempt.worked(Timestamp::from_millis(100)).as_millis())
+            .collect();
+        assert_eq!(worked, [60, 100], "without the time for which it was suspended");
         let told: Vec<_> = attempts
             .iter()
             .map(|attempt| (attempt.attempt, attempt.codons.len(), attempt.cost()))

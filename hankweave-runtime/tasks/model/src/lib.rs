@@ -27,7 +27,7 @@ pub use checkpoint::{CheckpointId, Restored, TaskCheckpoint, TaskCheckpointManif
 pub use checksum::{canonical, read_object, seal, verify};
 pub use decisions::{AgentDecision, Decisions};
 pub use error::TaskError;
-pub use executions::{AttemptCost, TaskExecution, executions, with_codons};
+pub use executions::{AttemptCost, SUSPENDED_MS, TaskExecution, executions, with_codons};
 pub use hooks::{DEFAULT_PRIORITY, Hook, HookId, HookPoint, HookPolicy, Hooks, LONGEST_HOOK};
 pub use locks::LockTable;
 pub use logs::{LogEntry, LogFold, LogLevel, LogQuery, TaskLogPage, lines};

@@ -1,6 +1,7 @@
 //! The one truth about tasks and locks, wherever it is kept (TASK-23).
 
 mod changes;
+mod presence;
 mod request;
 
 use std::fmt;
@@ -14,6 +15,8 @@ use hankweave_task_model::registry::{ChangedTask, RegistryChange, TaskRow};
 use hankweave_task_model::{LockGrant, LogEntry, Resource, TaskError};
 
 pub use changes::{Changes, Hints};
+pub use presence::{OrphanAction, Presence, WorkerPresence, WorkerTerms};
+pub(crate) use presence::{present, terms_of};
 pub use request::{
     Acquire, Acquired, Claim, Claimed, CommitRequest, Create, ExclusiveHold, HeldLock, ListQuery, Release,
     Renew, TaskFilter, UpdateTask,
@@ -127,8 +130,11 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// A resource, with those who hold it and those who did when it was last looked at.
     fn resource(&self, name: String) -> CoordinatorFuture<'_, Resource>;
 
-    /// All that are held, in the order of the bytes of their names.
+    /// All that are held, in the order of the bytes of their names, without the presences of workers.
     fn held(&self) -> CoordinatorFuture<'_, Vec<HeldLock>>;
+
+    /// Workers that are there, in the order of their names (TASK-128).
+    fn workers(&self) -> CoordinatorFuture<'_, Vec<WorkerPresence>>;
 
     /// Removes locks that have expired, and says how many.
     fn clean_up(&self) -> CoordinatorFuture<'_, u64>;

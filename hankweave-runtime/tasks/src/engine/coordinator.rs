@@ -11,13 +11,13 @@ use hankweave_task_model::{LockGrant, LogEntry, Resource};
 
 use super::Backend;
 use super::claims::FindOrphans;
-use super::locks::{CleanUp, EmergencyCleanUp, GetResource, ListHeld};
+use super::locks::{CleanUp, EmergencyCleanUp, GetResource, ListHeld, ListWorkers};
 use super::registry::{
     CreateAll, DeletedAt, GetLogLines, GetTask, GetTime, MarkWritten, RequestCancel, Unwritten,
 };
 use crate::coordinator::{
     Acquire, Acquired, Changes, Claim, Claimed, CommitRequest, Coordinator, CoordinatorFuture, Create,
-    HeldLock, ListQuery, Release, Renew, TaskFilter, UpdateTask,
+    HeldLock, ListQuery, Release, Renew, TaskFilter, UpdateTask, WorkerPresence,
 };
 
 impl<B: Backend> Coordinator for B {
@@ -103,6 +103,10 @@ impl<B: Backend> Coordinator for B {
 
     fn held(&self) -> CoordinatorFuture<'_, Vec<HeldLock>> {
         Box::pin(self.run(ListHeld))
+    }
+
+    fn workers(&self) -> CoordinatorFuture<'_, Vec<WorkerPresence>> {
+        Box::pin(self.run(ListWorkers))
     }
 
     fn clean_up(&self) -> CoordinatorFuture<'_, u64> {

@@ -5,7 +5,9 @@ use hankweave_task_model::{LockDemand, LockGrant, Resource, TaskError};
 
 use super::registry::not_found;
 use super::{ReadSet, Removed, Transaction, Tx, TxResult};
-use crate::coordinator::{Acquire, Acquired, CommitRequest, HeldLock, Release, Renew};
+use crate::coordinator::{
+    Acquire, Acquired, CommitRequest, HeldLock, Release, Renew, WorkerPresence, present, terms_of,
+};
 
 /// Grants a lock on a resource that was read in this transaction, with a token that was drawn in it.
 pub(super) async fn grant<T: Tx>(
@@ -153,14 +155,33 @@ impl Transaction for ListHeld {
     const WRITES: bool = false;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<HeldLock>> {
-        let offset = wall_offset(tx).await?;
-        let held = tx.held().await?.into_iter();
-        Ok(held
-            .map(|HeldLock { resource, held }| HeldLock {
-                resource,
-                held: held.moved_by(offset),
-            })
-            .collect())
+        let mut held = held_by_wall(tx).await?;
+        held.retain(|lock| terms_of(lock).is_none());
+        Ok(held)
+    }
+}
+
+/// Returns all locks, with wall times.
+async fn held_by_wall<T: Tx>(tx: &mut T) -> TxResult<Vec<HeldLock>> {
+    let offset = wall_offset(tx).await?;
+    let held = tx.held().await?.into_iter();
+    Ok(held
+        .map(|HeldLock { resource, held }| HeldLock {
+            resource,
+            held: held.moved_by(offset),
+        })
+        .collect())
+}
+
+pub(super) struct ListWorkers;
+
+impl Transaction for ListWorkers {
+    type Output = Vec<WorkerPresence>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<Vec<WorkerPresence>> {
+        let held = held_by_wall(tx).await?;
+        Ok(present(&held, tx.now().await?))
     }
 }
 

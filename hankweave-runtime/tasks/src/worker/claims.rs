@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hankweave_core::id::TaskId;
 use hankweave_runtime::Shutdown;
@@ -15,10 +16,10 @@ use tokio::time::{Instant, sleep};
 use super::carry::PushTarget;
 use super::job::{Job, JobEnd};
 use super::metrics::{Metrics, WorkerMetrics};
-use super::options::WorkerOptions;
+use super::options::{OrphanPolicyConfig, WorkerOptions};
 use super::orphans::look_after;
 use super::reach::RemoteBackoff;
-use crate::coordinator::{Claim, Coordinator, ExclusiveHold};
+use crate::coordinator::{Claim, Coordinator, ExclusiveHold, OrphanAction, Presence, WorkerTerms};
 use crate::layers::{LayerError, LeaveReason, TaskLayers};
 use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
@@ -195,10 +196,33 @@ impl Worker {
     /// Returns what the registry says, unless it is away and may come back.
     pub async fn work(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {
         let cleaner = self.locks.start_cleaner();
-        let worked = self.work_on(shutdown).await;
+        let presence = self.presence();
+        let worked = tokio::select! {
+            biased;
+            // First, so that no task of this worker is older than its presence.
+            never = presence.keep() => match never {},
+            worked = self.work_on(shutdown) => worked,
+        };
+        presence.end().await;
         cleaner.stop().await;
         self.locks.close().await;
         worked
+    }
+
+    fn presence(&self) -> Presence {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let terms = WorkerTerms {
+            slots: self.options.jobs as u64,
+            lease_ms: millis(self.options.lease),
+            orphan_after_ms: millis(self.options.orphan_after),
+            orphans: match self.options.orphans {
+                OrphanPolicyConfig::Requeue { .. } => OrphanAction::Requeue,
+                OrphanPolicyConfig::Fail => OrphanAction::Fail,
+                OrphanPolicyConfig::Leave => OrphanAction::Leave,
+            },
+        };
+        let coordinator = Arc::clone(&self.coordinator);
+        Presence::new(coordinator, &self.options.name, self.world.ids.nonce(), terms)
     }
 
     async fn work_on(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {

@@ -13,12 +13,13 @@ use std::time::Duration;
 use hankweave_core::agent::ProcessExit;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
+use hankweave_core::time::short_duration;
 use hankweave_runtime::instance_lock::live_record;
 use hankweave_runtime::world::process::stop_suspended;
 use hankweave_runtime::{ExecutionDir, Shutdown};
 use hankweave_task_model::registry::{FilesLocation, Patch, TaskRow};
 use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult};
-use hankweave_task_model::{LogLevel, Retention, TaskError};
+use hankweave_task_model::{LogLevel, Retention, SUSPENDED_MS, TaskError};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -443,6 +444,11 @@ impl Job {
                 LogLevel::Info,
                 format!("Codon {codon} started"),
                 json!({"codon": codon}),
+            ),
+            Milestone::Continued(millis) => (
+                LogLevel::Info,
+                format!("Suspended for {}", short_duration(Duration::from_millis(*millis))),
+                json!({SUSPENDED_MS: millis}),
             ),
             Milestone::Ended {
                 codon, outcome, data, ..

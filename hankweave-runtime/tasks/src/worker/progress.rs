@@ -20,6 +20,8 @@ pub(super) enum Milestone {
     Started(String),
     /// A client of the live run has answered the question of a codon.
     Answered(TaskApproval),
+    /// The run continues after it was suspended for so many milliseconds.
+    Continued(u64),
     /// A codon has ended.
     Ended {
         /// The codon.
@@ -72,6 +74,7 @@ impl TaskProgress {
                 self.running = codon();
                 Some(Milestone::Started(codon()?))
             }
+            "run.continued" => data["suspendedMs"].as_u64().map(Milestone::Continued),
             "codon.completed" => Some(self.ended(codon()?, data)),
             "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
             // The cause of the failure names the command.
@@ -305,6 +308,8 @@ mod tests {
         assert_eq!(take(json!({"type": "info", "data": {}})), None);
         let started = take(json!({"type": "codon.started", "data": {"codonId": "draft"}}));
         assert_eq!(started, Some(Milestone::Started("draft".into())));
+        let continued = take(json!({"type": "run.continued", "data": {"runId": "r", "suspendedMs": 7}}));
+        assert_eq!(continued, Some(Milestone::Continued(7)));
         let ended = json!({"type": "codon.completed", "data": {"codonId": "draft", "success": true, "cost": 0.25, "sentinelCost": 0.5, "duration": 7}});
         let Some(Milestone::Ended { codon, success, .. }) = take(ended) else {
             panic!("it has ended")

@@ -137,7 +137,9 @@ fn write_current(
 fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> fmt::Result {
     let view = &progress.view;
     let mut parts = words::progress(view, now);
-    if let Some(end) = progress.stops_at {
+    if progress.suspended.is_some() {
+        parts.push("suspended".to_owned());
+    } else if let Some(end) = progress.stops_at {
         parts.push(format!("stopping: {}", duration(end.since(now))));
     } else if let Some(next) = view.coming().next() {
         parts.push(format!("next: {next}"));

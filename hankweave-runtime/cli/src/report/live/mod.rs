@@ -24,6 +24,7 @@ use self::draw::{BAR, draw};
 use self::progress::LiveProgress;
 use crate::prompt_line::PromptLine;
 use crate::screen::{Footer, SafeText, print_stderr};
+use crate::suspended_run::SuspendedRun;
 
 /// Description of a run, as far as it is known before its events tell it.
 #[derive(Debug, Default)]
@@ -124,6 +125,11 @@ impl LiveView {
             print_stderr(said);
         }
         self.follow();
+    }
+
+    /// Stops the clock of a run that is suspended, until it continues.
+    pub(super) fn suspended(&self, suspended: Option<SuspendedRun>) {
+        lock(&self.progress).suspended = suspended;
     }
 
     /// Shows how much is left of a usage limit, until the next codon starts.

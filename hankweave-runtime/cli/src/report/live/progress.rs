@@ -16,6 +16,7 @@ use crate::approval_prompt::answer_text;
 use crate::report::event_text::suspension;
 use crate::report::words::budget;
 use crate::screen::{SafeText, columns, with_local_times};
+use crate::suspended_run::SuspendedRun;
 use crate::wrap::wrap;
 
 /// Most lines about a codon that wait for its end.
@@ -50,6 +51,8 @@ pub(super) struct LiveProgress {
     leaving: Vec<CodonId>,
     /// End of the grace period after a stop was requested.
     pub(super) stops_at: Option<Timestamp>,
+    /// Suspension of the run that a client follows.
+    pub(super) suspended: Option<SuspendedRun>,
 }
 
 impl LiveProgress {
@@ -81,7 +84,7 @@ impl LiveProgress {
     /// Returns the time that durations are counted to: in a replay the recorded one, which passes at the speed of the replay.
     pub(super) fn time(&self, now: Timestamp) -> Timestamp {
         match (self.known.replayed, self.view.at, self.came) {
-            (None, ..) => now,
+            (None, ..) => SuspendedRun::time(self.suspended, now),
             (Some(speed), Some(at), Some(came)) => at.after(now.since(came).mul_f64(speed)),
             (Some(_), at, _) => at.unwrap_or(now),
         }
@@ -136,7 +139,9 @@ impl LiveProgress {
                     writeln!(said, "↩ {title}: taken back")
                 })
             }
-            Event::BudgetSummary { ceiling, totals, .. } => writeln!(said, "{}", budget(ceiling, totals)),
+            Event::BudgetSummary { ceiling, totals, .. } => {
+                writeln!(said, "{}", budget(ceiling, totals, self.view.has_lost_time()))
+            }
             Event::DiskUsage { .. } => {
                 writeln!(said, "{}", wrapped(&line_of(&entry.event).unwrap_or_default()))
             }

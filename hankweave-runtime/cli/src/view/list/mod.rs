@@ -25,7 +25,7 @@ use hankweave_runtime::{
 };
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
-use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
+use hankweave_tasks::coordinator::{ListQuery, TaskFilter, WorkerPresence};
 use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -40,6 +40,7 @@ use crate::failures::serve_failure;
 use crate::holding::{AbsentWorker, TaskHolders};
 use crate::logging;
 use crate::owning_task::OwningTask;
+use crate::present_workers::{NONE, present};
 use crate::receipt;
 use crate::registry::{Registry, is_there, within};
 use crate::running_tasks::{absent_worker, cost_so_far};
@@ -168,6 +169,8 @@ struct Stamp {
 struct ListedTasks {
     rows: Vec<ListedTask>,
     holders: Option<TaskHolders>,
+    /// Workers that are there.
+    workers: Vec<WorkerPresence>,
     queued: u64,
     is_cut: bool,
     error: Option<String>,
@@ -298,6 +301,7 @@ async fn listed_tasks(registry: &Registry) -> Result<ListedTasks, CliError> {
     };
     let queued = registry.coordinator.count(pending).await.map_err(failed)?;
     let holders = TaskHolders::of(registry, &rows).await?;
+    let workers = present(registry).await?;
     let mut listed = Vec::new();
     for row in rows {
         let absent = holders
@@ -313,6 +317,7 @@ async fn listed_tasks(registry: &Registry) -> Result<ListedTasks, CliError> {
     Ok(ListedTasks {
         rows: listed,
         holders,
+        workers,
         queued,
         is_cut,
         error: None,
@@ -343,6 +348,9 @@ impl KnownRuns {
             match &listed.absent {
                 Some(absent) => row.mark_absent(absent, worker),
                 None => row.worker = worker,
+            }
+            if tasks.workers.is_empty() && task.record.status() == TaskStatus::Pending {
+                NONE.clone_into(&mut row.last);
             }
             rows.push(row);
             seen.insert(path);

@@ -6,6 +6,7 @@ mod linearizable;
 mod locks;
 mod place;
 mod registry;
+mod workers;
 
 use crate::engine::Fencing;
 use place::Place;
@@ -34,6 +35,7 @@ macro_rules! suite {
                 locks::locks_are_removed_when_they_are_over_or_their_owner_is_gone,
                 locks::no_version_of_a_forgotten_resource_comes_twice,
                 locks::who_waits_for_work_is_woken,
+                workers::a_worker_is_there_until_it_ends_or_its_lease_does,
                 linearizable::what_clients_see_has_an_order,
             );
             suite!(@ $open, Skipped, linearizable::a_missing_fence_is_found,);

@@ -1,0 +1,74 @@
+//! Workers that are there, in words (TASK-128).
+
+use hankweave_tasks::coordinator::WorkerPresence;
+
+use crate::exit::CliError;
+use crate::registry::Registry;
+use crate::screen::{local_time, one_line};
+
+/// Sentence about a registry without workers.
+pub(crate) const NONE: &str = "no worker is there";
+
+/// Returns the workers that are there.
+pub(crate) async fn present(registry: &Registry) -> Result<Vec<WorkerPresence>, CliError> {
+    let workers = registry.coordinator.workers().await;
+    workers.map_err(|error| registry.failure(&error))
+}
+
+/// Returns the workers in a line: `w1 (1 of 2 tasks), w2 (idle, there since 14:02)`; `start` is the command that starts one.
+pub(crate) fn words(workers: &[WorkerPresence], start: &str) -> String {
+    match workers {
+        [] => format!("none is there; `{start}` starts one"),
+        workers => workers.iter().map(worker).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn worker(worker: &WorkerPresence) -> String {
+    let name = one_line(&worker.name);
+    match (worker.tasks, worker.terms.slots) {
+        _ if worker.is_late => format!("{name} (not heard of since {})", local_time(worker.seen_at)),
+        (0, _) => format!("{name} (idle, there since {})", local_time(worker.since)),
+        (tasks, 1) => format!("{name} ({tasks} of 1 task)"),
+        (tasks, slots) => format!("{name} ({tasks} of {slots} tasks)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::time::Timestamp;
+    use hankweave_tasks::coordinator::{OrphanAction, WorkerTerms};
+
+    use super::*;
+
+    // covers: TASK-128
+    #[test]
+    fn workers_are_named_with_what_they_do() {
+        assert_eq!(
+            words(&[], "hankweave worker"),
+            "none is there; `hankweave worker` starts one"
+        );
+        let of = |name: &str, tasks, slots| WorkerPresence {
+            name: name.to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            seen_at: Timestamp::UNIX_EPOCH,
+            is_late: slots > 8,
+            tasks,
+            terms: WorkerTerms {
+                slots,
+                lease_ms: 30_000,
+                orphan_after_ms: 300_000,
+                orphans: OrphanAction::Requeue,
+            },
+        };
+        let since = local_time(Timestamp::UNIX_EPOCH);
+        assert_eq!(
+            words(
+                &[of("w1", 1, 2), of("w2", 0, 1), of("w3", 1, 1), of("w4", 1, 9)],
+                "hankweave worker"
+            ),
+            format!(
+                "w1 (1 of 2 tasks), w2 (idle, there since {since}), w3 (1 of 1 task), w4 (not heard of since {since})"
+            )
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! Run that is suspended, as by Ctrl+Z, for a client that follows it (S12).
+
+use hankweave_core::time::Timestamp;
+
+/// Suspended run, as a client that follows it finds it: its server answers nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SuspendedRun {
+    pid: u32,
+    /// When that was noticed.
+    since: Timestamp,
+}
+
+impl SuspendedRun {
+    pub(crate) const fn new(pid: u32, since: Timestamp) -> Self {
+        Self { pid, since }
+    }
+
+    pub(crate) const fn pid(self) -> u32 {
+        self.pid
+    }
+
+    /// Returns the time that durations are counted to: they stop with the run.
+    pub(crate) fn time(suspended: Option<Self>, now: Timestamp) -> Timestamp {
+        suspended.map_or(now, |suspended| suspended.since.min(now))
+    }
+
+    /// Returns how the run continues.
+    pub(crate) fn how_to_continue(self) -> String {
+        how_to_continue(self.pid)
+    }
+}
+
+/// Returns how a suspended run continues.
+pub(crate) fn how_to_continue(pid: u32) -> String {
+    format!("`fg` in its terminal continues it, and so does `kill -CONT {pid}` anywhere")
+}

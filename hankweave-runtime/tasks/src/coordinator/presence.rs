@@ -1,0 +1,198 @@
+//! Workers that are there (TASK-128).
+//!
+//! A worker holds a shared lock on its own name for as long as it works. So its presence is durable in every registry, ends with a lease when the worker is
+//! killed, and is removed with the locks that have expired. How it works is in the scope of that lock's holder, which nothing else reads.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::{Holder, TaskError};
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use super::{Acquire, Coordinator, HeldLock, Release, Renew};
+
+/// Start of the names of these locks.
+const RESOURCE: &str = "worker:";
+
+/// Start of the owners of a worker's locks.
+const OWNER: &str = "lifecycle:";
+
+/// What a worker does with orphans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OrphanAction {
+    /// It requeues them.
+    Requeue,
+    /// It fails them.
+    Fail,
+    /// It leaves them alone.
+    Leave,
+}
+
+/// How a worker works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerTerms {
+    /// Number of tasks that it runs concurrently.
+    pub slots: u64,
+    /// Length of its leases, in milliseconds.
+    pub lease_ms: u64,
+    /// Time for which an orphan stays unchanged before the worker does something with it, in milliseconds.
+    pub orphan_after_ms: u64,
+    /// What it does then.
+    pub orphans: OrphanAction,
+}
+
+/// Worker that is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerPresence {
+    /// Name of the worker.
+    pub name: String,
+    /// When it started, or reached the registry again.
+    pub since: Timestamp,
+    /// When it renewed its presence last.
+    pub seen_at: Timestamp,
+    /// It is late to renew its presence, as when it was killed.
+    pub is_late: bool,
+    /// Number of tasks that it holds.
+    pub tasks: u64,
+    /// How it works.
+    #[serde(flatten)]
+    pub terms: WorkerTerms,
+}
+
+impl WorkerPresence {
+    /// Whether it has no room for another task.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        self.tasks >= self.terms.slots
+    }
+}
+
+/// Scope of the holder of a presence.
+#[derive(Serialize, Deserialize)]
+struct Scope {
+    /// Unlike every other: several workers may have one name.
+    id: String,
+    #[serde(flatten)]
+    terms: WorkerTerms,
+}
+
+/// Returns the terms in a lock that is a worker's presence.
+pub(crate) fn terms_of(lock: &HeldLock) -> Option<WorkerTerms> {
+    lock.resource.strip_prefix(RESOURCE)?;
+    let scope: Scope = serde_json::from_str(&lock.held.holder.scope).ok()?;
+    Some(scope.terms)
+}
+
+/// Returns the workers that are there at `now`, in the order of their names.
+pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> {
+    let living = held.iter().filter(|lock| lock.lives(now));
+    let worker = |lock: &HeldLock| {
+        let terms = terms_of(lock)?;
+        let holds = |other: &&HeldLock| {
+            other.held.holder.owner == lock.held.holder.owner
+                && other.resource.starts_with("task:")
+                && other.lives(now)
+        };
+        let lease = i64::try_from(terms.lease_ms).unwrap_or(i64::MAX);
+        let end = lock.held.expires_at?;
+        let third = Duration::from_millis(terms.lease_ms) / 3;
+        Some(WorkerPresence {
+            name: lock.resource.strip_prefix(RESOURCE)?.to_owned(),
+            since: lock.held.acquired_at,
+            seen_at: Timestamp::from_millis(end.as_millis().saturating_sub(lease)),
+            is_late: end.since(now) < third,
+            tasks: held.iter().filter(holds).count() as u64,
+            terms,
+        })
+    };
+    living.filter_map(worker).collect()
+}
+
+/// Presence of a worker of this process.
+#[derive(Debug)]
+pub struct Presence {
+    coordinator: Arc<dyn Coordinator>,
+    resource: String,
+    holder: Holder,
+    lease: Duration,
+}
+
+impl Presence {
+    /// A presence of the worker `name`; `id` is unlike that of every other.
+    #[must_use]
+    pub fn new(coordinator: Arc<dyn Coordinator>, name: &str, id: String, terms: WorkerTerms) -> Self {
+        // Numbers and a text are always JSON.
+        let scope = serde_json::to_string(&Scope { id, terms }).unwrap_or_default();
+        Self {
+            coordinator,
+            resource: format!("{RESOURCE}{name}"),
+            holder: Holder::new(format!("{OWNER}{name}"), scope),
+            lease: Duration::from_millis(terms.lease_ms),
+        }
+    }
+
+    /// Keeps the presence until the future is dropped. A registry that does not answer gets it once it answers again; no work waits for that.
+    pub async fn keep(&self) -> Infallible {
+        let mut token = None;
+        loop {
+            let kept = match token {
+                Some(token) => self.renew(token).await.map(|()| token),
+                None => self.acquire().await,
+            };
+            token = match kept {
+                Ok(kept) => Some(kept),
+                // It has ended, as when the worker was suspended.
+                Err(TaskError::LockTimeout { .. }) if token.is_some() => {
+                    token = None;
+                    continue;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the registry was not told that this worker is there");
+                    token
+                }
+            };
+            sleep(self.lease / 3).await;
+        }
+    }
+
+    async fn acquire(&self) -> Result<u64, TaskError> {
+        let acquire = Acquire {
+            resource: self.resource.clone(),
+            holder: self.holder.clone(),
+            mode: LockMode::Collaborative,
+            lease: Some(self.lease),
+            in_order: false,
+            task: None,
+        };
+        let acquired = self.coordinator.acquire(acquire).await?;
+        Ok(acquired.held.token)
+    }
+
+    async fn renew(&self, token: u64) -> Result<(), TaskError> {
+        let renew = Renew {
+            resource: self.resource.clone(),
+            token,
+            lease: self.lease,
+        };
+        self.coordinator.renew(renew).await.map(drop)
+    }
+
+    /// Ends the presence. Where the registry does not answer it ends with its lease.
+    pub async fn end(self) {
+        let release = Release {
+            resource: self.resource,
+            holder: self.holder,
+            written: None,
+        };
+        if let Err(error) = self.coordinator.release(release).await {
+            tracing::debug!(%error, "the registry was not told that this worker ends");
+        }
+    }
+}
