@@ -261,9 +261,13 @@ fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Prob
                 .map(|(_, place)| place);
             // A limit of several codons is the place of what cannot be counted against it.
             let place = place.map_or(&problem.path, |place| place).clone();
+            let hint = match place == problem.path {
+                true => problem.hint,
+                false => problem.hint.map(|hint| hint_at(&problem.path, &hint)),
+            };
             let moved = Problem {
                 level: problem.level,
-                hint: problem.hint,
+                hint,
                 ..Problem::error(&hank.places, place, problem.message)
             };
             if !is_known && !problems.contains(&moved) {
@@ -272,6 +276,15 @@ fn of_fallbacks(hank: &Hank, known: &[Problem], look: impl Fn(&Hank) -> Vec<Prob
         }
     }
     problems
+}
+
+/// Returns the hint about a fallback, with the place of what it changes, where that is the codon and not the entry of its list.
+fn hint_at(path: &str, hint: &str) -> String {
+    let key = path.rsplit('.').next().unwrap_or_default();
+    match key {
+        "agent" | "model" => hint.to_owned(),
+        _ => format!("{hint}; `{path}` counts for every agent of the list"),
+    }
 }
 
 /// Returns the path of a fallback of a codon.

@@ -136,7 +136,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "receipt",
-        "approval_prompt args checkpoints exit output owning_task recorded report screen state status",
+        "approval_prompt args checkpoints exit output owning_task recorded report screen state status typed",
     ),
     ("prices", "args config exit output settings"),
     (

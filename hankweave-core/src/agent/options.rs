@@ -114,6 +114,22 @@ impl Access {
         format!("{}{allow}{deny}", self.mode.name())
     }
 
+    /// Returns what to write for an agent that takes no lists, with what is lost by that.
+    fn hint_without_tools(&self) -> String {
+        let mode = self.mode.name();
+        let loses = |tools: &[String], why: &str| match tools {
+            [] => None,
+            tools => Some(format!("{} {why}", tools.join(", "))),
+        };
+        let lost = [
+            loses(&self.deny, "would not be denied then"),
+            loses(&self.allow, "would not be allowed beyond the mode then"),
+        ];
+        let lost: Vec<String> = lost.into_iter().flatten().collect();
+        let lost = lost.join(", ");
+        format!("choose an agent that takes lists, such as claude, or write {mode:?} alone: {lost}")
+    }
+
     /// Whether tools are named.
     #[must_use]
     pub fn has_tools(&self) -> bool {
@@ -301,7 +317,7 @@ impl OptionSupport {
         let cannot = access.has_tools() && !self.tool_lists;
         cannot.then(|| {
             let message = format!("agent `{agent}` takes no lists of tools");
-            refusal("permissions", message, format!("write {:?}", mode.name()))
+            refusal("permissions", message, access.hint_without_tools())
         })
     }
 

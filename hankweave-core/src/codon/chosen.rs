@@ -16,6 +16,9 @@ pub struct ChosenAgent {
     pub entry: u32,
     /// Name of the agent.
     pub agent: String,
+    /// Script that the scripted agent plays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// Requested model, where one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -34,6 +37,9 @@ pub struct ChosenAgent {
 pub struct InsteadOf {
     /// Name of the agent.
     pub agent: String,
+    /// Script that the scripted agent plays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// Its model, where one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -48,7 +54,7 @@ impl ChosenAgent {
     /// Returns agent and model for people: `codex with gpt-5.6`.
     #[must_use]
     pub fn words(&self) -> String {
-        agent_words(&self.agent, self.model.as_deref())
+        agent_words(&self.agent, self.script.as_deref(), self.model.as_deref())
     }
 }
 
@@ -56,7 +62,7 @@ impl InsteadOf {
     /// Returns it for people, with the time in UTC: `instead of claude with opus, whose usage limit ends at …`.
     #[must_use]
     pub fn words(&self) -> String {
-        let agent = agent_words(&self.agent, self.model.as_deref());
+        let agent = agent_words(&self.agent, self.script.as_deref(), self.model.as_deref());
         match (self.cause, self.until) {
             (FallbackCause::UsageLimit, Some(until)) => {
                 format!("instead of {agent}, whose usage limit ends at {until}")

@@ -219,7 +219,7 @@ impl CodonExecution {
         let chosen = self.chosen_agent();
         let fallback = chosen.and_then(|chosen| {
             Some(format!(
-                "ran with {}, {}",
+                "ran on {}, {}",
                 chosen.words(),
                 chosen.instead.as_ref()?.words()
             ))

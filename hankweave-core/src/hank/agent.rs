@@ -62,6 +62,15 @@ impl AgentChoice {
         }
     }
 
+    /// The script of a scripted agent.
+    #[must_use]
+    pub fn script(&self) -> Option<&str> {
+        match self {
+            Self::Script { script } => Some(script),
+            Self::Named(_) | Self::Command(_) | Self::Acp(_) => None,
+        }
+    }
+
     /// Whether a codon with this agent may leave out its model.
     #[must_use]
     pub fn works_without_model(&self) -> bool {

@@ -21,6 +21,8 @@ pub enum RehearsedKind {
     /// Agents that take a codon over, which are not needed.
     #[serde(rename = "fallback")]
     FallBack,
+    /// Wait for the end of a usage limit or before another attempt, which nobody waits for.
+    Wait,
     /// Files that must have changed, which are not looked for.
     Require,
     /// Iterations of a loop after the first one.
@@ -43,6 +45,7 @@ impl RehearsedKind {
             Self::Ask => format!("would ask: {text}"),
             Self::Run => format!("would run: {text}"),
             Self::FallBack => format!("would fall back to: {text}"),
+            Self::Wait => format!("would wait {text}"),
             Self::Require => format!("would require: {text}"),
             Self::Repeat => format!("one pass of {text}"),
             Self::Extend => format!("would continue {text}"),

@@ -7,7 +7,7 @@ use std::str::Split;
 use serde_json::{Map, Value};
 
 use super::document::{CodonConfig, Hank};
-use super::keys::did_you_mean;
+use super::keys::{did_you_mean, nearest};
 use super::problem::quoted;
 use super::prompt::without_comments;
 use super::results::Results;
@@ -116,8 +116,11 @@ fn mistake(hank: &Hank, of: Option<&CodonConfig>, reference: &str) -> Option<Ref
     };
     let ids = hank.codons().map(|codon| codon.id.as_str());
     let Some((id, keys)) = split(reference, ids) else {
-        let hint = "write <%results.ID.KEY%> with the id of a codon that has a `result`";
-        return refuse("and no codon is called so".to_owned(), hint.to_owned());
+        let hint = nearest_reference(hank, reference).map_or_else(
+            || "write <%results.ID.KEY%> with the id of a codon that has a `result`".to_owned(),
+            |near| format!("did you mean `results.{near}`?"),
+        );
+        return refuse("and no codon is called so".to_owned(), hint);
     };
     let source = hank.codons().find(|codon| codon.id.as_str() == id)?;
     let Some(asked) = &source.result else {
@@ -143,6 +146,20 @@ fn mistake(hank: &Hank, of: Option<&CodonConfig>, reference: &str) -> Option<Ref
     let near = did_you_mean(key.trim_matches('`'), &allowed);
     let hint = near.unwrap_or_else(|| format!("it allows {}", allowed.join(", ")));
     refuse(format!("and the schema of `{id}` allows no {key} there"), hint)
+}
+
+/// Returns the reference of which one that names no codon is most probably a misspelling, among the codons with a result.
+fn nearest_reference(hank: &Hank, reference: &str) -> Option<String> {
+    let with_result = hank.codons().filter(|codon| codon.result.is_some());
+    let ids: Vec<&str> = with_result.map(|codon| codon.id.as_str()).collect();
+    let ends = reference.match_indices('.').map(|(end, _)| end);
+    // Ids can have dots, so the longest beginning that is near to one is meant.
+    let mut ends: Vec<usize> = ends.chain([reference.len()]).collect();
+    ends.reverse();
+    ends.into_iter().find_map(|end| {
+        let (id, keys) = reference.split_at(end);
+        Some(format!("{}{keys}", nearest(id, &ids, 1).pop()?))
+    })
 }
 
 /// Returns the first key that a result cannot have by its schema, with those that it can have there, else the first that it may lack. What a schema says in

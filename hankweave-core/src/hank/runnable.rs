@@ -322,14 +322,12 @@ fn uncounted(
         return None;
     }
     let (name, example) = (quoted(model), price_example(model));
-    let hint = format!("`--prices FILE` gives it; FILE holds such as {example}");
+    let hint = price_hint(&example);
     match (&codon.agent, limit) {
         (Some(AgentChoice::Command(_)), Some(limit)) => Some((
             Severity::Error,
             format!("{limit} cannot be held: nobody here knows the price of {name}, which codon `{id}` uses"),
-            format!(
-                "give the price with `--prices FILE`, in dollars per million tokens; FILE holds such as {example}"
-            ),
+            hint,
         )),
         (Some(AgentChoice::Command(_)), None) => Some((
             Severity::Warning,
@@ -390,6 +388,13 @@ fn resolves_aliases(codon: &CodonConfig) -> bool {
             !matches!(codon.agent_name(), "codex" | "gemini" | "opencode" | "pi")
         }
     }
+}
+
+/// Returns where a price is given, with an [example](price_example) of the file.
+fn price_hint(example: &str) -> String {
+    format!(
+        "write its price, in dollars per million tokens, into a file such as prices.json: {example}; `--prices prices.json` gives it to a run, and \"prices\": \"prices.json\" in hankweave.json to all here"
+    )
 }
 
 /// An example of a file of prices for `model`, with prices to be replaced.

@@ -93,6 +93,13 @@ pub struct ListedAgent<'h> {
     pub written: Option<(usize, &'h FallbackAgent)>,
 }
 
+/// Agent of an entry as a record names it.
+struct AgentNames {
+    agent: String,
+    script: Option<String>,
+    model: Option<String>,
+}
+
 impl<'h> AgentList<'h> {
     /// Returns the list of a codon of this hank; `None` when it has no fallbacks.
     #[must_use]
@@ -196,27 +203,37 @@ impl<'h> AgentList<'h> {
             let mut unable =
                 before.filter_map(|before| Some((before, self.trouble(thread, id, before, now)?)));
             let (before, (cause, until)) = unable.next()?;
-            let (agent, model) = self.names(before)?;
+            let AgentNames { agent, script, model } = self.names(before)?;
             Some(InsteadOf {
                 agent,
+                script,
                 model,
                 cause,
                 until,
             })
         };
-        let (agent, model) = self.names(position)?;
+        let AgentNames { agent, script, model } = self.names(position)?;
         Some(ChosenAgent {
             entry: u32::try_from(position).ok()?,
             agent,
+            script,
             model,
             auth,
             instead: (position > 0).then(instead).flatten(),
         })
     }
 
-    fn names(&self, position: usize) -> Option<(String, Option<String>)> {
+    fn names(&self, position: usize) -> Option<AgentNames> {
         let codon = &self.entry(position)?.codon;
-        Some((codon.agent_name().to_owned(), codon.model.clone()))
+        Some(AgentNames {
+            agent: codon.agent_name().to_owned(),
+            script: codon
+                .agent
+                .as_ref()
+                .and_then(AgentChoice::script)
+                .map(str::to_owned),
+            model: codon.model.clone(),
+        })
     }
 
     fn trouble(

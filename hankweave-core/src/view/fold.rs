@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::item::CheckView;
-use super::now::{ContextUse, CurrentActivity};
+use super::now::{ContextUse, CurrentActivity, USAGE_LIMIT};
 use super::run_view::{AskedApproval, CommandView, RunState, RunView};
 use super::sentinel;
 use super::text::{LINE, NAME, TITLE, excerpt};
-use super::wait::{WaitKind, WaitView, add};
+use super::wait::{WaitKind, WaitView, add, wait_for_limit};
 use super::words::line_of;
 use crate::event::StateEvent;
 use crate::id::CodonId;
@@ -266,7 +266,10 @@ impl RunView {
             ProgressKind::Background => Some(WaitKind::Background),
             ProgressKind::Checkpoint | ProgressKind::Restore | ProgressKind::Rig => None,
         };
-        if let Some(kind) = kind_of_wait {
+        let is_of_limit = *kind == ProgressKind::Wait
+            && subject.as_deref() == Some(USAGE_LIMIT)
+            && wait_for_limit(&mut self.waits, codon_id.as_ref(), *ends_at);
+        if let Some(kind) = kind_of_wait.filter(|_| !is_of_limit) {
             let wait = WaitView {
                 item: codon_id.as_ref().map(|id| id.configured().to_owned()),
                 codon: codon_id.clone(),

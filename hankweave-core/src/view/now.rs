@@ -11,6 +11,9 @@ use crate::codon::CodonStatus;
 use crate::time::Timestamp;
 use crate::wire::{AgentAction, Event, ProgressKind};
 
+/// Subject of a wait for the end of a usage limit.
+pub(super) const USAGE_LIMIT: &str = "usage limit";
+
 /// Lines that a view keeps.
 const LINES: usize = 20;
 /// Sub-agents that a view follows.
@@ -129,7 +132,7 @@ impl CurrentActivity {
     pub fn limit(since: Timestamp, ends: Timestamp) -> Self {
         Self {
             kind: ProgressKind::Wait,
-            subject: Some("usage limit".to_owned()),
+            subject: Some(USAGE_LIMIT.to_owned()),
             done: None,
             total: None,
             since,

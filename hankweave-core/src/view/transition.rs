@@ -8,7 +8,7 @@ use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
-use super::wait::{WaitKind, WaitView, add};
+use super::wait::{WaitKind, WaitView, add, end_for_start};
 use crate::agent::{CRASHED_IN_WORDS, FailureReason};
 use crate::codon::{
     BudgetExceeded, CheckpointType, ChosenAgent, CodonStatus, LoopCheck, LoopContext, SentinelState,
@@ -59,16 +59,7 @@ impl RunView {
                 chosen_agent,
                 ..
             } => {
-                // Another agent has taken over, so the end of the limit is not waited for.
-                let took_over = chosen_agent
-                    .as_ref()
-                    .is_some_and(|chosen| chosen.instead.is_some());
-                if let Some(newest) = self.waits.last_entry().filter(|_| took_over) {
-                    let wait = newest.get();
-                    if wait.kind == WaitKind::Limit && wait.to.is_none_or(|to| to > at) {
-                        newest.remove();
-                    }
-                }
+                end_for_start(&mut self.waits, codon_id, at);
                 self.undo = None;
                 if let Some(chosen) = chosen_agent {
                     self.replace_agent(codon_id, chosen);

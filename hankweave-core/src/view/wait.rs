@@ -1,12 +1,16 @@
 //! Waits: for a retry, for the end of a usage limit, for an answer, and while the run is suspended.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::run_view::AnsweredApproval;
 use crate::id::CodonId;
 use crate::time::Timestamp;
+
+/// Shortest time that counts as a wait for a limit.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Waits that a view lists.
 const WAITS: usize = 40;
@@ -58,6 +62,33 @@ pub enum WaitKind {
     Approval,
     /// For the user who suspended the run.
     Suspended,
+}
+
+/// Ends the waits of a codon that starts: another agent has taken over, or a user has not waited longer. A limit that nobody waited for is no wait.
+pub(super) fn end_for_start(waits: &mut BTreeMap<u64, WaitView>, codon: &CodonId, at: Timestamp) {
+    waits.retain(|_, wait| {
+        let is_early = matches!(wait.kind, WaitKind::Limit | WaitKind::Retry)
+            && wait.codon.as_ref() == Some(codon)
+            && wait.to.is_none_or(|to| to > at);
+        if is_early {
+            wait.to = Some(at);
+        }
+        !(is_early && wait.kind == WaitKind::Limit && at.since(wait.from) < SHORTEST)
+    });
+}
+
+/// Takes in that the run waits until `to` for the usage limit that its newest wait is about; whether it is.
+pub(super) fn wait_for_limit(
+    waits: &mut BTreeMap<u64, WaitView>,
+    codon: Option<&CodonId>,
+    to: Option<Timestamp>,
+) -> bool {
+    let newest = waits.values_mut().next_back();
+    let newest = newest.filter(|wait| wait.kind == WaitKind::Limit && wait.codon.as_ref() == codon);
+    newest.is_some_and(|wait| {
+        wait.to = to.or(wait.to);
+        true
+    })
 }
 
 /// Adds a wait, unless it is the newest one reported again.

@@ -41,6 +41,7 @@ pub(super) async fn check(
     mut running: Codon<Running>,
     mut work: AgentRun,
 ) -> StageResult<(Codon<Running>, AgentRun)> {
+    rehearsal::pass_limit(codon, &mut work).await;
     let mut tries = Tries::default();
     loop {
         let Some((exit, may_go_on)) = work.checkable(codon) else {

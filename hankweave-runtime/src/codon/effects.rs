@@ -26,9 +26,9 @@ impl MissingEffects {
     /// Returns the reason, in words.
     pub(super) fn why(&self) -> String {
         match self {
-            Self::AnyChange => "it changed nothing, and it has to (`requires`)".to_owned(),
+            Self::AnyChange => format!("it changed nothing, {}", Requires::UNMET),
             Self::ChangeOf(pattern) => {
-                format!("it changed no file that matches `{pattern}`, and it has to (`requires`)")
+                format!("it changed no file that matches `{pattern}`, {}", Requires::UNMET)
             }
         }
     }

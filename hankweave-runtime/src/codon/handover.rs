@@ -98,7 +98,7 @@ impl RecordedWork {
             return None;
         }
         let (agent, model) = &work.agent;
-        let agent = agent_words(agent, model.as_deref());
+        let agent = agent_words(agent, None, model.as_deref());
         let mut text = match &work.task {
             None => format!(
                 "Another agent ({agent}) began this task and was cut off before it had finished. You take it over, with the files as it left them. Look at them first, \

@@ -2,14 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use hankweave_core::agent::Verdict;
 use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{CodonConfig, RehearsedKind, SentinelSource, fallback_list};
 use hankweave_core::id::CodonId;
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_core::wire::Event;
 
-use super::context::RunContext;
+use super::context::{CodonRun, RunContext};
 use super::extend::MOST_EXTENSIONS;
+use super::run::{AgentOutcome, AgentRun};
 use super::start::values;
 
 /// Step of a real run that a rehearsal has left out.
@@ -114,6 +116,37 @@ pub(crate) async fn report_results(context: &RunContext, entry: &PlanEntry, conf
         let text = format!("{} to {}", group.copy.join(", "), output.path.display());
         report(context, entry, RehearsedKind::Copy, text).await;
     }
+}
+
+/// Passes the usage limit that the agent of a rehearsal has met, or its provider's outage where other agents would take over: reports what a run would do, and takes the attempt
+/// for a success. A script meets its limit every time, so a rehearsal that waited would never end.
+pub(super) async fn pass_limit(codon: &CodonRun<'_>, work: &mut AgentRun) {
+    let AgentOutcome::Ended(exit) = &mut work.outcome else {
+        return;
+    };
+    let Verdict::Failure { reason, .. } = &exit.verdict else {
+        return;
+    };
+    if !codon.run.options.rehearsal {
+        return;
+    }
+    let reason = codon.with_limit(reason.clone()).await;
+    let original = codon.run.loaded.hank.as_ref();
+    let list = original.and_then(|hank| {
+        let config = hank.codon(codon.entry.codon_id.configured())?;
+        fallback_list(hank.fallbacks_of(config))
+    });
+    let limit = reason
+        .retry_at
+        .map(|ends_at| format!("its usage limit until {ends_at}"));
+    let (kind, text) = match (reason.fallback_cause(), limit, list) {
+        (Some(_), Some(limit), Some(list)) => (RehearsedKind::FallBack, format!("{list}, at {limit}")),
+        (Some(_), None, Some(list)) => (RehearsedKind::FallBack, format!("{list}, after this failure")),
+        (_, Some(limit), None) => (RehearsedKind::Wait, format!("for {limit}")),
+        _ => return,
+    };
+    exit.verdict = Verdict::Success;
+    report(codon.run, codon.entry, kind, text).await;
 }
 
 /// Reports a step that is left out, and keeps it for the outcome of the run; a codon that is tried again leaves it out once.

@@ -348,7 +348,7 @@ fn unpriced(model: &str) -> FailureReason {
     FailureReason::unknown(
         false,
         format!(
-            "the limit in dollars cannot be enforced: the price of the model `{model}` is not known; give it with `--prices FILE`, which holds such as {example}"
+            "the limit in dollars cannot be enforced: the price of the model `{model}` is not known; write it into a file such as prices.json, {example}, and add `--prices prices.json`"
         ),
     )
 }

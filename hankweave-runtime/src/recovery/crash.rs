@@ -23,7 +23,7 @@ use crate::paths::ExecutionDir;
 use crate::sentinel::sentinel_marker;
 use crate::world::World;
 use crate::world::disk::Disk;
-use crate::world::process::marker;
+use crate::world::process::{marked, marker};
 
 /// The markers of processes that a crashed server may have left running (P9): the agent of the open codon, or
 /// the commands after the end of the last one.
@@ -47,6 +47,22 @@ pub(super) fn markers(disk: &dyn Disk, directory: &Path, state: &HankweaveState)
         .chain(ended_runs(state).filter_map(open))
         .chain(of_sentinels)
         .collect()
+}
+
+/// Returns the numbers of the processes that crashed runs of an execution directory have left working, in order; the next start ends them.
+#[must_use]
+pub fn left_running(disk: &dyn Disk, dir: &ExecutionDir, state: &HankweaveState) -> Vec<i32> {
+    // Markers name the directory as the runs found it.
+    let root = disk
+        .real_path(dir.root())
+        .unwrap_or_else(|_| dir.root().to_owned());
+    let mut pids: Vec<i32> = markers(disk, &root, state)
+        .iter()
+        .flat_map(|marker| marked(marker))
+        .collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
 }
 
 fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {

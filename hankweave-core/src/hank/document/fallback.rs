@@ -63,9 +63,8 @@ impl FallbackAgent {
     /// Returns the entry for people, without values of its environment.
     #[must_use]
     pub fn words(&self) -> String {
-        let agent = self.agent.as_ref().map(AgentChoice::name);
-        let named = match (agent, &self.model) {
-            (Some(agent), model) => Some(agent_words(agent, model.as_deref())),
+        let named = match (&self.agent, &self.model) {
+            (Some(agent), model) => Some(agent_words(agent.name(), agent.script(), model.as_deref())),
             (None, model) => model.clone(),
         };
         let variables: Vec<&str> = self.env.keys().map(String::as_str).collect();
@@ -114,16 +113,21 @@ impl CodonConfig {
     /// Returns agent and model for people: `codex with gpt-5.6`.
     #[must_use]
     pub fn agent_words(&self) -> String {
-        agent_words(self.agent_name(), self.model.as_deref())
+        let script = self.agent.as_ref().and_then(AgentChoice::script);
+        agent_words(self.agent_name(), script, self.model.as_deref())
     }
 }
 
-/// Returns agent and model for people: `codex with gpt-5.6`.
+/// Returns agent, script and model for people: `codex with gpt-5.6`, `scripted (plan.json) with sonnet`.
 #[must_use]
-pub fn agent_words(agent: &str, model: Option<&str>) -> String {
+pub fn agent_words(agent: &str, script: Option<&str>, model: Option<&str>) -> String {
+    let agent = match script {
+        Some(script) => format!("{agent} ({script})"),
+        None => agent.to_owned(),
+    };
     match model {
         Some(model) => format!("{agent} with {model}"),
-        None => agent.to_owned(),
+        None => agent,
     }
 }
 

@@ -27,6 +27,9 @@ impl Serialize for Requires {
 }
 
 impl Requires {
+    /// End of the reason of a codon that lacks an effect.
+    pub const UNMET: &'static str = "and it has to (`requires`)";
+
     /// Whether changed files are required.
     #[must_use]
     pub fn needs_files(&self) -> bool {

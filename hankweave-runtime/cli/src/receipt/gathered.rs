@@ -1,28 +1,32 @@
 //! Contents of a report, from the record alone.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::hank::{CodonConfig, Hank, PromptSource};
-use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, PromptSource, Requires};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::thread::CodonWork;
-use hankweave_core::time::Timestamp;
+use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_core::view::{
     CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, prompt_excerpt,
 };
 use hankweave_core::wire::NextSteps;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CodonSummary, ExecutionDir};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::attempts::{AttemptReport, attempts};
 use super::heard::{CheckReport, Heard, Occasion};
 use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of};
 use crate::report::{at_its_budget, codon_standing};
-use crate::status::StatusView;
+use crate::status::{StatusView, UnseenCrash};
 
 /// Rows of the spending that is none of a model in a codon that counts.
 pub(super) const SENTINELS: &str = "sentinels";
@@ -30,7 +34,10 @@ pub(super) const UNDONE: &str = "attempts undone or run again";
 pub(super) const BEFORE: &str = "runs before the one that started over";
 pub(super) const OTHERS: &str = "attempts that are not listed";
 
-/// Codons and files that a report lists.
+/// Shortest wait that a report names.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Codons, attempts and files that a report lists.
 const LISTED: usize = 200;
 
 /// A run, as it is told to people who were not there (CLI-44).
@@ -49,6 +56,13 @@ pub(crate) struct Receipt {
     pub(super) words: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cause: Option<String>,
+    /// Execution directory.
+    pub(super) directory: PathBuf,
+    /// Newest run, and when it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run_id: Option<RunId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run_began: Option<Timestamp>,
     pub(super) runs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) began: Option<Timestamp>,
@@ -60,6 +74,8 @@ pub(crate) struct Receipt {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) worked_is_lower_bound: bool,
     pub(super) codons: Vec<CodonReport>,
+    /// Each start of a codon, in order; the newest ones.
+    pub(super) attempts: Vec<AttemptReport>,
     /// Codons that are not listed because there are too many.
     pub(super) more_codons: usize,
     /// Entries of the plan that have not started.
@@ -92,6 +108,12 @@ pub(super) struct CodonReport {
     /// Beginning of its prompt as the agent got it, cut; of a record without it that of the hank, or the names of its files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<String>,
+    /// Effects that it must have to be a success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) requires: Option<RequiresReport>,
+    /// Codon whose session it starts with a copy of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) forks: Option<CodonId>,
     /// State in one word.
     pub(super) state: String,
     /// Why it did not succeed.
@@ -122,6 +144,16 @@ pub(super) struct CodonReport {
     pub(super) result: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) remarks: Vec<String>,
+}
+
+/// Effects that a codon must have.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RequiresReport {
+    pub(super) words: String,
+    /// Whether it had them; absent where it ended before that was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) met: Option<bool>,
 }
 
 /// Files that differ from those before the first codon.
@@ -196,7 +228,16 @@ impl Receipt {
             },
             words: words(status),
             sentinels: heard.view.sentinels.clone(),
-            cause: status.drawn.cause.clone(),
+            cause: status.drawn.cause.clone().or_else(|| {
+                let crash = status.crash.as_ref()?;
+                Some(format!("The run crashed: {}", crash.words()))
+            }),
+            directory: RealDisk
+                .real_path(execution)
+                .unwrap_or_else(|_| execution.to_owned()),
+            run_id: run.map(|run| run.run_id.clone()),
+            run_began: run.map(|run| run.start_time),
+            attempts: attempts(status, &heard.view, LISTED),
             runs: status.state.runs.len(),
             began: status.state.runs.iter().last().map(|run| run.start_time),
             ended: run.and_then(|run| run.end_time),
@@ -213,7 +254,7 @@ impl Receipt {
             money: money(status, &heard.view),
             remarks: remarks(status),
             next: status.next_steps(),
-            occasions: with_waits(heard),
+            occasions: with_waits(heard, status),
         }
     }
 }
@@ -249,6 +290,13 @@ fn codons(
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
                 asked: record.asked().map(str::to_owned).or_else(|| written(config?)),
+                requires: hank
+                    .zip(config)
+                    .and_then(|(hank, config)| requires(hank, config, record)),
+                forks: config.and_then(|config| match &config.continuation_mode {
+                    ContinuationMode::Fork(forked) => Some(forked.clone()),
+                    ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
+                }),
                 state: codon_standing(record, status.process()).to_owned(),
                 why: summary
                     .failure
@@ -271,6 +319,21 @@ fn codons(
             }
         })
         .collect()
+}
+
+/// Returns what a codon must have done, and whether it has.
+fn requires(hank: &Hank, config: &CodonConfig, record: &CodonExecution) -> Option<RequiresReport> {
+    let required = hank.required_of(config)?;
+    let why = record.failure_reason().and_then(|reason| reason.words());
+    let met = match record.status() {
+        CodonStatus::Completed => Some(true),
+        CodonStatus::Failed if why.is_some_and(|why| why.contains(Requires::UNMET)) => Some(false),
+        _ => None,
+    };
+    Some(RequiresReport {
+        words: required.words(),
+        met: met.filter(|_| required.needs_files()),
+    })
 }
 
 /// Returns that a codon ended at a limit of its own; a failure says that itself.
@@ -445,36 +508,48 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
     let shortened = status
         .is_shortened
         .then(|| format!("Of the journal, {}.", crate::recorded::SHORTENED));
-    let of_task = absent.into_iter().chain(failed);
+    let left_running = status.crash.as_ref().and_then(UnseenCrash::left_words);
+    let left_running = left_running.map(|words| format!("{words}."));
+    let of_task = absent.into_iter().chain(failed).chain(left_running);
     of_task.chain(left_out).chain(odd).chain(shortened).collect()
 }
 
-/// Occasions with the waits among them.
-fn with_waits(heard: Heard) -> Vec<Occasion> {
+/// Occasions with the waits among them, each with its length.
+fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
+    let now = SystemClock.now();
     let waits = heard
         .view
         .waits
         .values()
         .filter(|wait| wait.kind != WaitKind::Approval);
-    let waits = waits.map(|wait| {
+    let waits = waits.filter_map(|wait| {
         let codon = wait.codon.as_ref().map(CodonId::as_str);
         let who = codon.or(wait.item.as_deref()).unwrap_or("the run");
-        let what = match wait.kind {
-            WaitKind::Suspended => "was suspended",
-            WaitKind::Limit => "waited for the end of a usage limit",
-            WaitKind::Background => "waited for background work",
-            _ => "waited before another attempt",
-        };
-        let until = wait.to.map(|to| format!(" until {to}")).unwrap_or_default();
-        let why = wait
-            .why
-            .as_deref()
-            .map(|why| format!(": {why}"))
-            .unwrap_or_default();
-        Occasion {
-            at: wait.from,
-            what: format!("{who} {what}{until}{why}"),
+        let lasts = status.live && wait.to.is_none_or(|to| to > now);
+        let length = wait.to.map(|to| to.since(wait.from)).filter(|_| !lasts);
+        // Nobody waited where a fallback or the end of the run came at once.
+        let is_for_clock = matches!(wait.kind, WaitKind::Limit | WaitKind::Retry);
+        if is_for_clock && length.is_some_and(|length| length < SHORTEST_WAIT) {
+            return None;
         }
+        let what = match wait.kind {
+            WaitKind::Limit => "for the end of a usage limit",
+            WaitKind::Background => "for background work",
+            WaitKind::Suspended | WaitKind::Retry | WaitKind::Approval => "before another attempt",
+        };
+        let words = match (wait.kind, length, wait.to) {
+            (WaitKind::Suspended, Some(length), _) => format!("was suspended for {}", short_duration(length)),
+            (WaitKind::Suspended, None, _) => "is suspended".to_owned(),
+            (_, Some(length), _) => format!("waited {} {what}", short_duration(length)),
+            (_, None, Some(to)) => format!("waits {what} until {to}"),
+            (_, None, None) => format!("waits {what}"),
+        };
+        let why = wait.why.as_deref();
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        Some(Occasion {
+            at: wait.from,
+            what: format!("{who} {words}{why}"),
+        })
     });
     let mut occasions: Vec<Occasion> = waits.collect();
     occasions.extend(heard.occasions);

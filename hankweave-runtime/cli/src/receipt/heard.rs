@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
 use hankweave_core::document::{PendingRollback, StartingConditions};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
-use hankweave_core::time::Timestamp;
-use hankweave_core::view::{RunView, excerpt};
+use hankweave_core::time::{Timestamp, short_duration};
+use hankweave_core::view::{AttemptState, RunView, excerpt};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
@@ -16,6 +18,7 @@ use serde::Serialize;
 use crate::approval_prompt::{answer_words, because, client_name};
 use crate::exit::CliError;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
+use crate::status::{UnseenCrash, crash_words};
 
 /// Bytes of a codon's last message in a report.
 const MESSAGE: usize = 240;
@@ -36,6 +39,10 @@ pub(crate) struct Heard {
     pub(super) occasions: Vec<Occasion>,
     /// A run that continued has started no codon yet.
     starting: bool,
+    /// Time of the newest event that a live run has caused: a crash was then at the earliest.
+    alive: Option<Timestamp>,
+    /// When the question was put that waits for an answer.
+    asked: Option<Timestamp>,
 }
 
 /// Result of a check.
@@ -117,6 +124,7 @@ impl Heard {
             }
             Event::StateTransition { transition, .. } => self.transition(transition, entry.timestamp),
             Event::ApprovalRequested { codon_id, question } => {
+                self.asked = Some(entry.timestamp);
                 self.note(entry.timestamp, format!("{codon_id} asked: {question}"));
             }
             Event::CommandAccepted {
@@ -141,6 +149,9 @@ impl Heard {
             }
             _ => {}
         }
+        if !is_of_recovery(&entry.event) {
+            self.alive = Some(entry.timestamp);
+        }
     }
 
     fn transition(&mut self, event: &StateEvent, at: Timestamp) {
@@ -161,13 +172,29 @@ impl Heard {
                 if let Some(chosen) = chosen_agent
                     && let Some(instead) = &chosen.instead
                 {
-                    let what = format!("{codon_id} runs with {}, {}", chosen.words(), instead.words());
+                    let what = format!("{codon_id} ran on {}, {}", chosen.words(), instead.words());
                     self.note(at, what);
                 }
             }
             StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
-            StateEvent::RunCrashed { .. } => self.note(at, "the run crashed".to_owned()),
-            StateEvent::RunFailed { cause, .. } => {
+            StateEvent::RunCrashed { run_id, .. } => {
+                let attempts = self.view.items.values().flat_map(|item| item.attempts.values());
+                let mut crashed = attempts.filter(|attempt| {
+                    attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run_id)
+                });
+                let codon = crashed.next().and_then(|attempt| attempt.id.clone());
+                let words = crash_words(codon.as_ref(), self.alive);
+                let what = format!("the run crashed: {words}; the next start found that at {at}");
+                self.note(self.alive.unwrap_or(at), what);
+            }
+            StateEvent::RunFailed {
+                cause,
+                interrupted_by,
+                ..
+            } => {
+                if *interrupted_by == Some(InterruptedBy::Approval) {
+                    self.asked.get_or_insert(at);
+                }
                 self.note(at, format!("the run ended{}", because(cause.as_deref())));
             }
             StateEvent::RollbackPending { rollback: Some(back) } if !back.restored => {
@@ -178,7 +205,11 @@ impl Heard {
             } => {
                 let words = answer_words(answer.granted, answer.by.as_deref(), None);
                 let because = because(answer.reason.as_deref());
-                self.note(at, format!("{}: {words}{because}", answer.codon_id));
+                let after = self.asked.take().map(|asked| at.since(asked));
+                let after = after.filter(|after| *after >= Duration::from_secs(1));
+                let after = after.map(|after| format!(" after {}", short_duration(after)));
+                let after = after.unwrap_or_default();
+                self.note(at, format!("{}: {words}{after}{because}", answer.codon_id));
             }
             _ => {}
         }
@@ -195,12 +226,34 @@ impl Heard {
         }
     }
 
+    /// Takes in the crash of the newest run, which no event has reported yet.
+    pub(super) fn take_crash(&mut self, crash: &UnseenCrash, now: Timestamp) {
+        self.view.mark_crashed();
+        let at = crash.after.unwrap_or(now);
+        self.note(at, format!("the run crashed: {}", crash.words()));
+    }
+
     fn note(&mut self, at: Timestamp, what: String) {
         self.occasions.push(Occasion { at, what });
         if self.occasions.len() > OCCASIONS {
             self.occasions.remove(0);
         }
     }
+}
+
+/// Whether an event is one of a start that closes what a crash left open.
+fn is_of_recovery(event: &Event) -> bool {
+    let Event::StateTransition { transition, .. } = event else {
+        return false;
+    };
+    matches!(
+        **transition,
+        StateEvent::RunCrashed { .. }
+            | StateEvent::CostsUpdated { .. }
+            | StateEvent::CostsIncremented { .. }
+            | StateEvent::CodonFinalCostSet { .. }
+            | StateEvent::CodonTransitioned { .. }
+    )
 }
 
 /// Start of the sentence about a run that continued.

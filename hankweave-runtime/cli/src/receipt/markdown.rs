@@ -10,11 +10,15 @@ use hankweave_core::view::{CodonCount, RunState, excerpt};
 use hankweave_core::wire::NextSteps;
 use hankweave_runtime::checkpoint::ChangeKind;
 
+use super::attempts::AttemptReport;
 use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINELS, UNDONE};
 use super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;
 use crate::report::{counted, tokens, worked};
-use crate::screen::{offset_period, offset_time, one_line, with_offset_times};
+use crate::screen::{offset_date, offset_period, offset_time, one_line, with_offset_times};
+
+/// Undone codons that are named in the table.
+const NAMED_CODONS: usize = 6;
 
 /// Files that are listed by name.
 const NAMED_FILES: usize = 40;
@@ -138,6 +142,7 @@ impl Receipt {
             writeln!(text, "{}\n", plain(description))?;
         }
         writeln!(text, "{}.\n", self.in_short())?;
+        self.write_origin(text)?;
         if let Some(id) = self.task.as_ref().and_then(|task| task["id"].as_str()) {
             writeln!(text, "Task {}.\n", code(id))?;
         }
@@ -159,6 +164,24 @@ impl Receipt {
             writeln!(text)?;
         }
         self.write_commands(text)
+    }
+
+    /// Writes which run this is, where and when it ran, for those who read it elsewhere and later.
+    fn write_origin(&self, text: &mut String) -> fmt::Result {
+        let directory = code(&self.directory.to_string_lossy());
+        let (Some(id), Some(began)) = (&self.run_id, self.run_began) else {
+            return writeln!(text, "Directory {directory}.\n");
+        };
+        let which = match self.runs {
+            1 => "Run".to_owned(),
+            runs => format!("Run {runs},"),
+        };
+        let (id, began) = (code(id.as_str()), offset_date(began));
+        write!(text, "{which} {id} in {directory}, started {began}")?;
+        match self.ended {
+            Some(ended) => writeln!(text, ", ended {}.\n", offset_date(ended)),
+            None => writeln!(text, ".\n"),
+        }
     }
 
     /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
@@ -233,7 +256,9 @@ impl Receipt {
         }
         self.write_rest(text)?;
         writeln!(text)?;
+        self.write_attempts(text)?;
         self.write_prompts(text)?;
+        self.write_terms(text)?;
         self.codons.iter().try_for_each(|codon| codon.write_notes(text))
     }
 
@@ -243,9 +268,10 @@ impl Receipt {
             let attempts = counted(usize::try_from(undone.count).unwrap_or(usize::MAX), "attempt");
             let time = worked(Duration::from_millis(undone.duration_ms), undone.lost_time);
             let cost = undone.cost.display(undone.at_least);
+            let which = self.undone_codons();
             writeln!(
                 text,
-                "| Undone or run again | {attempts} | {time} | {cost} | - | - |"
+                "| Undone or run again{which} | {attempts} | {time} | {cost} | - | - |"
             )?;
         }
         if self.money.before > Usd::ZERO {
@@ -261,6 +287,65 @@ impl Receipt {
         let time = worked(Duration::from_millis(self.worked_ms), self.worked_is_lower_bound);
         let all = self.money.spent.display(self.money.at_least);
         writeln!(text, "| All | | {time} | {all} | | |")
+    }
+
+    /// Returns the codons whose attempts count no longer: `: plan, mend#1`.
+    fn undone_codons(&self) -> String {
+        let undone = self.attempts.iter().filter(|attempt| attempt.undone);
+        let codons: BTreeSet<&str> = undone.map(|attempt| attempt.codon.as_str()).collect();
+        let mut named: Vec<String> = codons.iter().take(NAMED_CODONS).map(|id| code(id)).collect();
+        if codons.len() > NAMED_CODONS {
+            named.push(format!("{} more", codons.len() - NAMED_CODONS));
+        }
+        match named.is_empty() {
+            true => String::new(),
+            false => format!(": {}", named.join(", ")),
+        }
+    }
+
+    /// Writes each attempt of the codons that have more than one.
+    fn write_attempts(&self, text: &mut String) -> fmt::Result {
+        let is_again = |attempt: &&AttemptReport| attempt.number > 1 || attempt.undone;
+        let again = self.attempts.iter().filter(is_again);
+        let again: BTreeSet<&str> = again.map(|attempt| attempt.codon.as_str()).collect();
+        if again.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            text,
+            "Attempts of codons that started more than once, or count no longer:\n"
+        )?;
+        let attempts = self.attempts.iter();
+        for attempt in attempts.filter(|attempt| again.contains(attempt.codon.as_str())) {
+            attempt.write(text)?;
+        }
+        writeln!(text)
+    }
+
+    /// Writes what codons had to do, and whose sessions they started with.
+    fn write_terms(&self, text: &mut String) -> fmt::Result {
+        let mut has_terms = false;
+        for codon in &self.codons {
+            let required = codon.requires.as_ref().map(|required| {
+                let met = match required.met {
+                    Some(true) => " (met)",
+                    Some(false) => " (not met)",
+                    None => "",
+                };
+                format!("requires {}{met}", plain(&required.words))
+            });
+            let forks = codon.forks.as_ref();
+            let forks = forks.map(|of| format!("starts with a copy of the session of {}", code(of.as_str())));
+            let terms: Vec<String> = required.into_iter().chain(forks).collect();
+            if terms.is_empty() {
+                continue;
+            }
+            if !std::mem::replace(&mut has_terms, true) {
+                writeln!(text, "What the hank says besides:\n")?;
+            }
+            writeln!(text, "- {}: {}", code(codon.id.as_str()), terms.join("; "))?;
+        }
+        if has_terms { writeln!(text) } else { Ok(()) }
     }
 
     fn write_prompts(&self, text: &mut String) -> fmt::Result {
@@ -392,7 +477,11 @@ impl Receipt {
                     used.cache_read_tokens,
                     used.output_tokens,
                 ]
-                .map(tokens),
+                .map(tokens)
+                .map(|count| match sum.at_least {
+                    true => format!("at least {count}"),
+                    false => count,
+                }),
             };
             writeln!(
                 text,
@@ -482,6 +571,30 @@ impl CodonReport {
             writeln!(text, "> {}: {}\n", plain(&self.name), with_ids(trouble))?;
         }
         Ok(())
+    }
+}
+
+impl AttemptReport {
+    /// Writes a line: `plan, attempt 1: Nov 26 23:01 +01:00 for 12s, $0.2500, failed (undone), on codex with gpt-5.6: the answer was cut off`.
+    fn write(&self, text: &mut String) -> fmt::Result {
+        let Self { number, state, .. } = self;
+        let time = match self.time_is_unknown {
+            true => "for an unknown time".to_owned(),
+            false => format!("for {}", worked(Duration::from_millis(self.worked_ms), false)),
+        };
+        let (id, began) = (code(self.codon.as_str()), offset_time(self.began));
+        let cost = self.cost.display(self.cost_is_lower_bound);
+        write!(text, "- {id}, attempt {number}: {began} {time}, {cost}, {state}")?;
+        if self.undone {
+            write!(text, ", undone or run again")?;
+        }
+        if let Some(agent) = &self.agent {
+            write!(text, ", on {}", plain(agent))?;
+        }
+        match &self.why {
+            Some(why) => writeln!(text, ": {}", with_ids(why)),
+            None => writeln!(text),
+        }
     }
 }
 

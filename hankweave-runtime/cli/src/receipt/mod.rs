@@ -1,5 +1,6 @@
 //! `hankweave report`: what a run did, for people who were not there.
 
+mod attempts;
 mod gathered;
 mod heard;
 mod html;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 use hankweave_core::thread;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, ReportSource, RunReport};
 
@@ -161,11 +163,14 @@ fn gather(
     // The report is sent to people who are not in this folder.
     status.typed = HintCommands::from_anywhere(execution);
     let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
-    let heard = match heard {
+    let mut heard = match heard {
         Some(heard) => heard,
         None if is_read => Heard::of(execution)?,
         None => Heard::default(),
     };
+    if let Some(crash) = &status.crash {
+        heard.take_crash(crash, SystemClock.now());
+    }
     let mut receipt = Receipt::new(execution, &status, hank.as_ref(), heard);
     if !is_read {
         let whole = status.typed.command("report");

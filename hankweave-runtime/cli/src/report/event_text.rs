@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::codon::{CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
+use hankweave_core::hank::RehearsedKind;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, fallback_words, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
@@ -11,7 +12,7 @@ use hankweave_core::wire::{AgentAction, Event, IdleReason};
 use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
 use crate::approval_prompt::{answer_words, because};
 use crate::left_out::named;
-use crate::screen::{local_time, with_local_times};
+use crate::screen::{local_time, one_line, with_local_times};
 
 /// Returns the message of an event for people; `None` for events that only programs need.
 pub(crate) fn event_text(event: &Event) -> Option<String> {
@@ -151,8 +152,17 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::CheckCompleted { codon_id, .. } => {
             format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
         }
+        Event::RehearsalStep {
+            codon_id,
+            kind: kind @ RehearsedKind::Ask,
+            text,
+        } => {
+            // It is read as the user of a run reads it, whole.
+            format!("{codon_id}: {}", one_line(&kind.words(text)))
+        }
         Event::RehearsalStep { codon_id, .. } => {
-            format!("{codon_id}: {}", excerpt(&line_of(event).unwrap_or_default()))
+            let words = with_local_times(&line_of(event).unwrap_or_default());
+            format!("{codon_id}: {}", excerpt(&words))
         }
         Event::DiskUsage { .. } => line_of(event).unwrap_or_default(),
         Event::RunContinued {
@@ -168,7 +178,8 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::ServerIdle {
             reason: IdleReason::ApprovalRequired,
             message,
-        } => excerpt(message),
+            // A user answers it, so nothing of it is cut.
+        } => one_line(&with_local_times(message)),
         // Parts of the screen show them, or programs alone read them.
         _ => return None,
     })

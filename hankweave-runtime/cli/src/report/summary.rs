@@ -169,7 +169,9 @@ impl SummaryContext<'_> {
         let shown = &steps[..steps.len().min(MOST_STEPS)];
         let width = id_width(shown.iter().map(|step| &step.codon));
         for step in shown {
-            let words = step.kind.words(&excerpt(&step.text, MOST_OF_STEP));
+            let words = step
+                .kind
+                .words(&excerpt(&with_local_times(&step.text), MOST_OF_STEP));
             writeln!(text, "  {:<width$}  {words}", step.codon.as_str())?;
         }
         if steps.len() > MOST_STEPS {

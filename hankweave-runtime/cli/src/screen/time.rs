@@ -35,6 +35,11 @@ pub(crate) fn offset_time(time: Timestamp) -> String {
     with_offset(local_time(time), time)
 }
 
+/// A day and time with its offset, for what may be read elsewhere and later: `2026-11-25 14:02 +01:00`.
+pub(crate) fn offset_date(time: Timestamp) -> String {
+    strftime(time, &TimeZone::system(), "%Y-%m-%d %H:%M %:z").unwrap_or_else(|| time.to_string())
+}
+
 /// A period as people read it here, with the offset of its end: `14:02 to 14:31 +01:00`.
 pub(crate) fn offset_period(start: Timestamp, end: Option<Timestamp>) -> String {
     let period = local_period(start, "to", end);

@@ -98,6 +98,18 @@ pub(super) fn is_idle(disk: &dyn Disk, segments: &[PathBuf]) -> bool {
 }
 
 /// The newest event of a type that is `wanted`. Only the newest part of the journal is searched, from its end, and no line of another type is parsed.
+/// The newest event, unless a line of a megabyte follows it.
+pub(super) fn last(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
+    let segment = segments.last()?;
+    let end = disk.metadata(segment).ok()?.length;
+    let begin = end.saturating_sub(SEARCHED);
+    let length = usize::try_from(end - begin).ok()?;
+    let part = disk.read_at(segment, begin, length).ok()?;
+    // A kill may have cut the last line off.
+    let mut lines = part.rsplit(|byte| *byte == b'\n');
+    lines.find_map(|line| JournalEntry::from_json(line).ok())
+}
+
 fn newest(
     disk: &dyn Disk,
     segments: &[PathBuf],

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod commands;
+mod crash;
 mod outlook;
 mod words;
 
@@ -41,6 +42,7 @@ use crate::screen::{SafeText, with_local_times};
 use crate::typed::HintCommands;
 pub(crate) use attempts::AttemptTotals;
 use commands::{SuggestedCommand, first_part};
+pub(crate) use crash::{UnseenCrash, crash_words};
 pub(crate) use outlook::Outlook;
 pub(crate) use words::rolled_back;
 
@@ -68,6 +70,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
                 "costIsLowerBound": run.spends_at_least(),
             })),
             "live": view.live,
+            "crash": view.crash,
             "suspendedPid": view.suspended,
             "task": view.task_json(),
             "view": view.drawn.to_json(),
@@ -208,6 +211,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) live: bool,
     /// This process, if it is suspended.
     suspended: Option<u32>,
+    /// Crash of the newest run, which nothing has continued yet.
+    pub(crate) crash: Option<UnseenCrash>,
     /// Task whose workspace the directory is.
     pub(crate) task: Option<OwningTask>,
     /// Lock record of that process, which times what the run is at.
@@ -257,6 +262,7 @@ impl<'a> StatusView<'a> {
         view.budget = summary.map(|summary| summary.event);
         view.draw_whole(execution, hank)?;
         view.says = last_words_of_check(execution, thread)?;
+        view.crash = UnseenCrash::of(execution, &view)?;
         Ok(Self {
             is_shortened: crate::state::is_shortened(execution)?,
             disk: disk_use(execution),
@@ -369,6 +375,7 @@ impl<'a> StatusView<'a> {
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             suspended: suspended(execution),
+            crash: None,
             task: None,
             holder,
             decision: hank
@@ -512,7 +519,7 @@ impl StatusView<'_> {
     }
 
     /// How long an open codon has been run, in the same way.
-    fn elapsed(&self, codon: &CodonExecution) -> Duration {
+    pub(crate) fn elapsed(&self, codon: &CodonExecution) -> Duration {
         elapsed(codon, self.holder.as_ref(), self.now)
     }
 

@@ -101,6 +101,12 @@ impl StatusView<'_> {
         if let Some(cause) = cause.filter(|_| self.drawn.approved.is_none() || self.answer().is_some()) {
             writeln!(text, "  {}", with_local_times(cause))?;
         }
+        if let Some(crash) = &self.crash {
+            writeln!(text, "  {}", with_local_times(&crash.words()))?;
+            if let Some(left) = crash.left_words() {
+                writeln!(text, "  {left}")?;
+            }
+        }
         let (newest, attempts) = (thread.newest_records(), self.attempts());
         let width = id_width(state.execution_plan.iter().map(|entry| &entry.codon_id));
         for entry in state.execution_plan.iter() {

@@ -32,7 +32,7 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
         .filter(|name| !redirects.contains(&name.as_str()));
     let variables: Vec<String> = variables.cloned().collect();
     let requires = hank.required_of(codon).map(|required| match required {
-        Requires::Nothing => "may do nothing at all (requires)".to_owned(),
+        Requires::Nothing => "need not change or use anything (requires)".to_owned(),
         other => format!("has to leave {} (requires)", other.words()),
     });
     let mut asked = of_agent(hank, codon);

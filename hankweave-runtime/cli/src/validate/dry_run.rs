@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anstyle::Style;
 use hankweave_core::budget::Ceiling;
@@ -65,7 +66,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         output::print_json(&document)?;
     } else {
         let mut text = looked.as_text();
-        let limits = limits(looked.ceiling, money);
+        let limits = limits(looked.ceiling, looked.own, money);
         // Writing to a text cannot fail.
         let _ = changes.write(&mut text);
         let _ = text.styled(Style::new().bold(), next);
@@ -105,8 +106,8 @@ fn first(looked: &ValidationInput) -> String {
     first.map_or_else(String::new, |entry| format!("next: {}", entry.codon_id))
 }
 
-/// `$5.0000, of which $1.2400 is used, and 15 min 0 s`
-fn limits(ceiling: Ceiling, money: MoneyView) -> String {
+/// `$5.0000, of which $1.2400 is used (in place of $2.0000 in the hank), and 15m`
+fn limits(ceiling: Ceiling, own: Ceiling, money: MoneyView) -> String {
     let dollars = ceiling
         .max_dollars
         .map(|most| match money.counted() == Usd::ZERO && !money.at_least {
@@ -116,13 +117,28 @@ fn limits(ceiling: Ceiling, money: MoneyView) -> String {
                 money.counted().display(money.at_least)
             ),
         });
-    let parts: Vec<String> = dollars
-        .into_iter()
-        .chain(ceiling.max_time.map(duration))
-        .collect();
+    let dollars =
+        dollars.map(|words| in_place_of(words, ceiling.max_dollars, own.max_dollars, ToString::to_string));
+    let time = ceiling.max_time.map(duration);
+    let own_time = |time: &Duration| duration(*time);
+    let time = time.map(|words| in_place_of(words, ceiling.max_time, own.max_time, own_time));
+    let parts: Vec<String> = dollars.into_iter().chain(time).collect();
     match parts.is_empty() {
         true => "none for all of it; --max-cost and --max-time set them".to_owned(),
         false => parts.join(", and "),
+    }
+}
+
+/// Adds the limit of the hank itself, where another one takes its place.
+fn in_place_of<T: PartialEq>(
+    words: String,
+    limit: Option<T>,
+    own: Option<T>,
+    shown: impl Fn(&T) -> String,
+) -> String {
+    match own.filter(|own| limit.as_ref() != Some(own)) {
+        Some(own) => format!("{words} (in place of {} in the hank)", shown(&own)),
+        None => words,
     }
 }
 

@@ -17,7 +17,8 @@ use anstyle::AnsiColor;
 use hankweave_core::agent::Capabilities;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
-use hankweave_core::hank::{CodonConfig, Hank, Problem, Severity, copy_targets};
+use hankweave_core::hank::{CodonConfig, Hank, Problem, Severity, copy_targets, fallback_list};
+use hankweave_core::id::CodonId;
 use hankweave_core::plan::AgentList;
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
@@ -74,6 +75,10 @@ struct ValidationInput {
     loaded: LoadedHank,
     drivers: DriverSet,
     ceiling: Ceiling,
+    /// Total budget that the hank itself names.
+    own: Ceiling,
+    /// Codons without the fallbacks that the hank has, because the scripted agent stands in for all, with those.
+    left_out: Vec<(CodonId, String)>,
     prices: Arc<Prices>,
 }
 
@@ -83,17 +88,37 @@ impl ValidationInput {
     }
 
     fn as_json(&self) -> Value {
-        as_json(&self.loaded, &self.drivers, &self.prices)
+        let mut document = as_json(&self.loaded, &self.drivers, &self.prices);
+        if !self.left_out.is_empty() {
+            let left_out = self.left_out.iter();
+            let left_out = left_out.map(|(codon, list)| json!({"codonId": codon, "fallback": list}));
+            document["fallbacksLeftOut"] = left_out.collect();
+        }
+        document
     }
 
     fn as_text(&self) -> SafeText {
-        as_text(&self.loaded, &self.prices)
+        let mut text = as_text(&self.loaded, &self.prices);
+        for (codon, list) in &self.left_out {
+            // Writing to a text cannot fail.
+            let _ = writeln!(
+                text,
+                "{codon}: the scripted agent stands in for {list} (fallback) as well"
+            );
+        }
+        text
     }
 }
 
 fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliError> {
     let mut loaded = load_hank(&args.hank)?;
+    let written = loaded.readable().cloned();
+    let own = written.as_ref().map(|hank| Ceiling::default().or_from_hank(hank));
     let (drivers, ceiling, prices) = plan(&mut loaded, settings)?;
+    let planned = written.as_ref().zip(loaded.readable());
+    let left_out = planned.map_or_else(Vec::new, |(written, planned)| {
+        fallbacks_left_out(written, planned)
+    });
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     if let Some(hank) = loaded.readable() {
         let mut problems = replaced(hank, &work);
@@ -106,8 +131,21 @@ fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput
         loaded,
         drivers,
         ceiling,
+        own: own.unwrap_or_default(),
+        left_out,
         prices,
     })
+}
+
+/// Returns the codons that have fallbacks as they are written, and none as they are planned.
+fn fallbacks_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> {
+    let codons = written.codons().zip(planned.codons());
+    let left_out = codons.filter_map(|(codon, planned_codon)| {
+        let is_left_out = planned.fallbacks_of(planned_codon).is_empty();
+        let list = fallback_list(written.fallbacks_of(codon)).filter(|_| is_left_out)?;
+        Some((codon.id.clone(), list))
+    });
+    left_out.collect()
 }
 
 /// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.

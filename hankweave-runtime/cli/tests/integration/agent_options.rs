@@ -40,7 +40,7 @@ fn what_an_agent_cannot_do_is_refused_with_its_place_and_what_to_write() {
             "codex",
             "gpt-5.2",
             json!({"permissions": {"deny": ["X"]}}),
-            "takes no lists of tools",
+            "or write \"all\" alone: X would not be denied then",
         ),
         (
             "codex",
@@ -181,6 +181,7 @@ fn every_mistake_of_a_hank_is_told_at_once_also_what_its_agents_cannot_do() {
                 "hank[0].permissions (codon \"plan\"): must be one of",
                 "hank[1].permissions (codon \"b\"): agent `codex` takes no lists of tools",
                 "hank[1].fallback[0] (codon \"b\"): agent `gemini` cannot be kept to",
+                "`hank[1].permissions` counts for every agent of the list",
                 "hank[1].fallback[1] (codon \"b\"): must be a model",
                 "hank[1].fallback[2] (codon \"b\"): no agent is called `nobody`",
                 "hank[2].terminateOn",

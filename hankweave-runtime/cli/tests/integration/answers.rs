@@ -270,6 +270,10 @@ fn validate_and_run_refuse_results_that_cannot_be() {
             "hank[1].promptText (codon \"build\"): names `results.plann.files`, and no codon is called so",
         ),
         (
+            vec![plan(&files()), build("<%results.pan%>")],
+            "did you mean `results.plan`?",
+        ),
+        (
             vec![plan(&json!({})), build("<%results.plan.files%>")],
             "`plan` has no `result`",
         ),

@@ -190,15 +190,26 @@ fn the_next_agent_takes_a_codon_over_and_the_first_comes_back() {
 
     // Screens, status and report say it, in the time of the user.
     let status = story.0.run(["status"]).expect_code(0).stdout.clone();
-    let words = format!(
-        "ran with command with {SECOND}, instead of command with {FIRST}, whose usage limit ends at "
-    );
+    let words =
+        format!("ran on command with {SECOND}, instead of command with {FIRST}, whose usage limit ends at ");
     assert!(status.contains(&words) && !status.contains('Z'), "{status}");
     let report = story.0.run(["report"]).expect_code(0).stdout.clone();
     assert!(report.contains("whose usage limit ends at"), "{report}");
     assert!(
+        !report.contains("waited"),
+        "nobody waited for a limit that another agent went around: {report}"
+    );
+    for line in [
+        format!("- `one`, attempt 1: "),
+        format!(", replaced, on command with {FIRST}: Claude AI usage limit reached"),
+        format!("- `one`, attempt 2: "),
+        format!(", completed, on command with {SECOND}"),
+    ] {
+        assert!(report.contains(&line), "{line}: {report}");
+    }
+    assert!(
         report.contains(&format!(
-            " runs with command with {SECOND}, instead of command with {FIRST}, "
+            " ran on command with {SECOND}, instead of command with {FIRST}, "
         )),
         "{report}"
     );

@@ -182,7 +182,7 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
         &[
             "2 of 3 codons, ",
             "$1.0000 of $5.0000",
-            "| Undone or run again | 1 attempt | ",
+            "| Undone or run again: `mend#1` | 1 attempt | ",
             "rollback --codon `mend#0`: the files went back to checkpoint ",
             "a run continued with `mend#1`",
             "release: denied by ",

@@ -382,7 +382,7 @@ fn a_failure_that_is_ignored_or_tried_again_does_not_make_a_second_pass() {
         failing["approval"] = json!(true);
         failing
     };
-    let retry = json!({"onFailure": "retry", "retryConfig": {"maxAttempts": 1, "delayMs": 1}});
+    let retry = json!({"onFailure": "retry", "retryConfig": {"maxAttempts": 1, "delayMs": 60_000}});
     project.write_hank(&json!({"hank": [
         {"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "untilCheckPasses", "run": "false", "limit": 9},
             "codons": [failing("ignored", json!({"onFailure": "ignore"}))]},
@@ -396,9 +396,93 @@ fn a_failure_that_is_ignored_or_tried_again_does_not_make_a_second_pass() {
             json!(["ignored#0", "repeat", "at most 9"]),
             json!(["ignored#0", "ask", "may ignored#0 begin?"]),
             json!(["again", "ask", "may again begin?"]),
+            json!(["again", "wait", "1m0s before retry 1 of 1"]),
         ],
-        "a codon that is tried again asks once"
+        "a codon that is tried again asks once, and is not waited for"
     );
+}
+
+// covers: CLI-74
+#[test]
+fn a_rehearsal_passes_the_limits_of_its_scripts_and_never_waits() {
+    let project = project();
+    // Each would take a year.
+    let limit = "Claude AI usage limit reached|4102444800";
+    let year = 31_536_000_000_u64;
+    let limited =
+        json!({"turns": [{"text": "So far.", "delayMs": year}], "result": {"message": limit, "status": 429}});
+    project.write("limited.json", limited.to_string());
+    project.write(
+        "hangs.json",
+        json!({"turns": [{"text": "Hm.", "hang": true}]}).to_string(),
+    );
+    let script = |id: &str, script: &str, more: Value| {
+        let mut codon = codon(id, more);
+        codon["agent"] = json!({"script": script});
+        codon
+    };
+    let checked = json!({"check": {"run": "cargo test"}});
+    project.write_hank(&json!({"hank": [
+        script("waits", "limited.json", checked),
+        script("falls", "limited.json", json!({"fallback": ["claude-haiku-4-5"]})),
+        script("hangs", "hangs.json", json!({})),
+    ]}));
+    let rehearsed = project.run(["run", "--rehearse", "--json"]);
+    rehearsed.expect_code(0);
+    assert_eq!(
+        steps(&rehearsed),
+        [
+            json!([
+                "waits",
+                "wait",
+                "for its usage limit until 2100-01-01T00:00:00.000Z"
+            ]),
+            json!(["waits", "run", "cargo test"]),
+            json!(["falls", "fallback", "claude-haiku-4-5"]),
+            json!([
+                "falls",
+                "fallback",
+                "claude-haiku-4-5, at its usage limit until 2100-01-01T00:00:00.000Z"
+            ]),
+        ]
+    );
+    let told = project.run(["run", "--rehearse", "--headless"]);
+    assert!(
+        told.expect_code(0)
+            .stderr
+            .contains("waits  would wait for its usage limit until "),
+        "{told}"
+    );
+}
+
+// covers: CLI-29
+#[test]
+fn a_dry_run_names_the_fallbacks_and_the_budget_that_its_settings_replace() {
+    let project = project();
+    let falls = codon("one", json!({"fallback": ["claude-haiku-4-5", "wait"]}));
+    project.write_hank(
+        &json!({"overrides": {"budget": {"maxDollars": 2, "maxTimeSeconds": 60}}, "hank": [falls]}),
+    );
+    let arguments = [
+        "run",
+        "--agent",
+        "scripted",
+        "--dry-run",
+        "--max-cost",
+        "5",
+        "--max-time",
+        "60",
+    ];
+    let shown = project.run(arguments).expect_code(0).stdout.clone();
+    for words in [
+        "one: the scripted agent stands in for claude-haiku-4-5, then a wait for the usage limit (fallback) as well\n",
+        "limits: $5.0000 (in place of $2.0000 in the hank), and 1m0s\n",
+    ] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    let json = project.run([&arguments[..], &["--json"]].concat());
+    let left_out = &json.expect_code(0).json_document()["fallbacksLeftOut"];
+    assert_eq!(left_out[0]["codonId"], "one");
 }
 
 // covers: CLI-74, HANK-1

@@ -211,7 +211,7 @@ fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
     );
     let report = project.run(["report"]);
     let report = &report.expect_code(0).stdout;
-    assert!(report.contains("one was suspended until "), "{report}");
+    assert!(report.contains("one was suspended for "), "{report}");
 }
 
 // covers: S12, CLI-35

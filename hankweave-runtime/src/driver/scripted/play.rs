@@ -70,7 +70,7 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
         .transpose()?;
     let script = match script {
         script if script == Script::default() => dry_run(&prompt, arguments.answer.as_deref()),
-        script if std::env::var_os(REHEARSAL_VARIABLE).is_some() => script.without_usage(),
+        script if std::env::var_os(REHEARSAL_VARIABLE).is_some() => script.rehearsed(),
         script => script,
     };
     Player::new(arguments, script, prompt)?.play()
@@ -78,8 +78,11 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
 
 /// Returns the default script.
 fn dry_run(prompt: &str, answer: Option<&str>) -> Script {
-    let length = prompt.chars().count();
-    let mut text = format!("Dry run: the prompt has {length} characters; nothing was done.");
+    let length = match prompt.chars().count() {
+        1 => "1 character".to_owned(),
+        count => format!("{count} characters"),
+    };
+    let mut text = format!("Without a model: the prompt has {length}; nothing was done.");
     if let Some(answer) = answer {
         text = format!("{text}\n\n```json\n{answer}\n```");
     }

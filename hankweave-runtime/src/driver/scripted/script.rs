@@ -16,10 +16,10 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Returns the script as a rehearsal plays it: nothing is used and nothing costs.
-    pub(super) fn without_usage(mut self) -> Self {
+    /// Returns the script as a rehearsal plays it: nothing is used, nothing costs, and nothing is waited for.
+    pub(super) fn rehearsed(mut self) -> Self {
         for turn in &mut self.turns {
-            turn.usage = None;
+            (turn.usage, turn.delay_ms, turn.hang) = (None, 0, false);
         }
         self
     }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use self::agent::wait_left;
 use self::codon::{CodonResult, run_codon};
 use self::next::{NextStep, StepDecision, choose, decided, pause};
-use self::wait::{idle, wait_for_retry};
+use self::wait::{idle, rehearse_wait, wait_for_retry};
 use super::begin::StartPoint;
 use super::command::{CommandReply, Inbox};
 use super::disk::DiskWatch;
@@ -132,6 +132,9 @@ pub(super) async fn run_codons(
         };
         let turn = match (next.waits_for_command(*go).filter(|_| !starts), &next) {
             (Some(reason), _) => idle(context, inbox, &state, &thread, &next, reason).await,
+            (None, NextStep::Try(retry, _)) if context.options.rehearsal => {
+                rehearse_wait(context, retry).await
+            }
             (None, NextStep::Try(retry, _)) => match wait_left(context, &thread, retry) {
                 Some(retry) => wait_for_retry(context, heartbeat, inbox, &state, &retry, *ended).await,
                 None => LoopAction::Run,

@@ -4,9 +4,11 @@ use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::discovery::Activity;
 use hankweave_core::document::HankweaveState;
+use hankweave_core::hank::RehearsedKind;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::Retry;
 use hankweave_core::thread::ThreadTip;
+use hankweave_core::time::short_duration;
 use hankweave_core::wire::{Event, IdleReason};
 use tokio::time::Instant;
 
@@ -20,7 +22,7 @@ use super::super::outcome::{Pause, RunResult};
 use super::super::wait::{Wait, WaitExceeded};
 use super::next::NextStep;
 use super::{ChosenCodon, LoopAction, RunLoopExit};
-use crate::codon::RunContext;
+use crate::codon::{RunContext, rehearsal};
 
 /// Waits for a command.
 pub(super) async fn idle(
@@ -181,6 +183,25 @@ fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Opt
     }
     answer(reply, Ok(AcceptedCommand::Starting(id.clone())));
     Some(LoopAction::Choose(choice))
+}
+
+/// Reports in a rehearsal, which never waits, what a run would wait for before another try. A limit that no try can pass ends the rehearsal.
+pub(super) async fn rehearse_wait(context: &RunContext, retry: &Retry) -> LoopAction {
+    let (text, action) = match retry.limit {
+        Some(limit) => {
+            let failed = RunResult::Failed(retry.entry.codon_id.clone());
+            let text = format!("for its usage limit until {}", limit.ends_at);
+            (text, LoopAction::Leave(RunLoopExit::Over(failed)))
+        }
+        None if retry.after.is_zero() => return LoopAction::Run,
+        None => {
+            let wait = short_duration(retry.after);
+            let text = format!("{wait} before retry {} of {}", retry.number, retry.most);
+            (text, LoopAction::Run)
+        }
+    };
+    rehearsal::report(context, &retry.entry, RehearsedKind::Wait, text).await;
+    action
 }
 
 /// Waits until another try is due.

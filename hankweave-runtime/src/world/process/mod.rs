@@ -25,4 +25,4 @@ pub use seam::{
 };
 pub use stop::{interrupt, stop};
 pub use suspend::{StoppedProcesses, has_job_control, stop_suspended, uninterrupted};
-pub use sweep::{Sweep, sweep_marked};
+pub use sweep::{Sweep, marked, sweep_marked};

@@ -61,6 +61,16 @@ pub async fn sweep_marked(marker: &str) -> Sweep {
     .await
 }
 
+/// Returns the numbers of the living processes that carry `marker`, with their descendants, in order.
+#[must_use]
+pub fn marked(marker: &str) -> Vec<i32> {
+    let session = None;
+    let found = ProcessSet { marker, session }.find();
+    let mut pids: Vec<i32> = found.living.iter().map(|process| process.pid).collect();
+    pids.sort_unstable();
+    pids
+}
+
 /// Result of one look at the process table.
 #[derive(Debug, Default)]
 pub(super) struct SweepScan {

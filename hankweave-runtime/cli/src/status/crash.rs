@@ -1,0 +1,76 @@
+//! Crash of a run that nothing has continued yet: only the next start records it.
+
+use std::path::Path;
+
+use hankweave_core::document::RunStatus;
+use hankweave_core::id::CodonId;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::{ExecutionDir, inspect};
+use serde::Serialize;
+
+use super::StatusView;
+use crate::exit::CliError;
+
+/// Crash that no record has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UnseenCrash {
+    /// Codon that was open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) codon_id: Option<CodonId>,
+    /// Time of the newest event: the run crashed then at the earliest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) after: Option<Timestamp>,
+    /// Processes of the run that still work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_running: Vec<i32>,
+}
+
+impl UnseenCrash {
+    /// Returns the crash of the newest run; `None` unless its process is gone and no start has recorded that.
+    pub(super) fn of(execution: &Path, status: &StatusView<'_>) -> Result<Option<Self>, CliError> {
+        let newest = status.state.runs.front();
+        let crashed = newest.filter(|run| run.status == RunStatus::Running && !status.live);
+        let Some(run) = crashed else { return Ok(None) };
+        let dir = ExecutionDir::new(execution.to_owned());
+        Ok(Some(Self {
+            codon_id: run.open_codon().map(|codon| codon.codon_id().clone()),
+            after: crate::state::last_recorded(execution)?,
+            left_running: inspect::left_running(&RealDisk, &dir, status.state),
+        }))
+    }
+
+    /// Returns it in a sentence, with the time in UTC.
+    pub(crate) fn words(&self) -> String {
+        crash_words(self.codon_id.as_ref(), self.after)
+    }
+
+    /// Returns what still works, and what ends it; `None` where nothing does.
+    pub(crate) fn left_words(&self) -> Option<String> {
+        let pids: Vec<String> = self.left_running.iter().map(ToString::to_string).collect();
+        let pids = pids.join(" ");
+        let (count, verb) = match self.left_running.len() {
+            0 => return None,
+            1 => ("1 process of the run".to_owned(), "works"),
+            count => (format!("{count} processes of the run"), "work"),
+        };
+        Some(format!(
+            "{count} still {verb}: {pids}; the next run ends what it left, `kill {pids}` does so now"
+        ))
+    }
+}
+
+/// Describes a crash: when it was at the earliest, and the codon that was open.
+pub(crate) fn crash_words(codon: Option<&CodonId>, after: Option<Timestamp>) -> String {
+    let during = match codon {
+        Some(codon) => format!(" while {codon} was at work"),
+        None => " between two codons".to_owned(),
+    };
+    match after {
+        Some(after) => {
+            format!("its process ended without recording why{during}, at {after} at the earliest")
+        }
+        None => format!("its process ended without recording why{during}"),
+    }
+}
