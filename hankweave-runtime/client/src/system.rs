@@ -5,9 +5,17 @@ use std::io::{self, Read};
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 
-use hankweave_core::discovery::{ProcessFacts, has_ended, is_stopped, start_ticks};
+use hankweave_core::discovery::ProcessFacts;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+
+#[cfg_attr(all(target_os = "linux", not(feature = "portable")), path = "system/linux.rs")]
+#[cfg_attr(
+    not(all(target_os = "linux", not(feature = "portable"))),
+    path = "system/portable.rs"
+)]
+mod side;
 
 /// Reads a regular file of at most `limit` bytes. Follows no link, and waits for nobody at the other end of a FIFO.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
@@ -32,23 +40,36 @@ pub(super) fn has_address(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
+/// What the table of the system tells of a process.
+struct Found {
+    /// When it started, in the unit of the system.
+    started: Option<u64>,
+    /// It waits for its parent to reap it.
+    has_ended: bool,
+    is_stopped: bool,
+}
+
 /// Returns the system's facts about a pid.
 pub(super) fn process(pid: u32) -> ProcessFacts {
-    let text = |path: &str| std::fs::read_to_string(path).ok();
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let stat = text(&format!("/proc/{pid}/stat"));
-    // One that we may not signal is alive.
-    let exists = number.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
+    let found = number.and_then(|_| side::find(pid));
+    let has_ended = |unseen: bool| found.as_ref().map_or(unseen, |found| found.has_ended);
+    let is_alive = match number.map(test_kill_process) {
+        None | Some(Err(Errno::SRCH)) => false,
+        // One that we may not signal is alive.
+        Some(Err(_)) => !has_ended(false),
+        Some(Ok(())) => !has_ended(side::UNSEEN_HAS_ENDED),
+    };
     ProcessFacts {
-        boot_id: text("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()),
-        start_ticks: stat.as_deref().and_then(start_ticks),
-        is_alive: exists && !stat.as_deref().is_some_and(has_ended),
+        boot_id: side::boot_id(),
+        start_ticks: found.and_then(|found| found.started),
+        is_alive,
     }
 }
 
 /// Whether a process is suspended, as by Ctrl+Z.
 pub(super) fn is_suspended(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_stopped(&stat))
+    side::find(pid).is_some_and(|found| found.is_stopped)
 }
 
 #[cfg(test)]

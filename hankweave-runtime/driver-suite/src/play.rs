@@ -6,9 +6,7 @@ use hankweave_core::agent::{AgentEvent, CostReporting, ExitOutcome, Launch, Verd
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::{SessionId, check_configured_id};
 use hankweave_runtime::driver::{AgentDriver, EventReceiver, RunningAgent, StartError};
-use hankweave_runtime::world::process::sweep_marked;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tokio::io::unix::AsyncFd;
+use hankweave_runtime::world::process::{sweep_marked, until_ended};
 use tokio::time::{Instant, timeout};
 
 use crate::report::Report;
@@ -128,27 +126,13 @@ async fn dropped(driver: &dyn AgentDriver, set_up: &dyn Fn(&mut Launch), report:
         return;
     };
     let Some(pid) = agent.pid else { return };
-    let watched = watch(pid);
+    let ended = until_ended(pid);
     drop(agent);
-    let lives = match watched {
-        Some(watched) => timeout(PATIENCE, watched.readable()).await.is_err(),
-        None => false,
-    };
+    let lives = timeout(PATIENCE, ended).await.is_err();
     report.note(
         "whoever drops an agent kills it",
         lives.then(|| format!("process {pid} lives on")),
     );
-}
-
-/// Becomes readable when the process ends; `None` when it has.
-fn watch(pid: u32) -> Option<AsyncFd<std::os::fd::OwnedFd>> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    #[expect(
-        deprecated,
-        reason = "the replacement is unsafe; an owned descriptor is what it asks for"
-    )]
-    AsyncFd::new(handle).ok()
 }
 
 /// Starts an agent that works, and waits until it has named its session.

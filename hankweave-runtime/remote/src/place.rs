@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{DirLock, DirLockGuard, Disk, FileKind, IoError, parent};
+use hankweave_runtime::world::disk::{
+    DirLock, DirLockGuard, Disk, FileKind, IoError, parent, sync_file_system,
+};
 
 use crate::error::RemoteError;
 use crate::files::list;
@@ -105,18 +107,9 @@ pub(crate) fn is_occupied(disk: &dyn Disk, place: &Path) -> Result<bool, RemoteE
 
 /// Makes git's output durable.
 #[expect(
-    clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "git writes real files, which one sync of the file system makes durable; the seam has none"
 )]
 pub(crate) fn sync_everything(folder: &Path) -> io::Result<()> {
-    let folder = std::fs::File::open(folder)?;
-    #[cfg(target_os = "linux")]
-    rustix::fs::syncfs(&folder)?;
-    #[cfg(not(target_os = "linux"))]
-    {
-        drop(folder);
-        rustix::fs::sync();
-    }
-    Ok(())
+    sync_file_system(std::fs::File::open(folder)?)
 }

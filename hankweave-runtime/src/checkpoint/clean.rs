@@ -10,8 +10,8 @@ use super::git_format::{self, Move, MoveError, ObjectReader};
 use super::history::{EARLIER_BEGINNING, MAIN};
 use super::object::as_git;
 use super::prune;
-use super::repository::{name_of, sync_file_system, unless_missing};
-use crate::world::disk::open_dir;
+use super::repository::{name_of, unless_missing};
+use crate::world::disk::{open_dir, sync_file_system};
 
 /// Outcome for a branch.
 enum Fate {

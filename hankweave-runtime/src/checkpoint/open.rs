@@ -10,10 +10,12 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use super::git_format::{NewCommit, ObjectReader, good_lines, is_list, is_reference, write_first_commit};
 use super::object::ObjectError;
-use super::repository::{isolate, sync_file_system};
+use super::repository::isolate;
 use super::shape::{self, UnsafeEntry, UnsafeReason};
 use super::{message, stat_cache};
-use crate::world::disk::{Disk as _, FileKind, IoError, RealDisk, open_dir, parent, read_if_present};
+use crate::world::disk::{
+    Disk as _, FileKind, IoError, RealDisk, open_dir, parent, read_if_present, sync_file_system,
+};
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up after our back.
 const CONFIG: &str = "\

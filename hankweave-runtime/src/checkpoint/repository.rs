@@ -1,7 +1,5 @@
 //! Git's repository as the other modules use it: opened safely and made durable.
 
-use std::io;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Once;
 
@@ -51,19 +49,4 @@ pub(super) fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<
 
 pub(super) fn name_of(commit: Oid) -> CheckpointSha {
     CheckpointSha::new(commit.to_string())
-}
-
-/// Makes everything durable that was written to the file system of `file`.
-///
-/// One such sync after many small files is much cheaper than one for each of them.
-#[cfg(target_os = "linux")]
-pub(super) fn sync_file_system(file: impl AsFd) -> io::Result<()> {
-    Ok(rustix::fs::syncfs(file)?)
-}
-
-/// Makes everything durable that was written; other systems only know all file systems at once.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn sync_file_system(_file: impl AsFd) -> io::Result<()> {
-    rustix::fs::sync();
-    Ok(())
 }

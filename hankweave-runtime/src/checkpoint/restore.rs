@@ -10,11 +10,10 @@ use git2::Oid;
 use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
 use hankweave_core::hank::reserved::{RepositoryShape, is_never_a_link};
 use hankweave_core::time::Timestamp;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, RawMode, RenameFlags};
 use rustix::io::Errno;
 
 use super::object::{BlobStore, ContentError, ObjectError};
-use super::repository::sync_file_system;
 use super::select::FileSelection;
 use super::snapshot::{self, WorkspaceSnapshot};
 use super::stat_cache::StatCache;
@@ -23,7 +22,7 @@ use super::workspace::Workspace;
 use super::{
     CheckpointError, FileProgress, Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath,
 };
-use crate::world::disk::open_folder_in;
+use crate::world::disk::{open_folder_in, sync_file_system};
 use crate::world::environment::umask_of_user;
 
 /// Folders under our temporary names that are passed over in one folder.
@@ -337,6 +336,9 @@ impl io::Write for LinkTarget {
     }
 }
 
+/// Errors of a file system in which two entries cannot change places; the last two are one on Linux.
+const NO_EXCHANGE: [Errno; 4] = [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP];
+
 /// Gives what is called `temporary` its name, and removes what had it.
 ///
 /// The two change places: where a rename replaces a file, ext4 begins to write the new one at once, which takes several times as long as
@@ -349,7 +351,7 @@ fn put_in_place(folder: &OwnedFd, temporary: &[u8], name: &[u8]) -> Result<(), E
         },
         Err(Errno::NOENT) => rustix::fs::renameat(folder, temporary, folder, name),
         // A file system that cannot do that.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+        Err(error) if NO_EXCHANGE.contains(&error) => {
             match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
                 Err(Errno::ISDIR | Errno::PERM) => remove_folder(folder, name)?,
                 Err(Errno::NOENT) => {}
@@ -382,9 +384,10 @@ fn create(
     contents: &CopyContents<'_>,
 ) -> Result<(), ContentError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode)).map_err(failed)?;
+    let file =
+        rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode as RawMode)).map_err(failed)?;
     if let Some(umask) = umask_of_user() {
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & !umask)).map_err(failed)?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode((mode & !umask) as RawMode)).map_err(failed)?;
     }
     contents(blob, &mut File::from(file))
 }
@@ -405,7 +408,7 @@ fn new_folder(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?;
     let folder = open_folder_in(parent, name)?;
     if let Some(umask) = umask_of_user() {
-        rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o777 & !umask))?;
+        rustix::fs::fchmod(&folder, Mode::from_raw_mode((0o777 & !umask) as RawMode))?;
     }
     Ok(folder)
 }

@@ -4,11 +4,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hankweave_core::time::Timestamp;
-use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
 use super::identity::{Identity as _, SystemIdentity};
 use super::suspension::{self, Suspension};
+use super::system;
 
 /// Tells the time that goes into records; never used to order events or to measure durations.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -57,11 +57,11 @@ impl Clock for SystemClock {
     }
 
     fn uptime(&self) -> Option<Duration> {
-        clock_gettime(ClockId::Boottime).try_into().ok()
+        system::uptime()
     }
 
     fn awake(&self) -> Option<Duration> {
-        clock_gettime(ClockId::Monotonic).try_into().ok()
+        system::awake()
     }
 
     fn suspended(&self) -> Duration {

@@ -19,6 +19,7 @@ mod spare;
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,8 +32,17 @@ pub use copy_rules::CopyRules;
 pub(crate) use faulty_disk::{Fault, FaultyDisk};
 pub use folder::{Folder, OpenFile, OpenedEntry, SharedFile};
 pub use real::RealDisk;
-pub(crate) use real::{new_file, open_dir, open_regular, open_regular_in};
+pub(crate) use real::{new_file, open_dir, open_regular, open_regular_in, permissions};
 pub use spare::{OpenedSpare, Spare, SparedDisk, Spares, records_folder};
+
+/// Makes everything durable that was written to the file system of `file`, which is much cheaper than a sync of each of many small files.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
+    super::system::sync_file_system(file)
+}
 
 /// A file system, reduced to what keeps a promise across a crash.
 ///

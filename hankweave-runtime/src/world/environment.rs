@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rustix::fs::Mode;
 use rustix::process::{geteuid, umask};
 
-use super::disk::{Disk, FileKind};
+use super::disk::{Disk, FileKind, permissions};
 
 /// The environment variables and the program itself, read once so that nothing that happens later changes an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -113,13 +113,22 @@ fn name_of_account(accounts: &str, id: u32) -> Option<String> {
     })
 }
 
-/// The line `SigIgn` of this process; none where the system does not tell.
+/// The signals that this process ignores, one bit for each.
+#[expect(unsafe_code, reason = "no safe wrapper tells what becomes of a signal")]
 fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or_default()
+    let is_ignored = |signal: &libc::c_int| {
+        // SAFETY: all zeros are an action, which the call replaces; without a new one it changes nothing.
+        unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(*signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+        }
+    };
+    let ignored = (1..AFTER_LAST_SIGNAL).filter(is_ignored);
+    ignored.fold(0, |mask, signal| mask | 1 << (signal - 1))
 }
+
+/// Signals are numbered from 1; the ones from here on are those of real time, which nobody ignores for us.
+pub(super) const AFTER_LAST_SIGNAL: libc::c_int = 32;
 
 /// The umask that the user had chosen, once it is no longer that of this process.
 static UMASK_OF_USER: OnceLock<u32> = OnceLock::new();
@@ -129,7 +138,7 @@ static UMASK_OF_USER: OnceLock<u32> = OnceLock::new();
 pub fn make_new_files_private() {
     let before = umask(Mode::from_raw_mode(0o077));
     // Another call finds our own value, which is not the user's.
-    let _ = UMASK_OF_USER.set(before.as_raw_mode());
+    let _ = UMASK_OF_USER.set(permissions(before.as_raw_mode()));
 }
 
 /// Lets a write beyond the limit of the user for the length of files (`ulimit -f`) fail like one to a full disk, instead of ending the process. For a

@@ -1,6 +1,10 @@
 //! Who a process is, beyond its reusable number.
 
-use hankweave_core::discovery::{has_ended, is_stopped, parent_pid, start_ticks};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use super::process::Process;
+use super::system;
 
 /// Answers what the operating system knows about processes and about this boot.
 ///
@@ -15,7 +19,7 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
     /// Identifies the current boot of the machine; `None` where the system does not tell.
     fn boot_id(&self) -> Option<String>;
 
-    /// When process `pid` started, in clock ticks since boot; `None` when there is no such process, when it is a zombie, or when the system
+    /// When process `pid` started, in the unit of the system: clock ticks since boot on Linux, elsewhere seconds since 1970; `None` when there is no such process, when it is a zombie, or when the system
     /// does not tell.
     fn start_ticks(&self, pid: u32) -> Option<u64>;
 
@@ -38,21 +42,23 @@ impl Identity for SystemIdentity {
     }
 
     fn boot_id(&self) -> Option<String> {
-        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        Some(text.trim().to_owned())
+        system::boot_id()
     }
 
     fn start_ticks(&self, pid: u32) -> Option<u64> {
-        start_ticks(&stat(pid)?)
+        Some(process(pid).filter(|process| process.lives)?.start_time)
     }
 
     fn is_alive(&self, pid: u32) -> bool {
-        let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
             return false;
         };
-        let exists = rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH);
-        let number = pid.as_raw_nonzero().get().unsigned_abs();
-        exists && !stat(number).is_some_and(|stat| has_ended(&stat))
+        let number = pid.as_raw_nonzero().get();
+        match test_kill_process(pid) {
+            Err(Errno::SRCH) => false,
+            Err(_) => system::process(number).is_none_or(|process| process.lives),
+            Ok(()) => !system::has_ended(number),
+        }
     }
 }
 
@@ -60,18 +66,18 @@ impl SystemIdentity {
     /// Returns the process that has started process `pid`; `None` where the system does not tell.
     #[must_use]
     pub fn parent(self, pid: u32) -> Option<u32> {
-        parent_pid(&stat(pid)?)
+        u32::try_from(process(pid)?.parent).ok()
     }
 
     /// Whether process `pid` is suspended, as by Ctrl+Z or `kill -STOP`.
     #[must_use]
     pub fn is_suspended(self, pid: u32) -> bool {
-        stat(pid).is_some_and(|stat| is_stopped(&stat))
+        process(pid).is_some_and(|process| process.is_stopped)
     }
 }
 
-fn stat(pid: u32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()
+fn process(pid: u32) -> Option<Process> {
+    system::process(i32::try_from(pid).ok()?)
 }
 
 #[cfg(test)]
@@ -79,13 +85,11 @@ mod tests {
     use super::*;
 
     // covers: STATE-37
-    #[cfg(target_os = "linux")]
     #[test]
     fn this_process_is_alive_and_has_a_start_time() {
         let pid = SystemIdentity.pid();
         assert!(SystemIdentity.is_alive(pid));
         assert!(SystemIdentity.start_ticks(pid).is_some());
-        assert!(SystemIdentity.boot_id().is_some());
     }
 
     // covers: STATE-37

@@ -15,5 +15,17 @@ pub mod secrets;
 pub mod suspension;
 
 mod everything;
+#[cfg_attr(all(target_os = "linux", not(feature = "portable")), path = "system/linux.rs")]
+#[cfg_attr(
+    not(all(target_os = "linux", not(feature = "portable"))),
+    path = "system/portable.rs"
+)]
+mod system;
 
 pub use everything::World;
+
+/// Returns what this system cannot do for a run, each a sentence (S13).
+#[must_use]
+pub fn weaknesses() -> &'static [&'static str] {
+    system::WEAKER
+}

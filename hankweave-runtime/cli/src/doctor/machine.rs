@@ -9,6 +9,7 @@ use hankweave_runtime::inspect::DiskUse;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{DirLock, Disk as _, RealDisk, records_folder};
 use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::weaknesses;
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::{Resource, getrlimit};
 
@@ -127,6 +128,12 @@ pub(super) fn limits() -> Vec<Finding> {
         limit("open files", Resource::Nofile, FEW_FILES, "-n"),
         limit("processes", Resource::Nproc, FEW_PROCESSES, "-u"),
     ]
+}
+
+/// What this system cannot do for a run (S13).
+pub(super) fn system() -> impl Iterator<Item = Finding> {
+    let finding = |weakness: &&str| Finding::new("system", "weaker", CheckStatus::Note, *weakness);
+    weaknesses().iter().map(finding)
 }
 
 /// Whole days from the beginning of this day, such as `2026-11-01`, until now.

@@ -45,6 +45,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
     findings.extend(machine::directory(&execution));
     findings.extend(machine::record(&execution, configuration.max_disk()));
     findings.extend(machine::limits());
+    findings.extend(machine::system());
     findings.push(prices(&configuration)?);
     if let (Some(loaded), Some(hank)) = (&loaded, hank) {
         let options = RunOptions {

@@ -76,6 +76,19 @@ fn what_is_here_is_told_and_no_key_is_shown() {
     assert_eq!(project.left_behind(), []);
 }
 
+// covers: S13
+#[test]
+fn what_the_system_cannot_do_is_told_and_linux_can_all_of_it() {
+    let document = project().run(["doctor", "--json"]).json_document();
+    let findings = document["findings"].as_array().unwrap();
+    let weaker = findings.iter().filter(|finding| finding["area"] == "system");
+    let count = match std::env::var_os("HANKWEAVE_TEST_PROGRAM") {
+        Some(_) => 3,
+        None => 0,
+    };
+    assert_eq!(weaker.count(), count, "{document}");
+}
+
 // covers: CLI-26
 #[test]
 fn what_a_hank_needs_and_is_not_here_is_an_error() {

@@ -11,13 +11,13 @@ use super::GitCheckpoints;
 use crate::checkpoint::git_format::{self, Move, MoveError, NewCommit, NewObjects, ObjectReader};
 use crate::checkpoint::history::{self, EARLIER_BEGINNING, MAIN};
 use crate::checkpoint::object::ObjectError;
-use crate::checkpoint::repository::{name_of, sync_file_system};
+use crate::checkpoint::repository::name_of;
 use crate::checkpoint::select::FileSelection;
 use crate::checkpoint::snapshot::{self, WorkspaceSnapshot};
 use crate::checkpoint::stat_cache::{NextCache, StatCache};
 use crate::checkpoint::tree::{Folders, Listing, changes};
 use crate::checkpoint::{Checkpoint, CheckpointError, HistoryError, PathChange, Patterns, Skipped, message};
-use crate::world::disk::open_dir;
+use crate::world::disk::{open_dir, sync_file_system};
 
 /// A commit to make.
 pub(super) struct CommitDraft<'a> {

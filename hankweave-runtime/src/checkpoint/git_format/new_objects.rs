@@ -17,8 +17,8 @@ use super::compress::Compressor;
 use super::loose::LooseObject;
 use super::pack::{PackFile, PackedObject};
 use crate::checkpoint::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, ReadSeek, WriteError};
-use crate::checkpoint::repository::{self, sync_file_system};
-use crate::world::disk::open_dir;
+use crate::checkpoint::repository;
+use crate::world::disk::{open_dir, sync_file_system};
 
 /// From this number of files on a pack is written. Fewer become loose objects: a pack for each small checkpoint would make
 /// every look-up search through all of them.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 use hankweave_core::discovery::STATE_DIR;
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::fs::{CWD, Mode, OFlags, RawMode, mkdirat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::beneath::{descend, open_folder_in};
@@ -78,7 +78,14 @@ impl<'p> ResolvedPath<'p> {
     /// Opens what is there with these flags, and no link.
     pub(super) fn open(&self, flags: OFlags, mode: u32) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        retry_on_intr(|| openat(self.folder(), self.name, flags, Mode::from_raw_mode(mode)))
+        retry_on_intr(|| {
+            openat(
+                self.folder(),
+                self.name,
+                flags,
+                Mode::from_raw_mode(mode as RawMode),
+            )
+        })
     }
 }
 

@@ -3,15 +3,14 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, fadvise, linkat, mkdirat, openat, renameat,
-    statat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RawMode, linkat, mkdirat, openat, renameat, statat,
+    unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -19,6 +18,7 @@ use super::place::{ResolvedPath, make_dirs_of_ours, state_dir_of};
 use super::real_folder::RealFolder;
 use super::{AppendFile, DirLock, DirLockGuard, Disk, Folder, Metadata, SyncFile};
 use crate::world::environment::umask_of_user;
+use crate::world::system;
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,8 +129,8 @@ impl Disk for RealDisk {
             kind: FileType::from_raw_mode(seen.st_mode).into(),
             length: u64::try_from(seen.st_size).unwrap_or(0),
             owner: seen.st_uid,
-            mode: seen.st_mode & 0o7777,
-            identity: (seen.st_dev, seen.st_ino),
+            mode: permissions(seen.st_mode),
+            identity: (device(seen.st_dev), seen.st_ino),
             modified: (seen.st_mtime, u32::try_from(seen.st_mtime_nsec).unwrap_or(0)),
         })
     }
@@ -183,8 +183,7 @@ impl RealAppendFile {
     fn send_on(&mut self) {
         let unsent = self.length.saturating_sub(self.sent);
         if unsent >= SENT_AT_ONCE {
-            // Advice: a system that does not take it does the same later.
-            let _ = fadvise(&self.file.0, self.sent, NonZeroU64::new(unsent), Advice::DontNeed);
+            system::send_on(&self.file.0, self.sent, unsent);
             self.sent = self.length;
         }
     }
@@ -269,16 +268,26 @@ impl DirLockGuard for LockedDirectory {
 
 fn described(metadata: &fs::Metadata) -> Metadata {
     Metadata {
-        kind: FileType::from_raw_mode(metadata.mode()).into(),
+        kind: FileType::from_raw_mode(metadata.mode() as RawMode).into(),
         length: metadata.len(),
         owner: metadata.uid(),
-        mode: metadata.mode() & 0o7777,
+        mode: permissions(metadata.mode()),
         identity: (metadata.dev(), metadata.ino()),
         modified: (
             metadata.mtime(),
             u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
         ),
     }
+}
+
+/// Returns the permission bits of a mode, which is not equally wide on all systems.
+pub(crate) fn permissions(mode: impl Into<u32>) -> u32 {
+    mode.into() & 0o7777
+}
+
+/// Returns the number of a device as the standard library has it: some systems have it with a sign.
+fn device(number: impl TryInto<i64>) -> u64 {
+    number.try_into().map_or(0, i64::cast_unsigned)
 }
 
 /// Permission bits of a file for its owner alone.
@@ -304,7 +313,7 @@ pub(crate) fn open_regular_in(folder: impl AsFd, name: &str) -> io::Result<File>
 fn if_regular(opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     let file = File::from(opened.map_err(|error| match error {
         // A link, and a socket.
-        Errno::LOOP | Errno::NXIO => not_regular(),
+        Errno::LOOP | Errno::NXIO | Errno::OPNOTSUPP => not_regular(),
         error => error.into(),
     })?);
     regular(&file)?;

@@ -9,23 +9,25 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, renameat, statat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RawMode, flock, fstat, openat, renameat, statat,
 };
 use rustix::io::Errno;
 
 use super::beneath::open_folder_in;
-use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile};
+use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile, permissions};
 use crate::world::environment::umask_of_user;
 
 /// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
 #[derive(Debug)]
 pub(super) struct RealFolder {
-    descriptor: OwnedFd,
+    descriptor: File,
 }
 
 impl RealFolder {
     pub(super) fn new(descriptor: OwnedFd) -> Self {
-        Self { descriptor }
+        Self {
+            descriptor: descriptor.into(),
+        }
     }
 
     fn open_folder(&self, name: &OsStr) -> rustix::io::Result<Self> {
@@ -72,7 +74,7 @@ impl Folder for RealFolder {
         let mode = fstat(&opened)?.st_mode;
         Ok(match FileType::from_raw_mode(mode).into() {
             FileKind::File => OpenedEntry::File(OpenFile {
-                mode: mode & 0o7777,
+                mode: permissions(mode),
                 content: Box::new(File::from(opened)),
             }),
             FileKind::Directory => OpenedEntry::Folder(Box::new(Self::new(opened))),
@@ -109,7 +111,7 @@ impl Folder for RealFolder {
         // What is made in it is ours to write, whatever the umask.
         Ok(rustix::fs::fchmod(
             &folder,
-            Mode::from_raw_mode(0o777 & !umask | 0o700),
+            Mode::from_raw_mode((0o777 & !umask | 0o700) as RawMode),
         )?)
     }
 
@@ -165,7 +167,7 @@ impl Folder for RealFolder {
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.descriptor)?)
+        self.descriptor.sync_all()
     }
 
     fn try_lock(&self) -> io::Result<bool> {

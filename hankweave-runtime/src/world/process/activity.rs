@@ -1,16 +1,10 @@
 //! What the processes of an agent do: the processor time that they have used, what they have written, and whether one of them is a server.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::sweep::{ProcessSet, living_family, read};
-
-/// Length of a tick of the times in `/proc`, which programs see as a hundredth of a second on every system.
-const TICK: Duration = Duration::from_millis(10);
-
-/// State of a socket that listens, in the tables of the system.
-const LISTENS: &str = "0A";
+use super::sweep::{ProcessSet, living_family};
+use crate::world::system;
 
 /// Part of the time that an idle process may compute, as one that waits in a loop does: a hundredth.
 const IDLE: u32 = 100;
@@ -71,10 +65,14 @@ pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     let parents: BTreeMap<i32, i32> = living_family(&family).into_iter().collect();
     let mut found = FamilyUse::default();
     for &pid in parents.keys().filter(|pid| **pid != leader) {
-        let child = found.children.entry(child_of(leader, pid, &parents)).or_default();
-        child.processor += processor(pid).unwrap_or_default();
-        child.written += written(pid).unwrap_or_default();
-        child.listens |= listens(pid);
+        let (child, used) = (
+            found.children.entry(child_of(leader, pid, &parents)),
+            system::usage(pid),
+        );
+        let child = child.or_default();
+        child.processor += used.processor;
+        child.written += used.written;
+        child.listens |= used.listens;
     }
     found
 }
@@ -91,51 +89,8 @@ fn child_of(leader: i32, mut pid: i32, parents: &BTreeMap<i32, i32>) -> i32 {
     pid
 }
 
-fn processor(pid: i32) -> Option<Duration> {
-    let stat = read(pid, "stat")?;
-    let stat = str::from_utf8(&stat).ok()?.rsplit_once(')')?.1;
-    // utime, stime, cutime and cstime.
-    let ticks = stat.split_ascii_whitespace().skip(11).take(4);
-    let ticks: u32 = ticks.filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
-    Some(TICK * ticks)
-}
-
-fn written(pid: i32) -> Option<u64> {
-    let io = read(pid, "io")?;
-    let mut lines = str::from_utf8(&io).ok()?.lines();
-    lines.find_map(|line| line.strip_prefix("wchar: ")?.parse().ok())
-}
-
-/// Whether the process holds a socket that takes connections over the network.
-fn listens(pid: i32) -> bool {
-    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-        return false;
-    };
-    let targets = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    let sockets = targets.filter_map(|target| {
-        let name = target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
-        Some(name.to_owned())
-    });
-    let sockets: BTreeSet<String> = sockets.collect();
-    !sockets.is_empty()
-        && ["net/tcp", "net/tcp6"]
-            .iter()
-            .any(|table| takes(pid, table, &sockets))
-}
-
-fn takes(pid: i32, table: &str, sockets: &BTreeSet<String>) -> bool {
-    let table = read(pid, table).unwrap_or_default();
-    let table = String::from_utf8_lossy(&table);
-    table.lines().skip(1).any(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        fields.nth(3) == Some(LISTENS) && fields.nth(5).is_some_and(|inode| sockets.contains(inode))
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
     use super::*;
 
     fn one(processor: u64, written: u64, listens: bool) -> FamilyUse {
@@ -166,12 +121,13 @@ mod tests {
 
     // covers: HANK-75
     #[test]
-    fn this_process_has_used_something_and_listens_while_it_holds_such_a_socket() {
-        let own = i32::try_from(std::process::id()).unwrap();
-        assert!(processor(own).is_some() && written(own).is_some_and(|bytes| bytes > 0));
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(listens(own));
-        drop(socket);
+    fn this_process_has_computed() {
+        let before = system::usage(i32::try_from(std::process::id()).unwrap());
+        let mut now = before;
+        while now.processor == before.processor {
+            now = system::usage(i32::try_from(std::process::id()).unwrap());
+        }
+        assert!(now.processor > before.processor);
     }
 
     // covers: HANK-75

@@ -2,20 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::ProcessExit;
 use rustix::io::Errno;
-use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, pidfd_open,
-    set_child_subreaper, waitid,
-};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt;
-use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, ChildStdin};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
@@ -25,8 +19,10 @@ use super::activity::family_use;
 use super::launch::command;
 use super::suspend::until_continued;
 use super::sweep::{self, ProcessSet, SweepDepth, SweepScan};
+use super::table::start_time;
 use super::{CommandSpec, FamilyUse, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
 use crate::world::environment::Environment;
+use crate::world::system::{self, ChildEnd};
 
 /// Starts real processes.
 #[derive(Debug, Clone, Default)]
@@ -55,8 +51,8 @@ impl ChildSpawner {
     ///
     /// Returns what the operating system said.
     pub fn adopting_orphans() -> io::Result<Self> {
-        set_child_subreaper(Some(getpid()))?;
-        Ok(Self { adopts: true })
+        let adopts = system::adopt_orphans()?;
+        Ok(Self { adopts })
     }
 }
 
@@ -68,12 +64,10 @@ impl Spawner for ChildSpawner {
             drop(signal(SignalKind::child())?);
         }
         let (mut child, leader) = start(&spec)?;
-        // Nobody has reaped it, so the number is its own.
-        let ended = watch(pidfd_open(leader, PidfdFlags::empty())?)?;
+        let end = ChildEnd::of(leader)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (stdout, stderr) = (stdout.expect("it is piped"), stderr.expect("it is piped"));
-        // Less is what the system gives to users with many pipes, and it does.
-        let _ = fcntl_setpipe_size(&stdout, PIPE_BYTES);
+        system::widen(&stdout);
         let (stdin, writer) = match (stdin, spec.stdin) {
             (Some(stdin), Stdin::Bytes(bytes)) => {
                 let feeding = tokio::spawn(feed(stdin, bytes));
@@ -84,14 +78,14 @@ impl Spawner for ChildSpawner {
         let pid = leader.as_raw_nonzero().get().unsigned_abs();
         Ok(SpawnedProcess {
             pid,
-            start_time: sweep::start_time(pid).unwrap_or_default(),
+            start_time: start_time(pid).unwrap_or_default(),
             stdin: stdin.map(|stdin| Box::pin(stdin) as _),
             stdout: Box::pin(stdout),
             stderr: Box::pin(stderr),
             control: Box::new(ChildControl {
                 child,
                 leader,
-                ended,
+                end,
                 marker: spec.marker,
                 exit: None,
                 writer,
@@ -121,20 +115,20 @@ fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
     Ok((child, leader))
 }
 
-/// How far ahead of us a child may write: one that says much at once is not woken up for every 64 KiB of it.
-const PIPE_BYTES: usize = 1 << 20;
+/// Waits until a child of this process has ended: the one that has the number now, which a later one may have when this is awaited.
+pub fn until_ended(pid: u32) -> impl Future<Output = ()> {
+    let child = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let end = child.and_then(|child| ChildEnd::of(child).ok());
+    async {
+        if let Some(mut end) = end {
+            // Who cannot be watched any more is reaped.
+            let _ = end.reached().await;
+        }
+    }
+}
 
 /// How often orphans that have ended are reaped while a child works.
 const REAPING: Duration = Duration::from_secs(1);
-
-/// Becomes readable when the process of a pidfd ends.
-fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    #[expect(
-        deprecated,
-        reason = "the replacement is unsafe; an owned descriptor is what it asks for"
-    )]
-    AsyncFd::new(pidfd)
-}
 
 async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
     // A child that ends without reading everything breaks the pipe; how the child ends tells whether that matters.
@@ -142,11 +136,10 @@ async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
 }
 
 struct ChildControl {
-    /// Reaped when this is dropped and not before: until then the number of the leader means its group and its session, and nothing else.
+    /// Reaped when this is dropped and not before, where the system lets us: until then the number of the leader means its group and its session, and nothing else.
     child: Child,
     leader: Pid,
-    /// Readable once the child has ended.
-    ended: AsyncFd<OwnedFd>,
+    end: ChildEnd,
     marker: String,
     exit: Option<ProcessExit>,
     writer: Option<AbortOnDropHandle<()>>,
@@ -166,10 +159,7 @@ impl ProcessControl for ChildControl {
             }
             self.until_it_has_ended().await?;
             self.signal_group(GroupSignal::Kill)?;
-            // It has ended, so this does not wait.
-            let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            let status = waitid(WaitId::PidFd(self.ended.get_ref().as_fd()), unreaped)?;
-            let exit = process_exit(&status.expect("whoever may wait gets an answer"));
+            let exit = self.end.exit(&mut self.child)?;
             self.exit = Some(exit);
             // A descendant may still hold the other end of the pipe and not read it.
             self.writer = None;
@@ -201,11 +191,11 @@ impl ProcessControl for ChildControl {
 
 impl ChildControl {
     /// Reaps meanwhile what has become a child of ours and ended.
-    async fn until_it_has_ended(&self) -> io::Result<()> {
+    async fn until_it_has_ended(&mut self) -> io::Result<()> {
         loop {
             tokio::select! {
                 biased;
-                readable = self.ended.readable() => return readable.map(drop),
+                reached = self.end.reached() => return reached,
                 () = sleep(REAPING), if self.adopts => sweep::reap_orphans(&children()),
             }
         }
@@ -247,16 +237,11 @@ impl Drop for ChildControl {
     }
 }
 
-fn process_exit(status: &WaitIdStatus) -> ProcessExit {
-    match status.exit_status() {
-        Some(code) => ProcessExit::Exited(code),
-        None => ProcessExit::Signaled(status.terminating_signal().unwrap_or_default()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
 
     use super::*;
 
@@ -273,11 +258,10 @@ mod tests {
         };
         let process = ChildSpawner::new().spawn(spec).unwrap();
         let pid = Pid::from_raw(i32::try_from(process.pid).unwrap()).unwrap();
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).unwrap();
         drop(process);
         let left = || {
             let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            waitid(WaitId::PidFd(pidfd.as_fd()), look)
+            waitid(WaitId::Pid(pid), look)
         };
         while left().is_ok() {
             sleep(Duration::from_millis(1)).await;

@@ -2,20 +2,18 @@
 
 use std::process::Stdio;
 
-use libc::{c_int, c_uint};
-use rustix::fs::Mode;
+use libc::c_uint;
+use rustix::fs::{Mode, RawMode};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal, setsid, umask};
+use rustix::process::{Pid, getpid, setsid, umask};
 use tokio::process::Command;
 
 use super::{CommandSpec, MARKER_VARIABLE, Stdin};
-use crate::world::environment::umask_of_user;
+use crate::world::environment::{AFTER_LAST_SIGNAL, umask_of_user};
+use crate::world::system;
 
 /// The first descriptor that is not one of the three standard ones.
 const FIRST_OTHER: c_uint = 3;
-
-/// Signals are numbered from 1; the ones from here on are those of real time, which nobody ignores for us.
-const AFTER_LAST_SIGNAL: c_int = 32;
 
 /// Starts a program as S1 requires: in a session of its own, ended together with the thread that starts it, with
 /// nothing inherited but the three standard descriptors, default signals and the user's umask. Whoever drops the child kills it.
@@ -48,14 +46,10 @@ pub(super) fn command(spec: &CommandSpec) -> Command {
 /// Runs in the child, right before it becomes its program. The standard library has unblocked all signals.
 fn prepare(parent: Pid, of_user: Option<u32>) -> Result<(), Errno> {
     setsid()?;
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid() != Some(parent) {
-        // The parent was killed before the line above could take effect.
-        return Err(Errno::SRCH);
-    }
+    system::end_with(parent)?;
     // That of this process keeps our own files private (X5); what a child makes is the user's.
     if let Some(of_user) = of_user {
-        umask(Mode::from_raw_mode(of_user));
+        umask(Mode::from_raw_mode(of_user as RawMode));
     }
     inherit_nothing();
     Ok(())
@@ -63,23 +57,12 @@ fn prepare(parent: Pid, of_user: Option<u32>) -> Result<(), Errno> {
 
 /// Our descriptors are closed anyway; this is about those that whoever started us has left open, and about the signals that he has told us to ignore:
 /// `nohup` is for hankweave itself.
-#[expect(
-    unsafe_code,
-    reason = "no safe wrapper resets a signal or marks a range of descriptors"
-)]
+#[expect(unsafe_code, reason = "no safe wrapper resets a signal")]
 fn inherit_nothing() {
-    // SAFETY: plain numbers. Descriptors are only marked, and used by nobody after the exec; a kernel before 5.11 says no, which leaves them open.
-    // `SIG_DFL` runs no code of ours; SIGKILL and SIGSTOP refuse, and are default already.
-    unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            FIRST_OTHER,
-            c_uint::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        );
-        for signal in 1..AFTER_LAST_SIGNAL {
-            libc::signal(signal, libc::SIG_DFL);
-        }
+    system::close_later(FIRST_OTHER);
+    for signal in 1..AFTER_LAST_SIGNAL {
+        // SAFETY: `SIG_DFL` runs no code of ours; SIGKILL and SIGSTOP refuse, and are default already.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
 

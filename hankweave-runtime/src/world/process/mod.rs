@@ -4,7 +4,7 @@
 //! and carries a marker in its environment, because killing its group is not enough: agents run their tools
 //! in sessions of their own (AGENT-14, S1 to S4).
 //!
-//! This part needs Linux: it reads `/proc` and waits with pidfds.
+//! What each system does in its own way is in [`system`](super::system).
 
 mod activity;
 mod child;
@@ -14,9 +14,10 @@ mod seam;
 mod stop;
 mod suspend;
 mod sweep;
+mod table;
 
 pub use activity::{ChildUse, FamilyUse};
-pub use child::ChildSpawner;
+pub use child::{ChildSpawner, until_ended};
 pub use environment::environment;
 pub(crate) use seam::marker;
 pub use seam::{
@@ -26,3 +27,4 @@ pub use seam::{
 pub use stop::{interrupt, stop};
 pub use suspend::{StoppedProcesses, has_job_control, stop_suspended, uninterrupted};
 pub use sweep::{Sweep, marked, sweep_marked};
+pub(in crate::world) use table::Process;

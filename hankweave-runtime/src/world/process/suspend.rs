@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::child::children;
-use super::sweep::{self, Process};
-use crate::world::suspension;
+use super::sweep;
+use super::table::Process;
+use crate::world::{suspension, system};
 
 /// How long a look for processes may take: some start others without end.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -74,7 +75,7 @@ impl StoppedProcesses {
             .filter(|child| child.suspends_itself())
             .collect();
         for child in &asked {
-            child.signal(Signal::TSTP);
+            system::signal(child, Signal::TSTP);
         }
         let end = Instant::now() + PATIENCE;
         while asked.iter().any(Process::works) && Instant::now() < end {
@@ -98,8 +99,8 @@ fn begin() -> Vec<i32> {
 
 /// Whether a shell of this session can continue this program: one that is not in its group.
 pub fn has_job_control() -> bool {
-    let own = i32::try_from(std::process::id()).ok().and_then(Process::read);
-    own.is_some_and(|own| Process::read(own.parent).is_some_and(|parent| continues(&parent, &own)))
+    let own = i32::try_from(std::process::id()).ok().and_then(system::process);
+    own.is_some_and(|own| system::process(own.parent).is_some_and(|parent| continues(&parent, &own)))
 }
 
 /// Sessions and groups that began outside our container have the number 0, which the typed system calls refuse.
@@ -111,13 +112,13 @@ fn continues(parent: &Process, own: &Process) -> bool {
 /// Ends a suspended run in order that carries a marker which begins with `marker`: it continues in order to stop. Returns whether it was one. For a worker
 /// that has the task now and finds the run of a suspended worker in its place.
 pub fn stop_suspended(pid: u32, marker: &str) -> bool {
-    let process = i32::try_from(pid).ok().and_then(Process::read);
-    let is_meant = |process: &Process| !process.works() && sweep::has_marker(process, marker);
+    let process = i32::try_from(pid).ok().and_then(system::process);
+    let is_meant = |process: &Process| !process.works() && process.has_marker(marker);
     let Some(process) = process.filter(is_meant) else {
         return false;
     };
-    process.signal(Signal::TERM);
-    process.signal(Signal::CONT);
+    system::signal(&process, Signal::TERM);
+    system::signal(&process, Signal::CONT);
     true
 }
 

@@ -4,17 +4,15 @@
 //! its children: that finds also those that dropped their environment and detached themselves.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::Read;
 use std::time::Duration;
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal, waitpid,
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
-use super::{MARKER_VARIABLE, SPARED_MARKER};
+use super::SPARED_MARKER;
+use super::table::{Process, ProcessKey, carries};
+use crate::world::system;
 
 /// How long a sweep may take in any case: a part of the ten seconds of a whole stop (S3).
 pub(super) const DEADLINE: Duration = Duration::from_millis(2_500);
@@ -33,9 +31,6 @@ pub struct Sweep {
 
 /// How many looks in a row have to find nothing.
 const LOOKS: u32 = 2;
-
-/// Unique name of a process: numbers are reused.
-type ProcessKey = (i32, u64);
 
 /// How closely one looks.
 #[derive(Debug)]
@@ -137,7 +132,7 @@ async fn hold(find: &impl Fn(SweepDepth<'_>) -> SweepScan, deadline: Instant) ->
         let mut is_calm = found.ended.is_empty();
         for process in &found.living {
             if held.insert(process.name()) {
-                process.signal(Signal::STOP);
+                system::signal(process, Signal::STOP);
                 is_calm = false;
             }
         }
@@ -148,123 +143,9 @@ async fn hold(find: &impl Fn(SweepDepth<'_>) -> SweepScan, deadline: Instant) ->
     }
 }
 
-/// When the process `pid` started, in clock ticks since the machine did; field 22 of its `stat`.
-pub(super) fn start_time(pid: u32) -> Option<u64> {
-    Some(Process::read(i32::try_from(pid).ok()?)?.start_time)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Process {
-    pid: i32,
-    pub(super) parent: i32,
-    /// The process group; 0 where it began outside our container.
-    pub(super) group: i32,
-    /// The session; 0 where it began outside our container.
-    pub(super) session: i32,
-    /// Whether one of its threads still runs. The first one may have ended before the others, and looks like an ended process then.
-    lives: bool,
-    /// A signal has stopped it.
-    is_stopped: bool,
-    start_time: u64,
-}
-
-impl Process {
-    pub(super) fn read(pid: i32) -> Option<Self> {
-        Self::parse(pid, str::from_utf8(&read(pid, "stat")?).ok()?)
-    }
-
-    /// The name in the second field may hold spaces and brackets, so the rest begins after the last bracket.
-    fn parse(pid: i32, stat: &str) -> Option<Self> {
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-        let state = fields.next()?;
-        let first_thread_ended = matches!(state, "Z" | "X");
-        let parent = fields.next()?.parse().ok()?;
-        let group = fields.next()?.parse().ok()?;
-        let session = fields.next()?.parse().ok()?;
-        let threads: u32 = fields.nth(13)?.parse().ok()?;
-        Some(Self {
-            pid,
-            parent,
-            group,
-            session,
-            lives: !first_thread_ended || threads > 1,
-            is_stopped: state == "T",
-            start_time: fields.nth(1)?.parse().ok()?,
-        })
-    }
-
-    fn name(&self) -> ProcessKey {
-        (self.pid, self.start_time)
-    }
-
-    fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-
-    /// Whether it lives and no signal has stopped it.
-    pub(super) fn works(&self) -> bool {
-        let now = Self::read(self.pid).filter(|now| now.name() == self.name());
-        now.is_some_and(|now| now.lives && !now.is_stopped)
-    }
-
-    /// Whether it works and catches SIGTSTP, as a run does.
-    pub(super) fn suspends_itself(&self) -> bool {
-        let status = read(self.pid, "status").unwrap_or_default();
-        let status = String::from_utf8_lossy(&status);
-        let mut lines = status.lines();
-        let caught =
-            lines.find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
-        let bit = 1_u64 << (Signal::TSTP.as_raw() - 1);
-        self.works() && caught.is_some_and(|caught| caught & bit != 0)
-    }
-
-    /// Signals exactly this process: the pidfd is opened first and then compared, so that the id cannot have been reused.
-    pub(super) fn signal(&self, signal: Signal) {
-        let Some(pid) = Pid::from_raw(self.pid) else {
-            return;
-        };
-        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
-            return;
-        };
-        let same = Self::read(self.pid).is_some_and(|now| now.start_time == self.start_time);
-        if same {
-            // It may end by itself in between, and the next look at the table tells who is left.
-            let _ = pidfd_send_signal(&pidfd, signal);
-        }
-    }
-}
-
-/// Whether the marker variable in the environment of a process has this value.
-fn carries(pid: i32, marker: &str) -> bool {
-    marker_of(pid).is_some_and(|found| found == marker.as_bytes())
-}
-
-/// Whether the marker of a process begins with this text.
-pub(super) fn has_marker(process: &Process, start: &str) -> bool {
-    marker_of(process.pid).is_some_and(|found| found.starts_with(start.as_bytes()))
-}
-
-/// The marker variable in the environment of a process.
-fn marker_of(pid: i32) -> Option<Vec<u8>> {
-    let environment = read(pid, "environ")?;
-    let value = |variable: &'_ [u8]| -> Option<Vec<u8>> {
-        let value = variable.strip_prefix(MARKER_VARIABLE.as_bytes())?;
-        Some(value.strip_prefix(b"=")?.to_owned())
-    };
-    environment.split(|byte| *byte == 0).find_map(value)
-}
-
 /// The processes with these numbers that are there.
 pub(super) fn processes_of(pids: &[i32]) -> impl Iterator<Item = Process> {
-    pids.iter().filter_map(|pid| Process::read(*pid))
-}
-
-/// A file about a process. The system tells no lengths, so none is asked for (`take`), and most are shorter than the first read.
-pub(super) fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(4096);
-    let file = File::open(format!("/proc/{pid}/{name}")).ok()?;
-    file.take(u64::MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    pids.iter().filter_map(|pid| system::process(*pid))
 }
 
 /// Processes of one run: those that carry its marker, those in its session, and all that these have started.
@@ -278,7 +159,7 @@ pub(super) struct ProcessSet<'a> {
 impl ProcessSet<'_> {
     /// When the first of it may have started. What is older needs no look at its environment, which takes the longest.
     fn begin(&self) -> u64 {
-        let of_ours = self.session.and_then(|_| Process::read(own_pid()));
+        let of_ours = self.session.and_then(|_| system::process(own_pid()));
         of_ours.map_or(0, |own| own.start_time)
     }
 
@@ -325,7 +206,7 @@ impl ProcessSet<'_> {
 /// Whoever looks competes with what it looks for, so little is done for each: most have ended, and a child that nobody else reaps keeps its number.
 pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey>) -> SweepScan {
     let mut found = SweepScan::default();
-    for pid in our_children() {
+    for pid in system::our_children() {
         if owned.contains(&pid) || held.range((pid, 0)..=(pid, u64::MAX)).next().is_some() {
             continue;
         }
@@ -333,7 +214,7 @@ pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey
             found.ended.push(pid);
         } else if !carries(pid, SPARED_MARKER) {
             hold_child(pid);
-            if let Some(process) = Process::read(pid) {
+            if let Some(process) = system::process(pid) {
                 held.insert(process.name());
                 found.living.push(process);
             }
@@ -358,7 +239,7 @@ pub(super) fn stop_descendants(limit: Duration) -> Vec<Process> {
             if seen.insert(process.name()) {
                 is_calm = false;
                 if !process.is_stopped {
-                    process.signal(Signal::STOP);
+                    system::signal(&process, Signal::STOP);
                     stopped.push(process);
                 }
             }
@@ -372,7 +253,7 @@ pub(super) fn stop_descendants(limit: Duration) -> Vec<Process> {
 /// Lets what [`stop_descendants`] has stopped continue. Children come first: a parent that looks finds none that is stopped.
 pub(super) fn continue_all(stopped: &[Process]) {
     for process in stopped.iter().rev() {
-        process.signal(Signal::CONT);
+        system::signal(process, Signal::CONT);
     }
 }
 
@@ -386,17 +267,10 @@ fn descendants() -> Vec<Process> {
 
 /// Reaps the orphans that have ended: as long as an agent works they would fill the process table.
 pub(super) fn reap_orphans(owned: &BTreeSet<i32>) {
-    let orphans: Vec<i32> = our_children().filter(|pid| !owned.contains(pid)).collect();
-    reap(&orphans);
-}
-
-/// Our children and the orphans that we have adopted; none where the system does not list them.
-fn our_children() -> impl Iterator<Item = i32> {
-    // Orphans become the children of our first thread.
-    let list = format!("/proc/self/task/{}/children", own_pid());
-    let list = fs::read_to_string(list).unwrap_or_default();
-    let numbers = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
-    numbers.collect::<Vec<i32>>().into_iter()
+    let orphans = system::our_children()
+        .into_iter()
+        .filter(|pid| !owned.contains(pid));
+    reap(&orphans.collect::<Vec<i32>>());
 }
 
 /// Number and parent of each living process of a set, with their descendants.
@@ -423,21 +297,13 @@ fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Vec<Process
 /// All processes but this one.
 fn others() -> Vec<Process> {
     let own_pid = own_pid();
-    let mut all = processes();
+    let mut all = system::processes();
     all.retain(|process| process.pid != own_pid);
     all
 }
 
 fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
-}
-
-fn processes() -> Vec<Process> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Process::read)
-        .collect()
 }
 
 /// Reaps those of `pids` that are our children and have ended, and says how many.
@@ -450,30 +316,12 @@ fn reap<'p>(pids: impl IntoIterator<Item = &'p i32>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
+    use std::process::Command;
 
     use rustix::process::{WaitId, WaitIdOptions, waitid};
 
+    use super::super::MARKER_VARIABLE;
     use super::*;
-
-    #[test]
-    fn a_stat_line_is_read_behind_the_last_bracket() {
-        let stat = "42 (a) S (b)) R 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2 3";
-        let process = Process::parse(42, stat).unwrap();
-        assert_eq!(
-            (process.parent, process.session, process.lives, process.start_time),
-            (7, 43, true, 123_456)
-        );
-    }
-
-    #[test]
-    fn a_process_whose_first_thread_has_ended_lives_as_long_as_another_runs() {
-        for (threads, lives) in [(1, false), (3, true)] {
-            let stat = format!("42 (a) Z 7 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 {threads} 0 123456 1 2 3");
-            assert_eq!(Process::parse(42, &stat).unwrap().lives, lives);
-        }
-    }
 
     /// Its end may have come between a look at what it had started and a look at itself.
     // covers: S2, P9, F9
@@ -524,40 +372,5 @@ mod tests {
             child.wait().unwrap();
         }
         assert_eq!(is_found, [false, true]);
-    }
-
-    #[test]
-    fn a_damaged_stat_line_is_no_process() {
-        for stat in ["", "42 (x", "42 (x) S", "42 (x) S y 1"] {
-            assert_eq!(Process::parse(42, stat), None, "{stat}");
-        }
-    }
-
-    // covers: L5
-    #[test]
-    fn a_process_that_got_the_number_of_another_is_not_killed() {
-        let mut child = Command::new("cat")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let itself = Process::read(i32::try_from(child.id()).unwrap()).unwrap();
-        let earlier = Process {
-            start_time: itself.start_time - 1,
-            ..itself
-        };
-        earlier.kill();
-        // A signal that was sent would come before the first byte is read.
-        child.stdin.take().unwrap().write_all(b"alive").unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(
-            (output.stdout, output.status.success()),
-            (b"alive".to_vec(), true)
-        );
-    }
-
-    #[test]
-    fn this_process_has_a_start_time() {
-        assert!(start_time(std::process::id()).is_some());
     }
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use hankweave_task_model::TaskError;
+use rustix::fs::StatFs;
 
 /// File systems that other machines see, by what the kernel calls them (`man 2 statfs`).
+#[cfg(target_os = "linux")]
 const OF_OTHERS: [(i64, &str); 14] = [
     (0x6969, "NFS"),
     (0x517B, "SMB"),
@@ -22,12 +24,28 @@ const OF_OTHERS: [(i64, &str); 14] = [
     (0x0BD0_0BD0, "Lustre"),
 ];
 
-/// Returns the kind of network file system, if it is one.
+/// Returns the kind of a network file system.
+#[cfg(target_os = "linux")]
 fn of_others(magic: i64) -> Option<&'static str> {
     // Some architectures keep the number in 32 bits with a sign.
     let magic = magic & 0xFFFF_FFFF;
     let known = OF_OTHERS.iter().find(|(number, _)| *number == magic);
     known.map(|(_, name)| *name)
+}
+
+/// Returns the kind of network file system, if it is one.
+#[cfg(target_os = "linux")]
+fn kind_of_others(stat: &StatFs) -> Option<&'static str> {
+    #[allow(clippy::unnecessary_cast, reason = "its width depends on the architecture")]
+    of_others(stat.f_type as i64)
+}
+
+/// Says that it is a network file system, if it is one: macOS has no number for each kind, and notes which are local.
+#[cfg(not(target_os = "linux"))]
+fn kind_of_others(stat: &StatFs) -> Option<&'static str> {
+    /// `MNT_LOCAL` of `man 2 statfs`.
+    const LOCAL: u32 = 0x1000;
+    (stat.f_flags & LOCAL == 0).then_some("a file system of another machine")
 }
 
 /// Refuses a file whose folder other machines may write to as well.
@@ -38,9 +56,7 @@ pub(super) fn check(path: &Path) -> Result<(), TaskError> {
         |reason: String| TaskError::RegistryNotInitialized(format!("`{}`: {reason}", path.display()));
     let stat = rustix::fs::statfs(folder);
     let stat = stat.map_err(|error| refused(format!("its folder cannot be read: {error}")))?;
-    #[allow(clippy::unnecessary_cast, reason = "its width depends on the architecture")]
-    let magic = stat.f_type as i64;
-    match of_others(magic) {
+    match kind_of_others(&stat) {
         Some(kind) => Err(refused(format!(
             "it lies on {kind}, where the locks of SQLite do not hold; take a local folder, or `--registry postgres://…` for several machines"
         ))),

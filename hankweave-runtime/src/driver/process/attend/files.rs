@@ -5,9 +5,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::hank::exclude::DATA;
-use hankweave_core::hank::reserved::check_written;
+use hankweave_core::hank::reserved::{check_written, is_state_folder};
 
 use crate::world::World;
 use crate::world::disk::{Disk, FileKind, Folder, OpenedEntry};
@@ -144,7 +143,9 @@ impl AgentFiles {
         let inner = inner.ok_or("is not beneath the workspace")?;
         let mut parts = inner.components();
         match parts.next() {
-            Some(Component::Normal(first)) if first == STATE_DIR => Err("belongs to hankweave".to_owned()),
+            Some(Component::Normal(first)) if is_state_folder(first.as_bytes()) => {
+                Err("belongs to hankweave".to_owned())
+            }
             Some(Component::Normal(first)) if first == DATA => {
                 Ok(RequestedPath::Data(parts.as_path().to_owned()))
             }
@@ -249,6 +250,8 @@ mod tests {
             read(&workspace, path).await.unwrap_err();
             write(&workspace, path).await.unwrap_err();
         }
+        let in_capitals = read(&workspace, ".HankWeave/state.json").await.unwrap_err();
+        assert!(in_capitals.ends_with("belongs to hankweave"), "{in_capitals}");
         let relative = workspace.read("in/text".to_owned(), None, None).await;
         assert_eq!(relative.unwrap_err(), "`in/text` is not beneath the workspace");
         write(&workspace, "in").await.unwrap_err();

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, linkat, mkdirat, op
 use rustix::io::{Errno, retry_on_intr};
 
 use super::super::real::{has_no_links, open_dir};
-use super::super::{Disk, RealDisk, open_folder_in, parent, remove_if_present};
+use super::super::{Disk, RealDisk, open_folder_in, parent, remove_if_present, sync_file_system};
 use super::{CHECKPOINTS, EVENTS, LOGS, is_kept, is_written_through};
 
 /// A folder that changed less than this ago may change again without a new time.
@@ -255,16 +255,8 @@ fn is_equal(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> bool {
 }
 
 /// Makes everything durable that was written to the file system of `folder`.
-#[cfg(target_os = "linux")]
 fn sync(folder: &Path) -> io::Result<()> {
-    Ok(rustix::fs::syncfs(open_dir(folder)?)?)
-}
-
-/// Makes everything durable that was written; other systems only know all file systems at once.
-#[cfg(not(target_os = "linux"))]
-fn sync(_folder: &Path) -> io::Result<()> {
-    rustix::fs::sync();
-    Ok(())
+    sync_file_system(open_dir(folder)?)
 }
 
 /// Whether a file of this name lives for a moment only.
@@ -324,7 +316,7 @@ fn entries(folder: &OwnedFd) -> io::Result<Entries> {
 fn change_of(seen: &Stat) -> Change {
     (
         seen.st_ctime,
-        i64::try_from(seen.st_ctime_nsec).unwrap_or_default(),
+        u32::try_from(seen.st_ctime_nsec).map_or(0, i64::from),
     )
 }
 

@@ -1,19 +1,16 @@
-//! Resource usage and limits of processes on Linux (TASK-110).
+//! Resource usage and limits of processes (TASK-110).
+
+#[cfg_attr(all(target_os = "linux", not(feature = "portable")), path = "system/linux.rs")]
+#[cfg_attr(
+    not(all(target_os = "linux", not(feature = "portable"))),
+    path = "system/portable.rs"
+)]
+mod side;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 use hankweave_runtime::world::disk::Disk;
-use procfs::process::{Process, Stat, all_processes};
-use procfs::sys::kernel::pid_max;
-use procfs::{Current as _, Meminfo, ProcessCGroup, page_size, ticks_per_second};
-
-/// Folder of control groups.
-const GROUPS: &str = "/sys/fs/cgroup";
-
-/// A longer text is no number, in bytes.
-const LONGEST_NUMBER: u64 = 64;
 
 /// Usage of a process and all processes below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,33 +33,35 @@ pub(super) struct SystemLimits {
     pub(super) processes: u64,
 }
 
+/// A process, and what it uses itself.
+struct ProcessUsage {
+    pid: i32,
+    parent: i32,
+    used: ProcessTreeUsage,
+}
+
 impl ProcessTreeUsage {
     /// Of a process and its descendants; nothing when it is gone.
     pub(super) fn of_tree(pid: u32) -> Self {
-        // One that ends meanwhile is not there.
-        let all = all_processes().into_iter().flatten();
-        let all: Vec<Stat> = all.filter_map(|process| process.ok()?.stat().ok()).collect();
+        let all = side::processes();
         let tree = tree(pid, &all);
         let own = all.iter().filter(|process| tree.contains(&process.pid));
-        own.fold(Self::default(), |used, process| used.and(process))
+        own.fold(Self::default(), |used, process| used.and(process.used))
     }
 
-    fn and(self, process: &Stat) -> Self {
-        let ended = process.cutime.saturating_add(process.cstime);
-        let ticks = process.utime + process.stime + u64::try_from(ended).unwrap_or(0);
-        let worked = Duration::from_secs_f64(ticks as f64 / ticks_per_second() as f64);
+    fn and(self, other: Self) -> Self {
         Self {
-            memory: self.memory + process.rss * page_size(),
-            worked: self.worked + worked,
-            processes: self.processes + u64::try_from(process.num_threads).unwrap_or(0),
+            memory: self.memory + other.memory,
+            worked: self.worked + other.worked,
+            processes: self.processes + other.processes,
         }
     }
 }
 
-fn tree(root: u32, all: &[Stat]) -> BTreeSet<i32> {
+fn tree(root: u32, all: &[ProcessUsage]) -> BTreeSet<i32> {
     let mut tree: BTreeSet<i32> = i32::try_from(root).into_iter().collect();
     loop {
-        let is_new = |process: &&Stat| tree.contains(&process.ppid) && !tree.contains(&process.pid);
+        let is_new = |process: &&ProcessUsage| tree.contains(&process.parent) && !tree.contains(&process.pid);
         let new: Vec<i32> = all.iter().filter(is_new).map(|process| process.pid).collect();
         match new.is_empty() {
             true => return tree,
@@ -74,114 +73,38 @@ fn tree(root: u32, all: &[Stat]) -> BTreeSet<i32> {
 impl SystemLimits {
     /// Those of this process and its children: what their control groups allow, or else what the machine has.
     pub(super) fn of_this_process(disk: &dyn Disk) -> Self {
-        let memory = Meminfo::current().map_or(u64::MAX, |memory| memory.mem_total);
-        let numbers = pid_max().map_or(u64::MAX, |most| u64::try_from(most).unwrap_or(u64::MAX));
-        let groups = Process::myself().and_then(|process| process.cgroups());
-        let groups = groups.map_or_else(|_| Vec::new(), |groups| groups.0);
-        let lowest = |controller, files| lowest(disk, Path::new(GROUPS), &groups, controller, files);
+        let (memory, processes) = side::limits(disk);
         Self {
-            memory: memory.min(lowest("memory", ["memory.limit_in_bytes", "memory.max"])),
+            memory,
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-            processes: numbers.min(lowest("pids", ["pids.max", "pids.max"])),
+            processes,
         }
     }
 }
 
-/// The lowest limit of a controller in a group and those above it; the greatest number without one. The files are those of the first version of groups, where each
-/// controller has its own, and of the second.
-fn lowest(disk: &dyn Disk, root: &Path, groups: &[ProcessCGroup], controller: &str, files: [&str; 2]) -> u64 {
-    let limits = groups.iter().flat_map(|group| {
-        let (place, file) = match group.controllers.iter().any(|name| name == controller) {
-            true => (root.join(controller), files[0]),
-            false if group.hierarchy == 0 => (root.to_owned(), files[1]),
-            false => return Vec::new(),
-        };
-        let group = group.pathname.trim_start_matches('/');
-        let levels = Path::new(group)
-            .ancestors()
-            .map(|level| place.join(level).join(file));
-        levels.filter_map(|path| number(disk, &path)).collect()
-    });
-    limits.min().unwrap_or(u64::MAX)
-}
-
-/// The number in a file; none in one that is not there or says `max`.
-fn number(disk: &dyn Disk, path: &Path) -> Option<u64> {
-    let text = disk.read(path, LONGEST_NUMBER).ok()?;
-    std::str::from_utf8(&text).ok()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
+    use std::process::Command;
 
     use hankweave_runtime::world::disk::RealDisk;
-    use rustix::process::{Pid, Signal, kill_process_group};
 
     use super::*;
 
     // covers: TASK-110
     #[test]
-    fn what_a_process_uses_counts_with_what_it_started_and_what_of_that_has_ended() {
-        let busy = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'";
-        let script = format!("sleep 60 & {busy}; echo; wait");
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", &script])
-            .process_group(0)
-            .stdout(Stdio::piped());
-        let mut child = shell.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let used = ProcessTreeUsage::of_tree(child.id());
-        kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
+    fn a_process_counts_with_what_it_has_started() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let alone = ProcessTreeUsage::of_tree(child.id());
+        let used = ProcessTreeUsage::of_tree(std::process::id());
+        child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(used.processes, 2, "{used:?}");
         assert!(
-            used.memory > 0 && used.worked > Duration::from_millis(20),
-            "{used:?}"
+            alone.processes == 1 && alone.memory > 0 && used.processes > 1,
+            "{alone:?} {used:?}"
         );
+        assert!(used.memory > alone.memory, "{alone:?} {used:?}");
         assert_eq!(ProcessTreeUsage::of_tree(child.id()), ProcessTreeUsage::default());
         let limits = SystemLimits::of_this_process(&RealDisk);
-        assert!(limits.memory > used.memory && limits.processes > 2 && limits.processors > 0);
-    }
-
-    // covers: TASK-110
-    #[test]
-    fn the_lowest_limit_of_a_group_and_those_above_it_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        let write = |name: &str, text: &str| {
-            let path = root.join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let group = |hierarchy, controllers: &[&str], pathname: &str| ProcessCGroup {
-            hierarchy,
-            controllers: controllers.iter().map(|name| (*name).to_owned()).collect(),
-            pathname: pathname.to_owned(),
-        };
-        let memory = |groups: &[ProcessCGroup]| {
-            lowest(
-                &RealDisk,
-                root,
-                groups,
-                "memory",
-                ["memory.limit_in_bytes", "memory.max"],
-            )
-        };
-        let unified = [group(0, &[], "/slice/worker")];
-        assert_eq!(memory(&unified), u64::MAX);
-        write("slice/worker/memory.max", "max\n");
-        write("slice/memory.max", "7000\n");
-        write("memory.max", "9000\n");
-        assert_eq!(memory(&unified), 7000);
-        write("memory/docker/memory.limit_in_bytes", "5000\n");
-        assert_eq!(memory(&[group(4, &["memory"], "/docker/1")]), 5000);
-        assert_eq!(memory(&[group(8, &["pids"], "/")]), u64::MAX);
+        assert!(limits.memory > alone.memory && limits.processes > 2 && limits.processors > 0);
     }
 }

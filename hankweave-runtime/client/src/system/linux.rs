@@ -1,0 +1,26 @@
+//! Linux: `/proc`.
+
+use std::fs::read_to_string;
+
+use hankweave_core::discovery::{has_ended, is_stopped, start_ticks};
+
+use super::Found;
+
+/// Identifies the current boot of the machine.
+pub(super) fn boot_id() -> Option<String> {
+    let text = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// The process with this number; `None` where it cannot be looked at.
+pub(super) fn find(pid: u32) -> Option<Found> {
+    let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(Found {
+        started: start_ticks(&stat),
+        has_ended: has_ended(&stat),
+        is_stopped: is_stopped(&stat),
+    })
+}
+
+/// Whether a process that is there, and cannot be looked at, has ended: nobody knows, so it has not.
+pub(super) const UNSEEN_HAS_ENDED: bool = false;

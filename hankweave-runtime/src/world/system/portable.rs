@@ -1,0 +1,240 @@
+//! Any other Unix, such as macOS. Linux has it as well with the feature `portable`, where tests play the stories of a run on it (S13).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use hankweave_core::agent::ProcessExit;
+use libc::c_uint;
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Signal, WaitId, WaitIdOptions, getrlimit, kill_process, waitid};
+use rustix::time::{ClockId, clock_gettime};
+use sysinfo::{ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
+use tokio::process::Child;
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal as signals};
+
+use super::process::{ChildUse, MARKER_VARIABLE, Process};
+
+/// What this system cannot do for a run.
+pub(super) const WEAKER: &[&str] = &[
+    "when hankweave is killed, its agents run on until the next start ends them",
+    "a process that an agent has started is not found once it has a session of its own, another environment and no living parent",
+    "a server that an agent leaves running is waited for like other work in the background",
+];
+
+/// None: start times of processes are times of day here, which no other boot has.
+pub(super) fn boot_id() -> Option<String> {
+    None
+}
+
+/// Time since the machine's start, with its sleep where the monotonic clock counts that, as on macOS.
+pub(super) fn uptime() -> Option<Duration> {
+    clock_gettime(ClockId::Monotonic).try_into().ok()
+}
+
+/// None: without the id of a boot nobody could tell which start it counts from.
+pub(super) fn awake() -> Option<Duration> {
+    None
+}
+
+/// Makes everything durable that was written to the file system of `file`.
+#[cfg(target_vendor = "apple")]
+#[expect(unsafe_code, reason = "no crate has this call")]
+pub(super) fn sync_file_system(file: impl AsFd) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    unsafe extern "C" {
+        fn fsync_volume_np(file: libc::c_int, flags: libc::c_int) -> libc::c_int;
+    }
+    /// Past the cache of the drive, and waiting until it is done.
+    const FULL: libc::c_int = 0x01 | 0x02;
+    // SAFETY: plain numbers; the descriptor is open as long as it is borrowed.
+    match unsafe { fsync_volume_np(file.as_fd().as_raw_fd(), FULL) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes everything durable that was written; these systems only know all file systems at once.
+#[cfg(not(target_vendor = "apple"))]
+pub(super) fn sync_file_system(_file: impl AsFd) -> io::Result<()> {
+    rustix::fs::sync();
+    Ok(())
+}
+
+/// Nothing: the system brings a file to the disk when it is synced.
+pub(super) fn send_on(_file: &File, _from: u64, _length: u64) {}
+
+/// The process with this number.
+pub(super) fn process(pid: i32) -> Option<Process> {
+    let wanted = sysinfo::Pid::from_u32(u32::try_from(pid).ok()?);
+    let table = look(ProcessesToUpdate::Some(&[wanted]), nothing());
+    table.process(wanted).map(entry)
+}
+
+/// All processes.
+pub(super) fn processes() -> Vec<Process> {
+    let table = look(ProcessesToUpdate::All, nothing());
+    table.processes().values().map(entry).collect()
+}
+
+/// Only what every look tells.
+fn nothing() -> ProcessRefreshKind {
+    ProcessRefreshKind::nothing().without_tasks()
+}
+
+fn look(which: ProcessesToUpdate<'_>, at: ProcessRefreshKind) -> System {
+    let mut table = System::new();
+    table.refresh_processes_specifics(which, true, at);
+    table
+}
+
+fn entry(process: &sysinfo::Process) -> Process {
+    let number = |pid: sysinfo::Pid| i32::try_from(pid.as_u32()).unwrap_or_default();
+    let pid = number(process.pid());
+    Process {
+        pid,
+        parent: process.parent().map_or(0, number),
+        group: group(pid),
+        session: process.session_id().map_or(0, number),
+        lives: !matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead),
+        is_stopped: process.status() == ProcessStatus::Stop,
+        start_time: process.start_time(),
+    }
+}
+
+/// The process group; 0 where it began outside our container, which the typed call refuses.
+#[expect(
+    unsafe_code,
+    reason = "the safe wrapper asserts that no group has the number 0"
+)]
+fn group(pid: i32) -> i32 {
+    // SAFETY: a plain number; one that is nobody's is answered with -1.
+    unsafe { libc::getpgid(pid) }.max(0)
+}
+
+/// Whether a process that can be signalled has ended: some systems leave it out of the table until its parent reaps it.
+pub(super) fn has_ended(pid: i32) -> bool {
+    process(pid).is_none_or(|process| !process.lives)
+}
+
+/// The marker variable in the environment of a process; macOS hides that of its own programs, such as `/bin/sh`.
+pub(super) fn marker(pid: i32) -> Option<Vec<u8>> {
+    let pid = sysinfo::Pid::from_u32(u32::try_from(pid).ok()?);
+    let environment = nothing().with_environ(UpdateKind::Always);
+    let table = look(ProcessesToUpdate::Some(&[pid]), environment);
+    let value = |variable: &std::ffi::OsString| -> Option<Vec<u8>> {
+        let value = variable
+            .as_encoded_bytes()
+            .strip_prefix(MARKER_VARIABLE.as_bytes())?;
+        Some(value.strip_prefix(b"=")?.to_owned())
+    };
+    table.process(pid)?.environ().iter().find_map(value)
+}
+
+/// Whether it runs our program, which suspends itself: which signals a process catches is not told.
+pub(super) fn suspends_itself(pid: i32) -> bool {
+    let program = |pid: u32| {
+        let pid = sysinfo::Pid::from_u32(pid);
+        let table = look(
+            ProcessesToUpdate::Some(&[pid]),
+            nothing().with_exe(UpdateKind::Always),
+        );
+        Some(table.process(pid)?.exe()?.to_owned())
+    };
+    let own = program(std::process::id());
+    own.is_some() && own == u32::try_from(pid).ok().and_then(program)
+}
+
+/// Signals this process: it is compared first, and an id is not used again in the moment between.
+pub(super) fn signal(meant: &Process, signal: Signal) {
+    let is_meant = process(meant.pid).is_some_and(|now| now.name() == meant.name());
+    if let Some(pid) = Pid::from_raw(meant.pid).filter(|_| is_meant) {
+        // It may end by itself in between, and the next look at the table tells who is left.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Makes this process the parent of descendants whose own parent has ended; `false` where the system has no such thing.
+pub(super) fn adopt_orphans() -> io::Result<bool> {
+    Ok(false)
+}
+
+/// None: nothing is adopted.
+pub(super) fn our_children() -> Vec<i32> {
+    Vec::new()
+}
+
+/// End of a child that is not reaped yet.
+pub(super) struct ChildEnd {
+    leader: Pid,
+    /// Tells that some child has ended.
+    ends: SignalStream,
+}
+
+impl ChildEnd {
+    /// Of a child that nobody has reaped, so that the number is its own.
+    pub(super) fn of(leader: Pid) -> io::Result<Self> {
+        let ends = signals(SignalKind::child())?;
+        Ok(Self { leader, ends })
+    }
+
+    /// Waits until the child has ended, and leaves it unreaped.
+    pub(super) async fn reached(&mut self) -> io::Result<()> {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while waitid(WaitId::Pid(self.leader), look)?.is_none() {
+            if self.ends.recv().await.is_none() {
+                return Err(io::Error::other("nothing tells when a child ends"));
+            }
+        }
+        Ok(())
+    }
+
+    /// How it has ended. It is reaped: some systems tell the signal that ended a child to nobody else.
+    pub(super) fn exit(&self, child: &mut Child) -> io::Result<ProcessExit> {
+        use std::os::unix::process::ExitStatusExt;
+        let status = child.try_wait()?.ok_or(io::ErrorKind::WouldBlock)?;
+        Ok(match status.code() {
+            Some(code) => ProcessExit::Exited(code),
+            None => ProcessExit::Signaled(status.signal().unwrap_or_default()),
+        })
+    }
+}
+
+/// Nothing: pipes have the length that the system gives them.
+pub(super) fn widen(_pipe: impl AsFd) {}
+
+/// Nothing: no signal tells a child that its parent has ended.
+pub(super) fn end_with(_parent: Pid) -> Result<(), Errno> {
+    Ok(())
+}
+
+/// Most descriptors that are looked at: macOS gives no more to a process unless it is told to.
+const MOST_DESCRIPTORS: u64 = 10_240;
+
+/// Closes descriptors from this one on when this process becomes its program.
+#[expect(unsafe_code, reason = "nobody owns the descriptors that are marked here")]
+pub(super) fn close_later(first: c_uint) {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_DESCRIPTORS);
+    let most = u32::try_from(most.min(MOST_DESCRIPTORS)).unwrap_or(first);
+    for descriptor in (first..most).filter_map(|number| libc::c_int::try_from(number).ok()) {
+        // SAFETY: plain numbers. Descriptors are only marked, and used by nobody after the exec; one that is not open is refused.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+/// Use of the machine by one process, without those of its children that have ended; nothing when it is gone. Who takes connections is not told.
+pub(super) fn usage(pid: i32) -> ChildUse {
+    let pid = sysinfo::Pid::from_u32(u32::try_from(pid).unwrap_or_default());
+    let table = look(
+        ProcessesToUpdate::Some(&[pid]),
+        nothing().with_cpu().with_disk_usage(),
+    );
+    table
+        .process(pid)
+        .map_or_else(ChildUse::default, |process| ChildUse {
+            processor: Duration::from_millis(process.accumulated_cpu_time()),
+            written: process.disk_usage().total_written_bytes,
+            listens: false,
+        })
+}
