@@ -82,7 +82,7 @@ fn what_the_system_cannot_do_is_told_and_linux_can_all_of_it() {
     let document = project().run(["doctor", "--json"]).json_document();
     let findings = document["findings"].as_array().unwrap();
     let weaker = findings.iter().filter(|finding| finding["area"] == "system");
-    let count = match std::env::var_os("HANKWEAVE_TEST_PROGRAM") {
+    let count = match env::var_os("HANKWEAVE_TEST_PROGRAM") {
         Some(_) => 3,
         None => 0,
     };

@@ -327,6 +327,8 @@ fn of_record(record: &TaskRecord) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use hankweave_core::id::CodonId;
     use hankweave_core::view::AskedApproval;
     use serde_json::json;
@@ -417,14 +419,14 @@ mod tests {
     // covers: WIRE-51, TASK-52
     #[test]
     fn a_task_of_a_dead_worker_waits_for_a_user_and_has_no_worker() {
-        let requeue = Requeue::default;
+        let requeue = || Requeue::ByNone(Duration::from_secs(60));
         let marked = |absent: &AbsentWorker| {
             let mut row = row(view(RunState::Running, now()), Some("Working"));
             row.mark_absent(absent, Some("w1".to_owned()));
             (row.group, row.state, row.word, row.worker, row.last)
         };
         let gone = marked(&AbsentWorker::Gone { requeue: requeue() });
-        let last = "no worker holds it, and no other one has a task".to_owned();
+        let last = "no worker holds it; none is there to requeue it".to_owned();
         assert_eq!(gone, (Group::Waits, "crashed", Some("no worker"), None, last));
         let by_hand = marked(&AbsentWorker::ByHand {
             name: "ann".to_owned(),
