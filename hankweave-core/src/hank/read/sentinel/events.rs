@@ -73,8 +73,8 @@ const EVENTS: &[&str] = &[
      failureReason.type failureReason.retriable failureReason.message failureReason.retryAfterMs \
      failureReason.retryAt failureReason.interrupted failureReason.sentinelRefs.** failureIgnored \
      costIsLowerBound budgetExceeded.currency budgetExceeded.limit budgetExceeded.used filesChanged result.**",
-    "codon.fallback: codonId entry agent model auth instead.agent instead.model instead.cause instead.until \
-     sameSession",
+    "codon.fallback: codonId entry agent script model auth instead.agent instead.script instead.model \
+     instead.cause instead.until sameSession",
     "codon.prompted: codonId prompt originalLength",
     "codon.extended: codonId codonName extensionNumber exhaustWithPrompt cumulativeTokens.** \
      cumulativeCost",

@@ -26,10 +26,16 @@ async fn there(place: &Place) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Lets a worker be there, once the registry has it.
-async fn arrive(place: &Place, presence: &Presence, name: &str) {
+/// Lets a worker be there until the registry has as many of its name as are meant.
+async fn arrive(place: &Place, presence: &Presence, name: &str, count: usize) {
     let is_there = async {
-        while !there(place).await.iter().any(|(there, _)| there == name) {
+        while there(place)
+            .await
+            .iter()
+            .filter(|(there, _)| there == name)
+            .count()
+            < count
+        {
             tokio::task::yield_now().await;
         }
     };
@@ -48,8 +54,8 @@ pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Pla
     };
     let (idle, busy) = (with("idle", "1", TERMS), with("busy", "2", TERMS));
     place.create("t").await;
-    arrive(&place, &idle, "idle").await;
-    arrive(&place, &busy, "busy").await;
+    arrive(&place, &idle, "idle", 1).await;
+    arrive(&place, &busy, "busy", 1).await;
     let claim = Claim {
         owner: None,
         except: BTreeSet::new(),
@@ -85,16 +91,15 @@ pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Pla
     };
     place.coordinator.acquire(acquire).await.unwrap();
     let twin = with("idle", "3", TERMS);
-    arrive(&place, &twin, "idle").await;
+    arrive(&place, &twin, "idle", 2).await;
     idle.end().await;
-    arrive(&place, &twin, "idle").await;
     assert_eq!(there(&place).await, named(&[("busy", 1), ("idle", 0)]));
     twin.end().await;
     assert_eq!(there(&place).await, named(&[("busy", 1)]));
 
     let lease_ms = u64::try_from(LEASE.as_millis()).unwrap();
     let brief = with("brief", "4", WorkerTerms { lease_ms, ..TERMS });
-    arrive(&place, &brief, "brief").await;
+    arrive(&place, &brief, "brief", 1).await;
     place.pass(LEASE + Duration::from_millis(2)).await;
     assert_eq!(there(&place).await, named(&[("busy", 1)]));
     place.coordinator.clean_up().await.unwrap();
@@ -105,5 +110,5 @@ pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Pla
         .unwrap();
     assert_eq!(resource.held, []);
     // A worker that was suspended is there again.
-    arrive(&place, &brief, "brief").await;
+    arrive(&place, &brief, "brief", 1).await;
 }
