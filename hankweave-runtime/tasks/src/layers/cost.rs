@@ -2,7 +2,7 @@
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{HankweaveState, RunRecord};
+use hankweave_core::document::RunRecord;
 use hankweave_remote::history;
 use hankweave_runtime::ExecutionDir;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
@@ -19,28 +19,50 @@ pub(crate) struct RecordedCost {
     pub(crate) is_lower_bound: bool,
     /// Whether an agent works, or did when its run was killed.
     pub(crate) is_open: bool,
+    /// Number of these runs.
+    pub(crate) runs: usize,
 }
 
 impl RecordedCost {
-    fn of(state: &HankweaveState) -> Self {
-        // The agent of a codon that starts has spent nothing yet, as `status` counts it.
-        let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
-        let is_open = |run: &RunRecord| run.open_codon().is_some_and(works);
-        let is_open = state.runs.iter().any(|run| is_open(run));
-        Self {
-            spend: state.total_spend(),
-            is_lower_bound: is_open || state.cost_is_lower_bound(),
-            is_open,
-        }
+    fn of<'r>(runs: impl Iterator<Item = &'r RunRecord>) -> Self {
+        runs.fold(Self::default(), |sum, run| {
+            // The agent of a codon that starts has spent nothing yet, as `status` counts it.
+            let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
+            let is_open = run.open_codon().is_some_and(works);
+            Self {
+                spend: sum.spend + run.spend(),
+                is_lower_bound: sum.is_lower_bound || is_open || run.cost_is_lower_bound(),
+                is_open: sum.is_open || is_open,
+                runs: sum.runs + 1,
+            }
+        })
     }
+}
+
+/// Cost of the runs in a record, of those before an attempt and of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SplitCost {
+    pub(crate) earlier: RecordedCost,
+    pub(crate) attempt: RecordedCost,
 }
 
 impl TaskFiles {
     /// Returns the cost in the record of the runs; `None` where there is none that can be read. It blocks.
     pub(crate) fn recorded_cost(&self) -> Option<RecordedCost> {
+        Some(self.split_cost(0)?.attempt)
+    }
+
+    /// Returns the cost in the record of the runs, split after the oldest `earlier` ones; `None` where there is none that can be read. It blocks.
+    pub(crate) fn split_cost(&self, earlier: usize) -> Option<SplitCost> {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         let state = history(self.layers.world(), &dir).ok()?;
-        Some(RecordedCost::of(&state))
+        // The newest run is the first one.
+        let own = state.runs.len().saturating_sub(earlier);
+        let runs = || state.runs.iter().map(|run| &**run);
+        Some(SplitCost {
+            earlier: RecordedCost::of(runs().skip(own)),
+            attempt: RecordedCost::of(runs().take(own)),
+        })
     }
 
     /// Returns the cost of the task so far, with the attempt that is made: what its registry has, or what its files have, whichever is more; `None` for a task that no

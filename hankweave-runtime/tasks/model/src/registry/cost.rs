@@ -52,19 +52,17 @@ impl TaskCost {
         serde_json::from_value(stored).ok()
     }
 
-    /// The fields of the stored record.
+    /// The fields of the stored record. An attempt whose cost is known is no lower bound because one before it was: null takes the note of that away.
     pub(super) fn fields(self) -> [(&'static str, Option<Value>); 5] {
+        let noted = |is_lower_bound: bool| is_lower_bound.then_some(Value::Bool(true)).or(Some(Value::Null));
         [
             ("cost", Some(json!(self.cost))),
             (ATTEMPT_COST, Some(json!(self.last_attempt_cost))),
             (
                 ATTEMPT_COST_IS_LOWER_BOUND,
-                self.last_attempt_cost_is_lower_bound.then_some(Value::Bool(true)),
+                noted(self.last_attempt_cost_is_lower_bound),
             ),
-            (
-                "costIsLowerBound",
-                self.cost_is_lower_bound.then_some(Value::Bool(true)),
-            ),
+            ("costIsLowerBound", noted(self.cost_is_lower_bound)),
             ("budget", self.budget.map(|budget| json!(budget))),
         ]
     }
@@ -176,9 +174,14 @@ mod tests {
         let row = row.patched(renamed, Timestamp::UNIX_EPOCH).unwrap();
         let read: TaskRow = serde_json::from_value(serde_json::to_value(&row).unwrap()).unwrap();
         assert_eq!(TaskCost::of(&read.record), Some(cost));
-        let more = TaskCost {
+        let lost = TaskCost {
+            last_attempt_cost_is_lower_bound: true,
             cost_is_lower_bound: true,
             ..cost
+        };
+        let more = TaskCost {
+            last_attempt_cost_is_lower_bound: false,
+            ..lost
         };
         let resumed = RegistryChange {
             id: read.id().clone(),
@@ -192,7 +195,22 @@ mod tests {
         };
         let resumed = read.change(&resumed, Timestamp::UNIX_EPOCH).unwrap().row;
         assert_eq!(TaskCost::of(&resumed.record), Some(cost));
-        assert_eq!(TaskCost::of(&noted(&resumed, more).record), Some(more));
+        let row = noted(&resumed, lost);
+        assert_eq!(TaskCost::of(&row.record), Some(lost));
+        let resume = RegistryChange {
+            id: row.id().clone(),
+            expected_version: row.version,
+            token: 0,
+            steps: vec![TaskTransition::Resume],
+            cost: None,
+            approval: None,
+            lease: None,
+            files: Patch::Keep,
+        };
+        let again = row.change(&resume, Timestamp::UNIX_EPOCH).unwrap().row;
+        let row = noted(&again, more);
+        assert_eq!(TaskCost::of(&row.record), Some(more), "the last attempt is exact");
+        assert!(row.record.extra().get(ATTEMPT_COST_IS_LOWER_BOUND).is_none());
         assert_eq!(
             more.in_words(),
             "at least $1.3500, of which the last attempt $0.4500"

@@ -90,7 +90,7 @@ fn value_of<T: Into<Value>>(patch: Patch<T>, default: Value) -> Option<Value> {
     }
 }
 
-/// The record with other values of the fields that every status has. They are set in its stored form, because a step must be the only way from one typed task to
+/// The record with other values of the fields that every status has; null takes one away. They are set in its stored form, because a step must be the only way from one typed task to
 /// another.
 pub(super) fn with_fields<const N: usize>(
     record: TaskRecord,
@@ -103,8 +103,10 @@ pub(super) fn with_fields<const N: usize>(
     };
     let mut stored = serde_json::to_value(record).map_err(failed)?;
     for (name, value) in fields {
-        if let Some(value) = value {
-            stored[name] = value;
+        match (value, stored.as_object_mut()) {
+            (Some(Value::Null), Some(fields)) => drop(fields.shift_remove(name)),
+            (Some(value), _) => stored[name] = value,
+            (None, _) => {}
         }
     }
     serde_json::from_value(stored).map_err(failed)

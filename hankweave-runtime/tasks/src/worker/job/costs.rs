@@ -1,7 +1,8 @@
 //! Cost of a task, with all its attempts (TASK-121).
 //!
 //! The registry knows what was noted. The record of the runs, which travels with the task, also knows what a worker used that was killed before it could note
-//! it. An attempt has cost what its codons report, or what that record has more than at its beginning, whichever is more.
+//! it. An attempt has cost what its codons report, or what that record has of its runs, whichever is more. Runs before it can still add to their own cost: the run
+//! of a suspended worker ends in the workspace only after another worker has claimed the task.
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::LogLevel;
@@ -9,17 +10,17 @@ use hankweave_task_model::registry::TaskCost;
 use serde_json::json;
 
 use super::Job;
-use crate::layers::{LayerError, RecordedCost};
+use crate::layers::{LayerError, RecordedCost, SplitCost};
 
 /// The costs of a task while one of its attempts is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CostLedger {
     /// All attempts before this one.
     earlier: Usd,
-    /// Cost in the record at the start of this attempt.
+    /// Cost in the record of the runs before this attempt.
     recorded: Usd,
-    /// The record was a lower bound at the start of this attempt.
-    recorded_is_lower_bound: bool,
+    /// Number of the runs before this attempt.
+    earlier_runs: usize,
     attempt: Usd,
     attempt_is_lower_bound: bool,
     is_lower_bound: bool,
@@ -32,7 +33,7 @@ impl CostLedger {
         Self {
             earlier: noted.cost.max(recorded.spend),
             recorded: recorded.spend,
-            recorded_is_lower_bound: recorded.is_lower_bound,
+            earlier_runs: recorded.runs,
             attempt: Usd::ZERO,
             attempt_is_lower_bound: false,
             is_lower_bound: noted.cost_is_lower_bound || recorded.is_lower_bound,
@@ -47,11 +48,12 @@ impl CostLedger {
     }
 
     /// Takes what the record has at the end of the attempt.
-    pub(super) fn settle(&mut self, recorded: RecordedCost) {
-        // What an earlier attempt has left unknown stays so in the record.
-        let is_new = recorded.is_lower_bound && !self.recorded_is_lower_bound;
-        self.report(recorded.spend.saturating_sub(self.recorded), is_new);
-        self.is_lower_bound |= recorded.is_lower_bound;
+    pub(super) fn settle(&mut self, recorded: SplitCost) {
+        let SplitCost { earlier, attempt } = recorded;
+        self.earlier += earlier.spend.saturating_sub(self.recorded);
+        self.recorded = self.recorded.max(earlier.spend);
+        self.report(attempt.spend, attempt.is_lower_bound);
+        self.is_lower_bound |= earlier.is_lower_bound;
     }
 
     /// Returns the sum.
@@ -69,7 +71,7 @@ impl CostLedger {
 impl Job {
     /// Begins to count an attempt.
     pub(super) async fn open_ledger(&mut self) {
-        let recorded = self.recorded().await.unwrap_or_default();
+        let recorded = self.recorded(0).await.unwrap_or_default().attempt;
         self.ledger = Some(CostLedger::new(TaskCost::of(&self.row.record), recorded));
     }
 
@@ -82,7 +84,8 @@ impl Job {
 
     /// Takes what the record of the runs says once the run has ended.
     pub(super) async fn settle_ledger(&mut self) {
-        let recorded = self.recorded().await;
+        let earlier = self.ledger.map_or(0, |ledger| ledger.earlier_runs);
+        let recorded = self.recorded(earlier).await;
         let Some(ledger) = &mut self.ledger else {
             return;
         };
@@ -122,13 +125,13 @@ impl Job {
             .await
     }
 
-    /// Returns the contents of the runs' record; `None` where there is none that can be read.
-    async fn recorded(&mut self) -> Option<RecordedCost> {
+    /// Returns the cost in the runs' record, split after the oldest `earlier` ones; `None` where there is none that can be read.
+    async fn recorded(&mut self, earlier: usize) -> Option<SplitCost> {
         let files = self.files.clone();
         self.worker
             .world
             .blocking
-            .run(move || files.recorded_cost())
+            .run(move || files.split_cost(earlier))
             .await
     }
 }
@@ -141,6 +144,13 @@ mod tests {
         RecordedCost {
             spend: Usd::from_micros(micros),
             ..RecordedCost::default()
+        }
+    }
+
+    fn split(earlier: u64, attempt: u64) -> SplitCost {
+        SplitCost {
+            earlier: recorded(earlier),
+            attempt: recorded(attempt),
         }
     }
 
@@ -161,7 +171,7 @@ mod tests {
         check(first, 900, 900);
         let mut second = CostLedger::new(Some(first.cost()), recorded(900));
         check(second, 900, 0);
-        second.settle(recorded(1_350));
+        second.settle(split(900, 450));
         check(second, 1_350, 450);
         // A worker that was killed could note nothing of its attempt, which has cost 300.
         let mut third = CostLedger::new(Some(second.cost()), recorded(1_650));
@@ -170,7 +180,36 @@ mod tests {
         assert!(third.cost().cost_is_lower_bound);
         // Files of an earlier time are there again: what was paid stays paid.
         let mut fourth = CostLedger::new(Some(third.cost()), recorded(900));
-        fourth.settle(recorded(950));
+        fourth.settle(split(900, 50));
         check(fourth, 1_710, 50);
+    }
+
+    // covers: TASK-121
+    #[test]
+    fn a_run_that_ends_after_the_next_attempt_has_begun_costs_its_own_attempt() {
+        let open = RecordedCost {
+            is_lower_bound: true,
+            is_open: true,
+            runs: 1,
+            ..recorded(105)
+        };
+        let noted = TaskCost {
+            cost: Usd::from_micros(105),
+            last_attempt_cost: Usd::from_micros(105),
+            last_attempt_cost_is_lower_bound: true,
+            cost_is_lower_bound: true,
+            budget: None,
+        };
+        let mut second = CostLedger::new(Some(noted), open);
+        second.settle(split(165, 270));
+        check(second, 435, 270);
+        assert!(!second.cost().last_attempt_cost_is_lower_bound);
+        // An attempt that was cut off is a lower bound also after another one.
+        let mut third = CostLedger::new(Some(noted), open);
+        let mut cut_off = split(105, 60);
+        (cut_off.earlier.is_lower_bound, cut_off.attempt.is_lower_bound) = (true, true);
+        third.settle(cut_off);
+        check(third, 165, 60);
+        assert!(third.cost().last_attempt_cost_is_lower_bound);
     }
 }
