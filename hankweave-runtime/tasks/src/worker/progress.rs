@@ -50,6 +50,8 @@ pub(super) struct FailedCodon {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TaskProgress {
     running: Option<String>,
+    /// Whether a user skipped the newest codon, or no budget was left for it.
+    is_skipped: bool,
     codons: Vec<Value>,
     cost: Usd,
     cost_is_lower_bound: bool,
@@ -107,7 +109,11 @@ impl TaskProgress {
         let data = &transition["data"];
         match transition["type"].as_str()? {
             "RunStarted" => (self.failed, self.pause) = (None, None),
-            "CodonStarted" => self.last_lines.clear(),
+            "CodonStarted" => {
+                self.is_skipped = false;
+                self.last_lines.clear();
+            }
+            "CodonTransitioned" if data["to"] == "skipped" => self.is_skipped = true,
             "CodonTransitioned" if data["to"] == "completed" => self.failed = None,
             "CodonTransitioned" if data["to"] == "failed" => {
                 let cause = data["metadata"]["failureReason"]["message"].as_str();
@@ -165,7 +171,10 @@ impl TaskProgress {
         if let Some(files) = data["filesChanged"].as_u64() {
             ended["filesChanged"] = files.into();
         }
-        let outcome = outcome(success, &data["failureReason"]["interruptedBy"]);
+        let outcome = match self.is_skipped {
+            true => AttemptState::Skipped.as_str(),
+            false => outcome(success, &data["failureReason"]["interruptedBy"]),
+        };
         if outcome != outcome_of(success) {
             ended["outcome"] = outcome.into();
         }
@@ -330,5 +339,26 @@ mod tests {
             Value::Object(data),
             json!({"attempt": 2, "running": null, "codons": [codon], "cost": 1.5, "lastAttemptCost": 0.75})
         );
+    }
+
+    // covers: TASK-54
+    #[test]
+    fn a_codon_that_is_skipped_has_not_failed() {
+        let mut progress = TaskProgress::default();
+        let mut take = |event: Value| progress.take(event.to_string().as_bytes());
+        let step = |transition: Value| json!({"type": "state.transition", "data": {"transition": transition}});
+        let ended = |codon: &str| {
+            json!({"type": "codon.completed", "data": {"codonId": codon, "success": false, "cost": 0.25, "duration": 7}})
+        };
+        let mut outcomes = Vec::new();
+        for (codon, to) in [("build", "skipped"), ("test", "failed")] {
+            take(step(json!({"type": "CodonStarted", "data": {"codonId": codon}})));
+            take(step(json!({"type": "CodonTransitioned", "data": {"codonId": codon, "to": to}})));
+            if let Some(Milestone::Ended { outcome, data, .. }) = take(ended(codon)) {
+                outcomes.push((outcome, data["outcome"].clone()));
+            }
+        }
+        assert_eq!(outcomes, [("skipped", json!("skipped")), ("failed", Value::Null)]);
+        assert_eq!(progress.failed().map(|failed| failed.codon.as_str()), Some("test"));
     }
 }
