@@ -173,7 +173,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "remote",
-        "approval_prompt args checkpoints directory exit keyboard logging output prompt_line recorded report screen signals state status suspend suspended_run tui typed",
+        "approval_prompt args checkpoints directory exit keyboard logging output owning_task prompt_line recorded report screen signals state status suspend suspended_run tui typed",
     ),
     (
         "approve",

@@ -114,6 +114,19 @@ pub(crate) fn check_by_hand(execution: &Path, command: &str) -> Result<(), CliEr
     }
 }
 
+/// Refuses to stop the run of a task that a worker has: the task would fail of it, and a command about the task cancels it (TASK-126).
+pub(crate) fn check_stop(execution: &Path) -> Result<(), CliError> {
+    match OwningTask::of(execution).map(OwningTask::looked_up) {
+        Some(task) if task.status == TaskStatus::Running && !task.is_free() => Err(task.refuse_stop()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns what continues the task whose workspace this is; `None` for a directory of another kind.
+pub(crate) fn onward(execution: &Path) -> Option<String> {
+    Some(OwningTask::of(execution)?.onward())
+}
+
 impl OwningTask {
     /// Returns the task whose workspace `execution` is; `None` for a directory of another kind.
     pub(crate) fn of(execution: &Path) -> Option<Self> {
@@ -435,6 +448,18 @@ impl OwningTask {
             self.named()
         );
         Err(CliError::new(kind, message).hint(self.onward()))
+    }
+
+    fn refuse_stop(&self) -> CliError {
+        let message = format!(
+            "`stop` does not work for a task, which would fail of it, and this is the workspace of {}",
+            self.named()
+        );
+        let hint = match self.is_of_restate {
+            true => format!("call `cancel` of `HankweaveTask/{}` in Restate", self.id),
+            false => self.onward(),
+        };
+        CliError::new(CliErrorKind::Held, message).hint(hint)
     }
 
     fn check_ended(&self, command: &str) -> Result<(), CliError> {

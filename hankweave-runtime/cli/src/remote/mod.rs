@@ -19,6 +19,7 @@ use crate::checkpoints;
 use crate::directory::suspended;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::owning_task::{check_stop, onward};
 use crate::screen::print_stderr;
 use crate::status;
 use crate::suspended_run::how_to_continue;
@@ -53,6 +54,7 @@ pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, CliErro
         true => Command::ServerForceShutdown { reason },
     };
     let execution = &args.execution.execution;
+    check_stop(execution)?;
     if suspended(execution).is_some_and(wake) && !global.quiet && !global.json() {
         print_stderr("the run was suspended; it continues in order to stop\n");
     }
@@ -189,8 +191,11 @@ fn command_failure(error: &CommandError, typed: Option<&HintCommands>) -> CliErr
     match error {
         CommandError::Refused { message, code, hint } => {
             let failure = CliError::new(CliErrorKind::Failed, format!("refused: {message}"));
-            let hint = typed
-                .and_then(|typed| typed.instead_of(code))
+            // A task is continued by its worker, not by a run.
+            let ended = typed.filter(|_| matches!(code.as_str(), "STOPPING" | "RUN_ENDED"));
+            let hint = ended
+                .and_then(|typed| onward(typed.execution()))
+                .or_else(|| typed?.instead_of(code))
                 .or_else(|| hint.clone());
             match hint {
                 Some(hint) => failure.hint(hint),

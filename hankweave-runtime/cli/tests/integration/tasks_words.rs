@@ -246,6 +246,15 @@ fn a_killed_attempt_costs_what_nobody_knows_and_its_codon_runs_no_more() {
         live.contains("running      draft") && !live.contains("$0.0000"),
         "{live}"
     );
+    // The task would fail of a stopped run; another command cancels it.
+    let place = workspace(&project, "slow").display().to_string();
+    let refused = project.run(["stop", "-e", &place]);
+    let refused = &refused.expect_code(75).stderr;
+    assert!(
+        refused.contains("`stop` does not work for a task, which would fail of it")
+            && refused.contains("`hankweave task cancel slow` stops it"),
+        "{refused}"
+    );
     worker.kill();
     while !text(&project, &["task", "show", "slow"]).contains("none holds it") {
         std::thread::yield_now();
