@@ -167,6 +167,13 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
                 codons: Vec::new(),
                 line: line.seq,
             }),
+            // A denial, or a cancellation, is the outcome of the attempt that asked.
+            Some(status) if data["fromStatus"] == "waiting" => {
+                if let Some(last) = attempts.last_mut() {
+                    status.clone_into(&mut last.status);
+                    last.error = text("error");
+                }
+            }
             Some(status) => {
                 let last = attempts.last_mut().filter(|last| last.ended_at.is_none());
                 if let Some(last) = last {
@@ -230,6 +237,32 @@ mod tests {
                 {"attempt": 3, "agentId": "w2", "startedAt": at(7), "endedAt": at(8), "status": "failed", "error": "DETACHED", "requeued": true},
             ])
         );
+    }
+
+    // covers: TASK-106, TASK-123
+    #[test]
+    fn a_denial_is_the_outcome_of_the_attempt_that_asked() {
+        let line = |(millis, data): (i64, Value)| LogEntry {
+            timestamp: Timestamp::from_millis(millis),
+            level: LogLevel::Info,
+            message: String::new(),
+            data: Some(data),
+            seq: None,
+        };
+        let asked = [
+            json!({"toStatus": "pending"}),
+            json!({"fromStatus": "pending", "toStatus": "running", "agentId": "w1"}),
+            json!({"fromStatus": "running", "toStatus": "waiting", "lastAttemptCost": 0.25}),
+        ];
+        for (to, error) in [("failed", Some("publish: denied by ann")), ("cancelled", None)] {
+            let answer = json!({"fromStatus": "waiting", "toStatus": to, "error": error});
+            let lines: Vec<_> = (0..).zip(asked.iter().cloned().chain([answer])).map(line).collect();
+            let attempts = executions(&lines);
+            let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
+            assert_eq!((attempt.outcome(), attempt.error.as_deref()), (to, error));
+            assert_eq!(attempt.ended_at, Some(Timestamp::from_millis(2)), "its work ended when it asked");
+            assert_eq!(attempt.cost(), AttemptCost::Known(Usd::from_micros(250_000), false));
+        }
     }
 
     /// Codons belong to the attempt in which they ended, whatever the number of that, and an attempt by hand has no cost that anybody counted.
