@@ -91,10 +91,10 @@ impl TaskStep {
     }
 
     /// Whether the step ends the attempt of a worker that has ended.
-    pub(super) fn ends_orphan(&self) -> bool {
+    pub(crate) fn ends_orphan(&self) -> bool {
         match self {
             Self::Requeue(error) => error == super::ORPHANED,
-            Self::Fail(failure) => failure.cause == super::ORPHANED,
+            Self::Fail(failure) => failure.cause.starts_with(super::ORPHANED),
             _ => false,
         }
     }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use hankweave_task_model::TaskError;
+use hankweave_task_model::{LogEntry, TaskError, TaskExecution, executions};
 use hankweave_task_model::registry::TaskRow;
-use hankweave_task_model::task::TaskRecord;
 
 use super::job::is_lost;
 use super::options::OrphanPolicyConfig;
@@ -23,7 +22,13 @@ pub(super) async fn look_after(
         return Ok(());
     }
     for row in coordinator.orphans(orphan_after).await? {
-        let Some(step) = step(&row, orphans) else { continue };
+        let step = match orphans {
+            OrphanPolicyConfig::Requeue { tries } => {
+                let lines = coordinator.log_lines(row.id().clone(), 0).await?;
+                step(lost_in_a_row(&lines), tries)
+            }
+            _ => TaskStep::Fail(ORPHANED.into()),
+        };
         let step = lifecycle.spared_if_completed(&row, step).await;
         match lifecycle.take(row.id(), &step).await {
             Ok(row) => {
@@ -42,14 +47,76 @@ pub(super) async fn look_after(
     Ok(())
 }
 
-fn step(row: &TaskRow, orphans: OrphanPolicyConfig) -> Option<TaskStep> {
-    let TaskRecord::Running(running) = &row.record else {
-        return None;
-    };
-    Some(match orphans {
-        OrphanPolicyConfig::Requeue { tries } if u64::from(running.attempt.number()) < u64::from(tries) => {
-            TaskStep::Requeue(ORPHANED.to_owned())
+/// Returns the number of attempts in a row that lost their workers, with the one that has just done so. One that ended otherwise, or that a user resumed, starts a
+/// new row.
+fn lost_in_a_row(lines: &[LogEntry]) -> u32 {
+    let attempts = executions(lines);
+    let is_lost =
+        |attempt: &&TaskExecution| attempt.requeued && attempt.error.as_deref() == Some(ORPHANED);
+    let earlier = attempts.iter().rev().skip(1).take_while(is_lost);
+    earlier.fold(1, |number, _| number + 1)
+}
+
+fn step(lost: u32, tries: u32) -> TaskStep {
+    match lost < tries {
+        true => TaskStep::Requeue(ORPHANED.to_owned()),
+        false => {
+            let cause = format!(
+                "{ORPHANED}: {lost} of {tries} attempts in a row have lost their workers, so it is not requeued again"
+            );
+            TaskStep::Fail(cause.into())
         }
-        _ => TaskStep::Fail(ORPHANED.into()),
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::time::Timestamp;
+    use hankweave_task_model::LogLevel;
+    use serde_json::json;
+
+    use super::*;
+
+    // covers: TASK-56
+    #[test]
+    fn attempts_that_lose_their_workers_are_counted_in_a_row() {
+        let mut lines = Vec::new();
+        let mut add = |millis, from: &str, to: &str, error: Option<&str>| {
+            let mut data = json!({"fromStatus": from, "toStatus": to});
+            if let Some(error) = error {
+                data["error"] = error.into();
+            }
+            lines.push(LogEntry {
+                timestamp: Timestamp::from_millis(millis),
+                level: LogLevel::Info,
+                message: String::new(),
+                data: Some(data),
+                seq: None,
+            });
+            lost_in_a_row(&lines)
+        };
+        let mut lost = Vec::new();
+        for (at, end) in [(0, Some("ORPHANED")), (10, Some("ORPHANED")), (20, None), (30, Some("ORPHANED"))] {
+            lost.push(add(at, "pending", "running", None));
+            match end {
+                // Requeued in one commit.
+                Some(error) => {
+                    add(at + 5, "running", "failed", Some(error));
+                    add(at + 5, "failed", "pending", None);
+                }
+                // Cancelled, and resumed by a user.
+                None => {
+                    add(at + 5, "running", "cancelled", None);
+                    add(at + 7, "cancelled", "pending", None);
+                }
+            }
+        }
+        lost.push(add(40, "pending", "running", None));
+        assert_eq!(lost, [1, 2, 3, 1, 2]);
+        assert_eq!(step(4, 5), TaskStep::Requeue("ORPHANED".to_owned()));
+        let failed = step(5, 5);
+        assert!(failed.ends_orphan());
+        let cause = "ORPHANED: 5 of 5 attempts in a row have lost their workers, so it is not requeued again";
+        assert_eq!(failed, TaskStep::Fail(cause.into()));
+    }
 }
