@@ -254,7 +254,7 @@ impl OwningTask {
             .error
             .as_deref()
             .filter(|_| self.status == TaskStatus::Failed)?;
-        let is_said = cause.is_some_and(|cause| error.ends_with(cause) || cause.ends_with(error));
+        let is_said = cause.is_some_and(|cause| error.contains(cause) || cause.ends_with(error));
         (!is_said).then_some(error)
     }
 

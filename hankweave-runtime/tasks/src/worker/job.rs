@@ -458,7 +458,9 @@ impl Job {
                     "failed" => LogLevel::Error,
                     _ => LogLevel::Warning,
                 };
-                (level, format!("Codon {codon} {outcome}"), data.clone())
+                let over = data["overBudget"].as_str().map(|over| format!(", {over}"));
+                let message = format!("Codon {codon} {outcome}{}", over.unwrap_or_default());
+                (level, message, data.clone())
             }
         };
         log.append(&[self.files.entry(level, message, Some(data))])?;

@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::Ceiling;
-use hankweave_core::codon::CodonStatus;
+use hankweave_core::budget::{Ceiling, overrun_words};
+use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::view::AttemptState;
 use hankweave_task_model::registry::TaskCost;
@@ -116,10 +116,16 @@ impl TaskProgress {
             "CodonTransitioned" if data["to"] == "skipped" => self.is_skipped = true,
             "CodonTransitioned" if data["to"] == "completed" => self.failed = None,
             "CodonTransitioned" if data["to"] == "failed" => {
-                let cause = data["metadata"]["failureReason"]["message"].as_str();
+                let metadata = &data["metadata"];
+                let cause = metadata["failureReason"]["message"].as_str();
+                let cause = cause.unwrap_or("it failed without a message");
                 self.failed = Some(FailedCodon {
                     codon: data["codonId"].as_str()?.to_owned(),
-                    cause: cause.unwrap_or("it failed without a message").to_owned(),
+                    // Resumed as it is, the task would pay for the same failure again.
+                    cause: match metadata["budgetExceeded"].is_null() {
+                        true => cause.to_owned(),
+                        false => format!("{cause} (a larger one in hank.json first, or the next attempt fails too)"),
+                    },
                 });
             }
             "ApprovalSet" => return answered(&data["approval"]),
@@ -178,6 +184,9 @@ impl TaskProgress {
         if outcome != outcome_of(success) {
             ended["outcome"] = outcome.into();
         }
+        if let Some(over) = over_budget(&data["budgetExceeded"], is_lower_bound).filter(|_| success) {
+            ended["overBudget"] = over.into();
+        }
         let data = ended;
         self.codons.push(data.clone());
         Milestone::Ended {
@@ -235,6 +244,14 @@ fn outcome(success: bool, interrupted_by: &Value) -> &'static str {
     match by.filter(|_| !success) {
         Some(_) => AttemptState::of(CodonStatus::Failed, by).map_or("failed", AttemptState::as_str),
         None => outcome_of(success),
+    }
+}
+
+/// Returns by how much a codon exceeded its own limit in US dollars, in words.
+fn over_budget(exceeded: &Value, is_lower_bound: bool) -> Option<String> {
+    match serde_json::from_value(exceeded.clone()).ok()? {
+        BudgetExceeded::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
+        _ => None,
     }
 }
 
@@ -339,6 +356,27 @@ mod tests {
             Value::Object(data),
             json!({"attempt": 2, "running": null, "codons": [codon], "cost": 1.5, "lastAttemptCost": 0.75})
         );
+    }
+
+    // covers: TASK-54, TASK-122
+    #[test]
+    fn a_limit_that_a_codon_exceeded_is_told_with_its_end() {
+        let mut progress = TaskProgress::default();
+        let mut take = |event: Value| progress.take(event.to_string().as_bytes());
+        let exceeded = json!({"currency": "cost", "limit": 0.01, "used": 0.029});
+        let ended = take(
+            json!({"type": "codon.completed", "data": {"codonId": "build", "success": true, "cost": 0.029, "duration": 7, "budgetExceeded": exceeded}}),
+        );
+        let Some(Milestone::Ended { data, .. }) = ended else {
+            panic!("it has ended")
+        };
+        assert_eq!(data["overBudget"], "over its budget by $0.0190");
+        let reason = json!({"message": "the budget is used up: used $0.0290 of $0.0100"});
+        let failed = json!({"type": "CodonTransitioned", "data": {"codonId": "build", "to": "failed",
+            "metadata": {"failureReason": reason, "budgetExceeded": exceeded}}});
+        take(json!({"type": "state.transition", "data": {"transition": failed}}));
+        let cause = "the budget is used up: used $0.0290 of $0.0100 (a larger one in hank.json first, or the next attempt fails too)";
+        assert_eq!(progress.failed().map(|failed| failed.cause.as_str()), Some(cause));
     }
 
     // covers: TASK-54
