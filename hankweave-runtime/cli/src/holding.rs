@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::document::{HankweaveState, RunStatus};
 use hankweave_core::time::{Timestamp, short_duration};
+use hankweave_task_model::Holder;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{TaskRecord, TaskStatus};
 use hankweave_tasks::coordinator::{HeldLock, OrphanAction, WorkerPresence};
@@ -12,6 +13,7 @@ use hankweave_tasks::lifecycle::ORPHAN_AFTER;
 use crate::exit::CliError;
 use crate::registry::Registry;
 use crate::screen::one_line;
+use crate::typed::word;
 
 /// Locks of a registry at one moment.
 #[derive(Debug, Clone)]
@@ -150,12 +152,26 @@ impl TaskHolders {
 
     /// Returns who holds a running task, until when, and what lets go of it, for a command that needs the lock; `None` where the lease does not end.
     pub(crate) fn until_free(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> Option<String> {
+        let task = |what: &str| typed(&format!("task {what} {}", row.id()));
         let (name, end) = (self.worker(row)?, self.lock(row)?.held.expires_at?);
         let left = short_duration(whole(end.since(self.now)));
+        let Holder { owner, scope } = &self.lock(row)?.held.holder;
+        if !owner.starts_with("lifecycle:") {
+            let release = format!("lock release {} --owner {}", TaskRow::lock_name(row.id()), word(owner));
+            let scope = match &**scope {
+                "hand" => String::new(),
+                scope => format!(" --scope {}", word(scope)),
+            };
+            return Some(format!(
+                "{} holds its lock by hand for {left}: `{}` releases it",
+                one_line(&**owner),
+                typed(&format!("{release}{scope}"))
+            ));
+        }
         Some(format!(
             "its lease ends in {left} unless {name} renews it: then `{}` requeues the task; `{}` asks {name} to stop it",
-            typed("detach"),
-            typed("cancel")
+            task("detach"),
+            task("cancel")
         ))
     }
 
@@ -330,7 +346,7 @@ mod tests {
     use hankweave_task_model::lock::LockMode;
     use hankweave_task_model::registry::{NewTask, Patch, RegistryChange};
     use hankweave_task_model::task::{Start, TaskTransition};
-    use hankweave_task_model::{Holder, LockGrant};
+    use hankweave_task_model::LockGrant;
     use hankweave_tasks::coordinator::WorkerTerms;
 
     use super::*;
@@ -410,6 +426,21 @@ mod tests {
             now `hankweave task detach slow` requeues the task; {one} now"
         );
         assert_eq!(suspended(400, 60), free);
+    }
+
+    // covers: TASK-105
+    #[test]
+    fn a_lock_by_hand_on_a_task_is_released_by_its_own_command() {
+        let row = started(true);
+        let typed = |what: &str| format!("hankweave {what}");
+        let mut holders = holders(40, 60);
+        let of_worker = holders.until_free(&row, typed).unwrap();
+        assert!(of_worker.contains("`hankweave task cancel slow` asks w1"), "{of_worker}");
+        holders.held[0].held.holder = Holder::new("kim", "hand");
+        assert_eq!(
+            holders.until_free(&row, typed).unwrap(),
+            "kim holds its lock by hand for 20s: `hankweave lock release task:slow --owner kim` releases it"
+        );
     }
 
     fn present(name: &str, since: u64, terms: WorkerTerms) -> WorkerPresence {

@@ -325,7 +325,7 @@ async fn resume_for(
         CliError::new(CliErrorKind::Io, message)
     })?;
     let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
-    let row = row.map_err(|error| registry.failure(&error))?;
+    let row = unless_held(registry, id, row).await?;
     print_row(global, registry, &row).await?;
     if !global.quiet && !global.json() {
         let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));

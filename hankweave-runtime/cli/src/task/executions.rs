@@ -6,6 +6,7 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{LogQuery, TaskExecution, with_codons};
+use hankweave_tasks::lifecycle::ORPHANED;
 use serde_json::json;
 
 use super::show::in_words;
@@ -16,7 +17,7 @@ use crate::output;
 use crate::registry::Registry;
 use crate::report::money;
 use crate::running_tasks::{absent_worker, cost_so_far};
-use crate::screen::{local_time, one_line};
+use crate::screen::{local_second, local_time, one_line};
 
 /// Returns the attempts of a task, oldest first.
 pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<TaskExecution>, CliError> {
@@ -73,10 +74,11 @@ pub(super) async fn executions(
         return Ok(ExitCode::SUCCESS);
     }
     let open = OpenAttempt::of(registry, &row).await?;
+    let time = if global.verbose > 0 { local_second } else { local_time };
     let lines = (1..).zip(&attempts);
     output::print(
         lines
-            .map(|(number, attempt)| line(number, attempt, &open))
+            .map(|(number, attempt)| line(number, attempt, &open, time))
             .collect::<String>(),
     )?;
     Ok(ExitCode::SUCCESS)
@@ -123,7 +125,10 @@ impl OpenAttempt {
 /// Returns the duration of an attempt in words.
 fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
     let since_start = |end: Timestamp| short_duration(execution.worked(end));
+    // An attempt that lost its worker ended before it was requeued, and nobody knows when.
+    let is_lost = matches!(execution.error.as_deref(), Some(ORPHANED | "DETACHED")) && !execution.by_hand;
     match (execution.ended_at, open.worked) {
+        (Some(end), _) if is_lost => format!("≤ {}", since_start(end)),
         (Some(end), _) | (None, WorkedUntil::Now(end)) => since_start(end),
         (None, WorkedUntil::LastRenewal(Some(end))) => format!("≥ {}", since_start(end)),
         (None, WorkedUntil::LastRenewal(None)) => "unknown".to_owned(),
@@ -131,8 +136,13 @@ fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
 }
 
 /// Number, outcome, worker, start, end, duration, cost and error.
-fn line(number: usize, execution: &TaskExecution, open: &OpenAttempt) -> String {
-    let end = execution.ended_at.map_or_else(|| "-".to_owned(), local_time);
+fn line(
+    number: usize,
+    execution: &TaskExecution,
+    open: &OpenAttempt,
+    time: fn(Timestamp) -> String,
+) -> String {
+    let end = execution.ended_at.map_or_else(|| "-".to_owned(), time);
     let outcome = match execution.ended_at {
         Some(_) => execution.outcome(),
         None => open.word,
@@ -147,7 +157,7 @@ fn line(number: usize, execution: &TaskExecution, open: &OpenAttempt) -> String 
         "{number:>3}  {:<10} {:<16}  {:<12}  {end:<12}  {:>7}  {cost:>10}{}\n",
         outcome,
         one_line(&execution.agent_id),
-        local_time(execution.started_at),
+        time(execution.started_at),
         took(execution, open),
         error.unwrap_or_default(),
     )

@@ -63,8 +63,9 @@ async fn print(
     let costs = costs_so_far(registry, rows).await;
     let (mut text, widths) = (SafeText::default(), LineWidths::of(rows));
     for ((row, reason), cost) in rows.iter().zip(reasons).zip(costs) {
+        let at = *row.record.created_at();
         // Writing to a text cannot fail.
-        let _ = write_with(row, cost, reason, widths, &mut text);
+        let _ = write_with(row, at, cost, reason, widths, &mut text);
         if global.verbose > 0 {
             let attempts = attempts(registry, row.id()).await?.len();
             let _ = text.write_str(&more(row, attempts));

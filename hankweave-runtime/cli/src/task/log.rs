@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use hankweave_core::time::Timestamp;
 use hankweave_task_model::{LogEntry, LogLevel, LogQuery};
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::args::{Global, TaskHistoryArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::screen::{columns_of_output, local_time, one_line};
+use crate::screen::{columns_of_output, local_second, local_time, one_line};
 
 /// Message of the line of a step that fails the task, and of the one that resumes it.
 const FAILED: &str = "Task failed";
@@ -38,7 +39,9 @@ pub(super) async fn history(
     }
     let mut lines = lines(&logs.entries);
     lines.retain(|line| args.level.is_none_or(|level| line.level == level));
-    output::print(newest(&lines, args.limit).iter().map(text).collect::<String>())?;
+    let time = if global.verbose > 0 { local_second } else { local_time };
+    let newest = newest(&lines, args.limit).iter();
+    output::print(newest.map(|line| text(line, time)).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,12 +91,12 @@ fn is_requeued(failed: &LogEntry, next: &LogEntry) -> bool {
     next.message == RESUMED && follows && next.timestamp == failed.timestamp
 }
 
-fn text(line: &LogLine<'_>) -> String {
+fn text(line: &LogLine<'_>, time: fn(Timestamp) -> String) -> String {
     let level = json!(line.level);
     let mut lines = broken(&one_line(&line.message), columns_of_output(), 23).into_iter();
     let mut text = format!(
         "{:<12}  {:<7}  {}\n",
-        local_time(line.entry.timestamp),
+        time(line.entry.timestamp),
         level.as_str().unwrap_or_default(),
         lines.next().unwrap_or_default()
     );

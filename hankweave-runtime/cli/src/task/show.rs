@@ -70,11 +70,12 @@ fn question(row: &TaskRow) -> Option<String> {
 }
 
 /// Id, status, owner, time, cost and name; the question of a waiting task and the error of a failed one in a second line.
+/// The time is that of the task's last step.
 pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let cost = known_cost(&row.record);
-    let _ = write_with(row, cost, reason(row), LineWidths::default(), &mut text);
+    let _ = write_with(row, row.updated_at, cost, reason(row), LineWidths::default(), &mut text);
     text
 }
 
@@ -109,12 +110,13 @@ impl LineWidths {
 
 pub(super) fn write_with(
     row: &TaskRow,
+    at: Timestamp,
     cost: Option<TaskCost>,
     reason: Option<String>,
     widths: LineWidths,
     text: &mut SafeText,
 ) -> fmt::Result {
-    write_line(row, cost, widths, text)?;
+    write_line(row, at, cost, widths, text)?;
     let reason = reason.map(one_line).unwrap_or_default();
     if reason.is_empty() {
         return Ok(());
@@ -137,13 +139,11 @@ pub(super) fn reason(row: &TaskRow) -> Option<String> {
             Some(over.map_or_else(|| error.to_owned(), |over| format!("{error}; {over}")))
         }
         TaskRecord::Completed(completed) => {
-            let parts = completed
-                .result
-                .message
-                .clone()
-                .into_iter()
-                .chain(over_budget(row));
-            let parts: Vec<String> = parts.collect();
+            let result = &completed.result;
+            let by_hand = result.by_hand.then(|| "by hand".to_owned());
+            let said: Vec<String> = by_hand.into_iter().chain(result.message.clone()).collect();
+            let said = Some(said.join(": ")).filter(|said| !said.is_empty());
+            let parts: Vec<String> = said.into_iter().chain(over_budget(row)).collect();
             (!parts.is_empty()).then(|| parts.join("; "))
         }
         TaskRecord::Cancelled(_) => over_budget(row),
@@ -159,15 +159,19 @@ pub(super) fn reason(row: &TaskRow) -> Option<String> {
     }
 }
 
-/// Adds the budget that was set for a task which has not ended.
+/// Adds the priority of a task that waits for a worker, and the budget that was set for one which has not ended.
 fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
     let is_over = matches!(
         row.record.status(),
         TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Deleted
     );
     let budget = set_budget(row).filter(|_| !is_over);
+    // Tasks that wait for a worker are taken by it.
+    let is_ordered = row.priority != 0 && row.record.status() == TaskStatus::Pending;
+    let priority = is_ordered.then(|| format!("priority {}", row.priority));
     let parts: Vec<String> = reason
         .into_iter()
+        .chain(priority)
         .chain(budget.map(|most| format!("budget {most}")))
         .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -188,7 +192,7 @@ fn budget(row: &TaskRow) -> Option<Usd> {
 pub(super) fn in_words(error: &str) -> Option<&'static str> {
     Some(match error {
         ORPHANED => "ORPHANED: no worker held it any more, and it had no result",
-        "DETACHED" => "DETACHED: it was requeued by hand",
+        "DETACHED" => "DETACHED: no worker held it, and it was requeued by hand",
         "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
         _ => return None,
     })
@@ -209,11 +213,17 @@ fn ids(ids: &[TaskId]) -> String {
 pub(super) fn line(row: &TaskRow, cost: Option<TaskCost>) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write_line(row, cost, LineWidths::default(), &mut text);
+    let _ = write_line(row, *row.record.created_at(), cost, LineWidths::default(), &mut text);
     text
 }
 
-fn write_line(row: &TaskRow, cost: Option<TaskCost>, widths: LineWidths, text: &mut SafeText) -> fmt::Result {
+fn write_line(
+    row: &TaskRow,
+    at: Timestamp,
+    cost: Option<TaskCost>,
+    widths: LineWidths,
+    text: &mut SafeText,
+) -> fmt::Result {
     let LineWidths { id, owner, time } = widths;
     let record = &row.record;
     let asked = if row.cancel_requested_at.is_some() {
@@ -224,7 +234,7 @@ fn write_line(row: &TaskRow, cost: Option<TaskCost>, widths: LineWidths, text: &
     let told = format!(
         " {:<owner$}  {:<time$}  {:>10}  ",
         one_line(record.owner()),
-        local_time(*record.created_at()),
+        local_time(at),
         cost.map_or_else(|| "-".to_owned(), in_table),
     );
     let (room, name) = (columns_of_output(), format!("{}{asked}", one_line(record.name())));
@@ -364,7 +374,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
-        details.add("in all", &json!(in_short));
+        let later = by_user_after_end(&row, &workspace);
+        details.add("in all", &json!(format!("{in_short}{}", later.unwrap_or_default())));
         details.add_whole("report", &json!(whole));
     }
     details.add("checkpoints", &json!(checkpoints));
@@ -414,6 +425,14 @@ fn undone(workspace: &Path) -> Option<String> {
     Some(rolled_back(state.flatten()?.pending_rollback.as_ref()?))
 }
 
+/// Returns that the workspace has a run which a user started after the task had completed, and which is no attempt of it.
+fn by_user_after_end(row: &TaskRow, workspace: &Path) -> Option<&'static str> {
+    let state = crate::state::read_execution(workspace).ok()?;
+    let is_later = state.runs.front()?.start_time > row.updated_at;
+    let is_by_user = is_later && row.record.status() == TaskStatus::Completed;
+    is_by_user.then_some(", with what a user ran here after the task had completed")
+}
+
 /// Adds the codons of the newest attempt that has some, which is named where there were others.
 fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, attempts: &[TaskExecution]) {
     let mut newest_first = attempts.iter().enumerate().rev();
@@ -439,10 +458,9 @@ pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Optio
     let Some(holders) = TaskHolders::of(registry, std::slice::from_ref(&row)).await? else {
         return Ok(None);
     };
-    let typed = |what: &str| registry.typed(&format!("task {what} {id}"));
     Ok(match absent_worker(registry, &holders, &row) {
         Some(absent) => Some(absent.with_advice(&row, |what| registry.typed(what))),
-        None => holders.until_free(&row, typed),
+        None => holders.until_free(&row, |what| registry.typed(what)),
     })
 }
 
@@ -466,6 +484,10 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     details.add_whole("continue", &json!(resume_command(registry, row)));
     details.add("", &json!(room_needed(registry, row)));
     details.add("result", &record["result"]["message"]);
+    // The data of a worker's result are figures, which have lines of their own.
+    if record["result"]["byHand"] == true {
+        details.add("data", &record["result"]["data"]);
+    }
     details.add(
         "",
         &json!(needed_budget(row).and_then(|needed| needed.explanation())),
@@ -549,7 +571,8 @@ fn codon_words(codon: &Value) -> String {
         changed => format!(", {changed}"),
     };
     let id = codon["id"].as_str().unwrap_or_default();
-    format!("{id} {ended}, {}{changed}", cost_of(codon))
+    let over = codon["overBudget"].as_str().map(|over| format!(", {over}"));
+    format!("{id} {ended}, {}{}{changed}", cost_of(codon), over.unwrap_or_default())
 }
 
 /// Returns the last answer to a question, such as `publish approved by ann at 14:02`.

@@ -676,7 +676,7 @@ fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
     let log = text(&project, &["task", "log", "page"]);
     says(
         &log,
-        &["warning  Task requeued: DETACHED: it was requeued by hand\n"],
+        &["warning  Task requeued: DETACHED: no worker held it, and it was requeued by hand\n"],
     );
     assert!(
         !log.contains("Task failed") && !log.contains("Task resumed"),
