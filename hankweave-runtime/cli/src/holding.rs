@@ -157,7 +157,11 @@ impl TaskHolders {
         let left = short_duration(whole(end.since(self.now)));
         let Holder { owner, scope } = &self.lock(row)?.held.holder;
         if !owner.starts_with("lifecycle:") {
-            let release = format!("lock release {} --owner {}", TaskRow::lock_name(row.id()), word(owner));
+            let release = format!(
+                "lock release {} --owner {}",
+                TaskRow::lock_name(row.id()),
+                word(owner)
+            );
             let scope = match &**scope {
                 "hand" => String::new(),
                 scope => format!(" --scope {}", word(scope)),
@@ -343,10 +347,10 @@ mod tests {
     use std::sync::Arc;
 
     use hankweave_core::id::{AgentId, TaskId};
+    use hankweave_task_model::LockGrant;
     use hankweave_task_model::lock::LockMode;
     use hankweave_task_model::registry::{NewTask, Patch, RegistryChange};
     use hankweave_task_model::task::{Start, TaskTransition};
-    use hankweave_task_model::LockGrant;
     use hankweave_tasks::coordinator::WorkerTerms;
 
     use super::*;
@@ -435,7 +439,10 @@ mod tests {
         let typed = |what: &str| format!("hankweave {what}");
         let mut holders = holders(40, 60);
         let of_worker = holders.until_free(&row, typed).unwrap();
-        assert!(of_worker.contains("`hankweave task cancel slow` asks w1"), "{of_worker}");
+        assert!(
+            of_worker.contains("`hankweave task cancel slow` asks w1"),
+            "{of_worker}"
+        );
         holders.held[0].held.holder = Holder::new("kim", "hand");
         assert_eq!(
             holders.until_free(&row, typed).unwrap(),

@@ -36,6 +36,9 @@ async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Resul
     if global.json() {
         return output::print_json(row);
     }
+    if global.quiet {
+        return Ok(ExitCode::SUCCESS);
+    }
     output::print(line(row, cost_so_far(registry, row).await))?;
     Ok(ExitCode::SUCCESS)
 }

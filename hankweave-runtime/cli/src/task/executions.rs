@@ -74,7 +74,11 @@ pub(super) async fn executions(
         return Ok(ExitCode::SUCCESS);
     }
     let open = OpenAttempt::of(registry, &row).await?;
-    let time = if global.verbose > 0 { local_second } else { local_time };
+    let time = if global.verbose > 0 {
+        local_second
+    } else {
+        local_time
+    };
     let lines = (1..).zip(&attempts);
     output::print(
         lines

@@ -39,7 +39,11 @@ pub(super) async fn history(
     }
     let mut lines = lines(&logs.entries);
     lines.retain(|line| args.level.is_none_or(|level| line.level == level));
-    let time = if global.verbose > 0 { local_second } else { local_time };
+    let time = if global.verbose > 0 {
+        local_second
+    } else {
+        local_time
+    };
     let newest = newest(&lines, args.limit).iter();
     output::print(newest.map(|line| text(line, time)).collect::<String>())?;
     Ok(ExitCode::SUCCESS)

@@ -75,7 +75,14 @@ pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
     let cost = known_cost(&row.record);
-    let _ = write_with(row, row.updated_at, cost, reason(row), LineWidths::default(), &mut text);
+    let _ = write_with(
+        row,
+        row.updated_at,
+        cost,
+        reason(row),
+        LineWidths::default(),
+        &mut text,
+    );
     text
 }
 
@@ -147,12 +154,12 @@ pub(super) fn reason(row: &TaskRow) -> Option<String> {
             (!parts.is_empty()).then(|| parts.join("; "))
         }
         TaskRecord::Cancelled(_) => over_budget(row),
-        TaskRecord::Pending(_) if !row.after.is_empty() => {
-            with_budget(row, Some(format!("after {}", ids(&row.after))))
-        }
         TaskRecord::Pending(_) => {
             let noted = row.record.metadata().get("error").and_then(Value::as_str);
-            with_budget(row, noted.and_then(in_words).map(str::to_owned))
+            let noted = noted.and_then(in_words).map(str::to_owned);
+            let after = (!row.after.is_empty()).then(|| format!("after {}", ids(&row.after)));
+            let parts: Vec<String> = noted.into_iter().chain(after).collect();
+            with_budget(row, (!parts.is_empty()).then(|| parts.join("; ")))
         }
         TaskRecord::Running(_) => with_budget(row, None),
         _ => with_budget(row, question(row)),
@@ -213,7 +220,13 @@ fn ids(ids: &[TaskId]) -> String {
 pub(super) fn line(row: &TaskRow, cost: Option<TaskCost>) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write_line(row, *row.record.created_at(), cost, LineWidths::default(), &mut text);
+    let _ = write_line(
+        row,
+        *row.record.created_at(),
+        cost,
+        LineWidths::default(),
+        &mut text,
+    );
     text
 }
 
@@ -375,7 +388,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     if let Some(in_short) = receipt::in_short(&workspace).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
-        details.add("in all", &json!(format!("{in_short}{}", later.unwrap_or_default())));
+        details.add(
+            "in all",
+            &json!(format!("{in_short}{}", later.unwrap_or_default())),
+        );
         details.add_whole("report", &json!(whole));
     }
     details.add("checkpoints", &json!(checkpoints));
@@ -572,7 +588,11 @@ fn codon_words(codon: &Value) -> String {
     };
     let id = codon["id"].as_str().unwrap_or_default();
     let over = codon["overBudget"].as_str().map(|over| format!(", {over}"));
-    format!("{id} {ended}, {}{}{changed}", cost_of(codon), over.unwrap_or_default())
+    format!(
+        "{id} {ended}, {}{}{changed}",
+        cost_of(codon),
+        over.unwrap_or_default()
+    )
 }
 
 /// Returns the last answer to a question, such as `publish approved by ann at 14:02`.

@@ -256,12 +256,24 @@ mod tests {
         ];
         for (to, error) in [("failed", Some("publish: denied by ann")), ("cancelled", None)] {
             let answer = json!({"fromStatus": "waiting", "toStatus": to, "error": error});
-            let lines: Vec<_> = (0..).zip(asked.iter().cloned().chain([answer])).map(line).collect();
+            let lines: Vec<_> = (0..)
+                .zip(asked.iter().cloned().chain([answer]))
+                .map(line)
+                .collect();
             let attempts = executions(&lines);
-            let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
+            let [attempt] = &attempts[..] else {
+                panic!("{attempts:?}")
+            };
             assert_eq!((attempt.outcome(), attempt.error.as_deref()), (to, error));
-            assert_eq!(attempt.ended_at, Some(Timestamp::from_millis(2)), "its work ended when it asked");
-            assert_eq!(attempt.cost(), AttemptCost::Known(Usd::from_micros(250_000), false));
+            assert_eq!(
+                attempt.ended_at,
+                Some(Timestamp::from_millis(2)),
+                "its work ended when it asked"
+            );
+            assert_eq!(
+                attempt.cost(),
+                AttemptCost::Known(Usd::from_micros(250_000), false)
+            );
         }
     }
 

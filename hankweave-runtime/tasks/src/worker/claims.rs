@@ -244,7 +244,7 @@ impl Worker {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
                 Ok(()) => {}
                 Err(TaskError::LockBackendUnavailable(why)) => {
-                    tracing::warn!(%why, "the registry does not answer; trying again");
+                    tracing::warn!("the registry does not answer, trying again: {why}");
                 }
                 Err(error) => break Err(error),
             }

@@ -252,7 +252,7 @@ impl Job {
             self.row = match lifecycle.take(self.row.id(), &step).await {
                 Ok(row) => row,
                 Err(TaskError::LockBackendUnavailable(why)) => {
-                    tracing::warn!(taskId = %self.row.id(), %why, "the registry does not answer; trying again");
+                    tracing::warn!(taskId = %self.row.id(), "the registry does not answer, trying again: {why}");
                     is_unsure = true;
                     sleep(self.worker.options.look).await;
                     continue;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hankweave_task_model::{LogEntry, TaskError, TaskExecution, executions};
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{LogEntry, TaskError, TaskExecution, executions};
 
 use super::job::is_lost;
 use super::options::OrphanPolicyConfig;
@@ -51,8 +51,7 @@ pub(super) async fn look_after(
 /// new row.
 fn lost_in_a_row(lines: &[LogEntry]) -> u32 {
     let attempts = executions(lines);
-    let is_lost =
-        |attempt: &&TaskExecution| attempt.requeued && attempt.error.as_deref() == Some(ORPHANED);
+    let is_lost = |attempt: &&TaskExecution| attempt.requeued && attempt.error.as_deref() == Some(ORPHANED);
     let earlier = attempts.iter().rev().skip(1).take_while(is_lost);
     earlier.fold(1, |number, _| number + 1)
 }
@@ -96,7 +95,12 @@ mod tests {
             lost_in_a_row(&lines)
         };
         let mut lost = Vec::new();
-        for (at, end) in [(0, Some("ORPHANED")), (10, Some("ORPHANED")), (20, None), (30, Some("ORPHANED"))] {
+        for (at, end) in [
+            (0, Some("ORPHANED")),
+            (10, Some("ORPHANED")),
+            (20, None),
+            (30, Some("ORPHANED")),
+        ] {
             lost.push(add(at, "pending", "running", None));
             match end {
                 // Requeued in one commit.

@@ -124,7 +124,9 @@ impl TaskProgress {
                     // Resumed as it is, the task would pay for the same failure again.
                     cause: match metadata["budgetExceeded"].is_null() {
                         true => cause.to_owned(),
-                        false => format!("{cause} (a larger one in hank.json first, or the next attempt fails too)"),
+                        false => format!(
+                            "{cause} (a larger one in hank.json first, or the next attempt fails too)"
+                        ),
                     },
                 });
             }
@@ -384,19 +386,23 @@ mod tests {
     fn a_codon_that_is_skipped_has_not_failed() {
         let mut progress = TaskProgress::default();
         let mut take = |event: Value| progress.take(event.to_string().as_bytes());
-        let step = |transition: Value| json!({"type": "state.transition", "data": {"transition": transition}});
-        let ended = |codon: &str| {
-            json!({"type": "codon.completed", "data": {"codonId": codon, "success": false, "cost": 0.25, "duration": 7}})
-        };
+        let step =
+            |transition: Value| json!({"type": "state.transition", "data": {"transition": transition}});
+        let ended = |codon: &str| json!({"type": "codon.completed", "data": {"codonId": codon, "success": false, "cost": 0.25, "duration": 7}});
         let mut outcomes = Vec::new();
         for (codon, to) in [("build", "skipped"), ("test", "failed")] {
             take(step(json!({"type": "CodonStarted", "data": {"codonId": codon}})));
-            take(step(json!({"type": "CodonTransitioned", "data": {"codonId": codon, "to": to}})));
+            take(step(
+                json!({"type": "CodonTransitioned", "data": {"codonId": codon, "to": to}}),
+            ));
             if let Some(Milestone::Ended { outcome, data, .. }) = take(ended(codon)) {
                 outcomes.push((outcome, data["outcome"].clone()));
             }
         }
         assert_eq!(outcomes, [("skipped", json!("skipped")), ("failed", Value::Null)]);
-        assert_eq!(progress.failed().map(|failed| failed.codon.as_str()), Some("test"));
+        assert_eq!(
+            progress.failed().map(|failed| failed.codon.as_str()),
+            Some("test")
+        );
     }
 }
