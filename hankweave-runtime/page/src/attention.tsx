@@ -246,10 +246,12 @@ function Countdown({ connection, view, activity }: { connection: Connection; vie
 }
 
 function Ended({ connection, view, transcript }: { connection: Connection; view: View; transcript: Transcript }) {
-  const words: Record<string, string> = { completed: "Every codon of the plan is completed", stopped: "It was stopped", paused: "It is paused", failed: "It failed", crashed: "It crashed" };
+  const words: Record<string, string> = { completed: "Every codon of the plan has ended", stopped: "It was stopped", paused: "It is paused", failed: "It failed", crashed: "It crashed" };
   const last = Object.values(view.commands ?? {}).at(-1);
   const { answered, rollback, run, money } = view;
   const ofRun = money.spent - (money.beforeRun ?? 0);
+  const attempts = Object.values(view.items ?? {}).flatMap((item) => Object.values(item.attempts ?? {}));
+  const isAtLeast = attempts.some((attempt) => attempt.atLeast && run && (attempt.began ?? "") >= run.began);
   const isCut = view.state !== "completed" && !rollback;
   const question = isCut ? connection.report?.next?.question : undefined;
   const main = (
@@ -261,7 +263,7 @@ function Ended({ connection, view, transcript }: { connection: Connection; view:
       {view.ask && isCut && !question && <p class="by">It waits for an answer: {view.ask.question}</p>}
       {answered && !rollback && <p class="by">{view.items?.[answered.codon.replace(/#\d+$/, "")]?.name ?? answered.codon}: {answerWords(answered)}</p>}
       {last?.reason && isCut && !answered && <p class="by">Reason: {last.reason}</p>}
-      <p class="by">{run && <>{run.number > 1 ? "The newest run, from " : "From "}{clock(Date.parse(run.began))}{view.since && ` to ${clock(Date.parse(view.since))}`}, cost {usd(ofRun)}{run.number > 1 && `; all runs ${money.atLeast || money.beforeAtLeast ? "at least " : ""}${usd(money.spent)}`}{money.limit !== undefined && `; of the budget of ${usd(money.limit)}, ${usd(Math.max(0, money.spent - money.before))} is used`}. </>}Nothing runs any more.</p>
+      <p class="by">{run && <>{run.number > 1 ? "The newest run, from " : "From "}{clock(Date.parse(run.began))}{view.since && ` to ${clock(Date.parse(view.since))}`}, cost {isAtLeast ? "at least " : ""}{usd(ofRun)}{run.number > 1 && `; all runs ${money.atLeast || money.beforeAtLeast ? "at least " : ""}${usd(money.spent)}`}{money.limit !== undefined && `; of the budget of ${usd(money.limit)}, ${usd(Math.max(0, money.spent - money.before))} is used`}. </>}Nothing runs any more.</p>
       {view.state === "completed" && <Outcome view={view} transcript={transcript} />}
       <Changed connection={connection} view={view} />
     </>
