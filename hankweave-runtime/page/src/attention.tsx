@@ -246,7 +246,8 @@ function Countdown({ connection, view, activity }: { connection: Connection; vie
 }
 
 function Ended({ connection, view, transcript }: { connection: Connection; view: View; transcript: Transcript }) {
-  const words: Record<string, string> = { completed: "Every codon of the plan has ended", stopped: "It was stopped", paused: "It is paused", failed: "It failed", crashed: "It crashed" };
+  const isWhole = !view.codons || view.codons.completed === view.codons.planned;
+  const words: Record<string, string> = { completed: `Every codon of the plan ${isWhole ? "is completed" : "has ended"}`, stopped: "It was stopped", paused: "It is paused", failed: "It failed", crashed: "It crashed" };
   const last = Object.values(view.commands ?? {}).at(-1);
   const { answered, rollback, run, money } = view;
   const ofRun = money.spent - (money.beforeRun ?? 0);

@@ -148,13 +148,13 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     let running = project.start(["run", "--headless"]);
     page.until("document.title.startsWith('▶ Runs Review it')");
     command(&mut page, "skip");
-    page.until_shows("Every codon of the plan is completed");
+    page.until_shows("Every codon of the plan");
     page.until("document.title.startsWith('✓ Completed')");
     page.until_shows("hankweave history");
     running.finish_within(SOON).expect_code(0);
     // What it showed last stays.
     page.until("document.getElementById('link').textContent !== 'live'");
-    page.until_shows("Every codon of the plan is completed");
+    page.until_shows("Every codon of the plan");
 }
 
 // covers: WIRE-42
