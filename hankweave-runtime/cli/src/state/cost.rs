@@ -14,7 +14,7 @@ use crate::args::{Global, StateCostArgs};
 use crate::directory::process_of;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::report::{RunProcess, codon_standing, money, run_standing, tokens};
+use crate::report::{RunProcess, at_its_budget, codon_standing, money, run_standing, tokens};
 
 pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, CliError> {
     let state = look::read(&args.document)?;
@@ -104,6 +104,9 @@ struct CodonCost<'a> {
     /// For people.
     #[serde(skip)]
     state: &'static str,
+    /// Limit of its own that it reached, in words.
+    #[serde(skip)]
+    limit: Option<String>,
     #[serde(flatten)]
     figures: CostTotals,
     sentinel_cost: Usd,
@@ -161,6 +164,9 @@ impl<'a> CodonCost<'a> {
             codon_id: codon.codon_id(),
             status: codon.status(),
             state: codon_standing(codon, process),
+            limit: codon
+                .budget_exceeded()
+                .map(|exceeded| at_its_budget(codon.status(), exceeded, codon.cost_is_lower_bound())),
             figures: CostTotals::of(codon),
             sentinel_cost: codon.sentinel_cost(),
             sentinels: codon.sentinels().iter().map(SentinelCost::of).collect(),
@@ -234,6 +240,11 @@ impl CostReport<'_> {
                 write!(text, " {:>10}", row.cost)?;
             }
             writeln!(text, " {:>11} {:>8}", row.spent, row.tokens)?;
+        }
+        for codon in self.runs.iter().flat_map(|run| &run.codons) {
+            if let Some(limit) = &codon.limit {
+                writeln!(text, "{}: {limit}", codon.codon_id)?;
+            }
         }
         if differ {
             writeln!(text, "agents: cost of the agents, without skipped codons")?;

@@ -582,7 +582,7 @@ impl Job {
             status: Some(if success { "completed" } else { "failed" }.to_owned()),
             data: Some(data),
             error: failure.map(ToString::to_string),
-            message: None,
+            message: self.progress.over_budgets().filter(|_| success),
             by_hand: false,
             extra: Extra::default(),
         }

@@ -39,6 +39,9 @@ pub(super) enum Milestone {
 const MOST_LINES: usize = 10;
 const LONGEST_LINE: usize = 500;
 
+/// Number of codons beyond their budgets that a result names.
+const NAMED: usize = 3;
+
 /// Failed codon of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FailedCodon {
@@ -53,6 +56,8 @@ pub(super) struct TaskProgress {
     /// Whether a user skipped the newest codon, or no budget was left for it.
     is_skipped: bool,
     codons: Vec<Value>,
+    /// Completed codons that reached a limit of their own, in words.
+    over: Vec<String>,
     cost: Usd,
     cost_is_lower_bound: bool,
     /// Last failed codon; `None` once a later one has completed.
@@ -176,6 +181,10 @@ impl TaskProgress {
         if is_lower_bound {
             ended["costIsLowerBound"] = true.into();
         }
+        let exceeded = serde_json::from_value(data["budgetExceeded"].clone()).ok();
+        if let Some(exceeded) = exceeded.filter(|_| success) {
+            self.over.push(budget_reached(&codon, exceeded, is_lower_bound));
+        }
         if let Some(files) = data["filesChanged"].as_u64() {
             ended["filesChanged"] = files.into();
         }
@@ -196,6 +205,21 @@ impl TaskProgress {
             success,
             outcome,
             data,
+        }
+    }
+
+    /// Returns the completed codons that reached limits of their own, with the overrun: a sentence about the result; `None` if none did.
+    pub(super) fn over_budgets(&self) -> Option<String> {
+        let named = self
+            .over
+            .iter()
+            .take(NAMED)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("; ");
+        match self.over.len().saturating_sub(NAMED) {
+            0 => (!named.is_empty()).then_some(named),
+            more => Some(format!("{named}; and {more} more")),
         }
     }
 
@@ -238,6 +262,16 @@ impl TaskProgress {
             None => drop(data.shift_remove("budget")),
         }
     }
+}
+
+/// Returns the limit that a completed codon reached: `draft: budget reached: used $0.0300 of $0.0110, over its budget by $0.0190`.
+fn budget_reached(codon: &str, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
+    let over = match exceeded {
+        BudgetExceeded::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
+        _ => None,
+    };
+    let over = over.map_or_else(String::new, |over| format!(", {over}"));
+    format!("{codon}: budget reached: {exceeded}{over}")
 }
 
 /// Returns the outcome of a codon in the word of every other screen: `paused` for one that a budget interrupted.
@@ -403,6 +437,23 @@ mod tests {
         assert_eq!(
             progress.failed().map(|failed| failed.codon.as_str()),
             Some("test")
+        );
+    }
+
+    // covers: TASK-54
+    #[test]
+    fn codons_beyond_their_budgets_are_named_with_the_overrun() {
+        let mut progress = TaskProgress::default();
+        assert_eq!(progress.over_budgets(), None);
+        for number in 0..5 {
+            let ended = json!({"type": "codon.completed", "data": {"codonId": format!("fix#{number}"), "success": number > 0, "cost": 0.03,
+                "duration": 7, "budgetExceeded": {"currency": "cost", "limit": 0.011, "used": 0.03}}});
+            progress.take(ended.to_string().as_bytes());
+        }
+        let over = "budget reached: used $0.0300 of $0.0110, over its budget by $0.0190";
+        assert_eq!(
+            progress.over_budgets().unwrap(),
+            format!("fix#1: {over}; fix#2: {over}; fix#3: {over}; and 1 more")
         );
     }
 }
