@@ -14,6 +14,7 @@ use hankweave_runtime::hank_files;
 use hankweave_runtime::inspect;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::process::MARKER_VARIABLE;
 use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
 
 use crate::args::{RegistryArgs, repeated_by};
@@ -60,7 +61,13 @@ impl HintCommands {
             Some(execution) => execution.clone(),
             None => folder_of(&run.hank),
         };
-        Self::new(run.folder.clone(), execution, run.clone())
+        // What the run of a worker prints is read with the task, in another folder: with whole paths it can be pasted there.
+        let here = if is_of_worker() {
+            PathBuf::new()
+        } else {
+            run.folder.clone()
+        };
+        Self::new(here, execution, run.clone())
     }
 
     /// The commands about an execution directory: those of the run that was there last, as far as it is remembered.
@@ -272,6 +279,13 @@ impl HintCommands {
             _ => None,
         }
     }
+}
+
+/// Whether a worker started this run for a task.
+fn is_of_worker() -> bool {
+    let environment = Environment::of_process();
+    let marker = environment.get(MARKER_VARIABLE);
+    marker.is_some_and(|marker| marker.as_bytes().starts_with(b"task/"))
 }
 
 /// Returns the remembered invocation of the directory's last run, so that a command typed here continues it.
