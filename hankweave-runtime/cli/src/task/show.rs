@@ -10,6 +10,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::changed;
+use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, TaskError, TaskExecution};
@@ -397,11 +398,18 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add("checkpoints", &json!(checkpoints));
     match taken {
         Some(taken) => details.add("files", &json!(taken)),
+        None if is_folder(&workspace) => details.add_whole("files", &json!(workspace)),
         None => details.add_whole("files", &json!(files.path())),
     }
     details.add("", &json!(registry.begun_elsewhere(&row)));
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the workspace of a task is on this machine.
+fn is_folder(workspace: &Path) -> bool {
+    let metadata = RealDisk.metadata(workspace);
+    metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory)
 }
 
 /// Returns the cost in words, with that of the last attempt; one by hand has none that is counted.
