@@ -56,6 +56,40 @@ pub(crate) struct TaskEnd {
     pub(crate) is_completed: bool,
 }
 
+impl TaskEnd {
+    /// Returns the end of a task with this status, of which `record` is the registry's record where that was asked; `None` for another status.
+    pub(crate) fn of(status: TaskStatus, record: Option<&TaskRecord>) -> Option<Self> {
+        let is_completed = match status {
+            TaskStatus::Completed => true,
+            TaskStatus::Cancelled => false,
+            _ => return None,
+        };
+        let result = match record {
+            Some(TaskRecord::Completed(completed)) => Some(&completed.result),
+            _ => None,
+        };
+        let by_hand = if result.is_some_and(|result| result.by_hand) {
+            " by hand"
+        } else {
+            ""
+        };
+        let message = result.and_then(|result| result.message.as_deref());
+        let message = message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
+        Some(Self {
+            words: format!("{status}{by_hand}{message}"),
+            is_completed,
+        })
+    }
+
+    /// Returns the end with what may follow: `cancelled; resumed, a worker continues it`.
+    pub(crate) fn in_short(&self) -> String {
+        match self.is_completed {
+            true => self.words.clone(),
+            false => format!("{}; resumed, a worker continues it", self.words),
+        }
+    }
+}
+
 /// Answer of a user to the question of a codon, as the registry has it.
 #[derive(Debug)]
 pub(crate) struct GateAnswer {
@@ -218,26 +252,7 @@ impl OwningTask {
 
     /// Returns how the task ended whose newest run ended in another way, or was undone.
     pub(crate) fn end(&self) -> Option<TaskEnd> {
-        let is_completed = match self.status {
-            TaskStatus::Completed => true,
-            TaskStatus::Cancelled => false,
-            _ => return None,
-        };
-        let result = match self.row.as_ref().map(|row| &row.record) {
-            Some(TaskRecord::Completed(completed)) => Some(&completed.result),
-            _ => None,
-        };
-        let by_hand = if result.is_some_and(|result| result.by_hand) {
-            " by hand"
-        } else {
-            ""
-        };
-        let message = result.and_then(|result| result.message.as_deref());
-        let message = message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
-        Some(TaskEnd {
-            words: format!("{}{by_hand}{message}", self.status),
-            is_completed,
-        })
+        TaskEnd::of(self.status, self.row.as_ref().map(|row| &row.record))
     }
 
     /// Returns the agent or user who works on the task without a worker.
@@ -266,6 +281,14 @@ impl OwningTask {
             None => format!("{named} has recorded no run in `{}`", execution.display()),
         };
         CliError::new(CliErrorKind::Input, message).hint(format!("`{}` shows the task", self.command("show")))
+    }
+
+    pub(crate) fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    pub(crate) fn status(&self) -> TaskStatus {
+        self.status
     }
 
     /// Returns the name, or the id where no name is known.

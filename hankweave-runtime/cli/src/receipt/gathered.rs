@@ -510,7 +510,16 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
         .then(|| format!("Of the journal, {}.", crate::recorded::SHORTENED));
     let left_running = status.crash.as_ref().and_then(UnseenCrash::left_words);
     let left_running = left_running.map(|words| format!("{words}."));
-    let of_task = absent.into_iter().chain(failed).chain(left_running);
+    // Only work by hand completes a task whose newest run did not complete.
+    let is_by_hand = status.drawn.state != RunState::Completed;
+    let by_hand = status
+        .end_of_task()
+        .filter(|end| end.is_completed && is_by_hand)
+        .map(|_| {
+            "The task was completed by hand: changes since the last checkpoint are not among the files."
+                .to_owned()
+        });
+    let of_task = absent.into_iter().chain(failed).chain(left_running).chain(by_hand);
     of_task.chain(left_out).chain(odd).chain(shortened).collect()
 }
 

@@ -60,7 +60,7 @@ impl StatusView<'_> {
         if let Some(end) = self.end_of_task() {
             return match end.is_completed {
                 true => format!("nothing is left to do: the task was {}", end.words),
-                false => "the task was cancelled; resumed, a worker continues it".to_owned(),
+                false => format!("the task was {}", end.in_short()),
             };
         }
         let task = self.task.as_ref().filter(|_| !self.live);

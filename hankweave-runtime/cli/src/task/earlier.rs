@@ -11,13 +11,13 @@ use crate::exit::CliError;
 use crate::registry::Registry;
 
 /// Tasks that were read, by id; `None` for one that was deleted.
-pub(super) struct EarlierTasks<'r> {
+pub(crate) struct EarlierTasks<'r> {
     registry: &'r Registry,
     known: BTreeMap<TaskId, Option<TaskRow>>,
 }
 
 impl<'r> EarlierTasks<'r> {
-    pub(super) fn new(registry: &'r Registry, rows: &[TaskRow]) -> Self {
+    pub(crate) fn new(registry: &'r Registry, rows: &[TaskRow]) -> Self {
         let known = rows.iter().map(|row| (row.id().clone(), Some(row.clone())));
         Self {
             registry,
@@ -47,7 +47,7 @@ impl<'r> EarlierTasks<'r> {
     }
 
     /// Returns why a pending task waits in vain, and the command that helps: `blocked: waits for red, which failed; …`. `None` if nothing blocks it.
-    pub(super) async fn blocked(&mut self, row: &TaskRow) -> Result<Option<String>, CliError> {
+    pub(crate) async fn blocked(&mut self, row: &TaskRow) -> Result<Option<String>, CliError> {
         let Some(chain) = self.chain_to_ended(row).await? else {
             return Ok(None);
         };

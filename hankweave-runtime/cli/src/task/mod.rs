@@ -25,12 +25,13 @@ use crate::registry::{Registry, with_registry};
 pub(crate) use change::cancel_or_ask;
 #[cfg(feature = "mcp")]
 pub(crate) use create::{free_ids, order};
+pub(crate) use earlier::EarlierTasks;
 #[cfg(feature = "mcp")]
 pub(crate) use list::STATUSES;
 pub(crate) use list::{all_of, counts, running};
-pub(crate) use show::line_with_reason;
 #[cfg(feature = "mcp")]
 pub(crate) use show::resume_command;
+pub(crate) use show::{line_with_reason, reason};
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {
     if let TaskCommand::Delete(args) = &args.command {

@@ -134,7 +134,7 @@ pub(super) fn write_with(
 }
 
 /// Why the task has failed, asks or waits, as far as its row knows.
-pub(super) fn reason(row: &TaskRow) -> Option<String> {
+pub(crate) fn reason(row: &TaskRow) -> Option<String> {
     match &row.record {
         TaskRecord::Failed(failed) => {
             let error = in_words(&failed.error).unwrap_or(&failed.error);

@@ -45,6 +45,7 @@ use crate::receipt;
 use crate::registry::{Registry, is_there, within};
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::status;
+use crate::task::EarlierTasks;
 use crate::typed::HintCommands;
 
 /// Number of execution directories and of tasks in the list.
@@ -182,6 +183,8 @@ struct ListedTask {
     row: TaskRow,
     workspace: PathBuf,
     cost: Option<TaskCost>,
+    /// Why it waits in vain for an earlier task.
+    blocked: Option<String>,
     /// Worker of a running task that does not work.
     absent: Option<AbsentWorker>,
 }
@@ -302,6 +305,7 @@ async fn listed_tasks(registry: &Registry) -> Result<ListedTasks, CliError> {
     let queued = registry.coordinator.count(pending).await.map_err(failed)?;
     let holders = TaskHolders::of(registry, &rows).await?;
     let workers = present(registry).await?;
+    let mut earlier = EarlierTasks::new(registry, &rows);
     let mut listed = Vec::new();
     for row in rows {
         let absent = holders
@@ -310,6 +314,7 @@ async fn listed_tasks(registry: &Registry) -> Result<ListedTasks, CliError> {
         listed.push(ListedTask {
             workspace: registry.workspace_of(&row),
             cost: cost_so_far(registry, &row).await,
+            blocked: earlier.blocked(&row).await?,
             absent,
             row,
         });
@@ -349,16 +354,24 @@ impl KnownRuns {
                 Some(absent) => row.mark_absent(absent, worker),
                 None => row.worker = worker,
             }
-            if tasks.workers.is_empty() && task.record.status() == TaskStatus::Pending {
-                NONE.clone_into(&mut row.last);
+            match &listed.blocked {
+                Some(blocked) => row.mark_blocked(blocked),
+                None if tasks.workers.is_empty() && task.record.status() == TaskStatus::Pending => {
+                    NONE.clone_into(&mut row.last);
+                }
+                None => {}
             }
             rows.push(row);
             seen.insert(path);
         }
         for path in found.directories.iter().filter(|path| !seen.contains(*path)) {
             let owner = OwningTask::of(path);
-            if let Some(drawn) = self.drawn(path, owner, 0) {
+            if let Some(drawn) = self.drawn(path, owner.clone(), 0) {
                 let row = ListRow::of_run(drawn, &shown(path, home), now);
+                let row = match &owner {
+                    Some(owner) => row.of_files(owner, now),
+                    None => row,
+                };
                 rows.push(named(row, path, &mut directories));
             }
         }

@@ -9,6 +9,8 @@ use hankweave_task_model::task::{TaskRecord, TaskStatus};
 use serde::Serialize;
 
 use crate::holding::AbsentWorker;
+use crate::owning_task::{OwningTask, TaskEnd};
+use crate::task::reason;
 
 /// Longest text of a row, in bytes of JSON.
 const TEXT: usize = 320;
@@ -129,9 +131,7 @@ impl ListRow {
         now: Timestamp,
     ) -> Self {
         let record = &task.record;
-        let (group, state, word) = of_status(record.status(), run.as_ref());
         let row = run.unwrap_or_else(|| Self::without_run(folder));
-        let is_ended = group == Group::Ended || record.status() == TaskStatus::Failed;
         let since = match record.status() {
             TaskStatus::Running => row.since.or(Some(task.updated_at)),
             _ => Some(task.updated_at),
@@ -139,13 +139,6 @@ impl ListRow {
         Self {
             name: excerpt(record.name(), TEXT),
             task: Some(record.id().to_string()),
-            group: match group {
-                Group::Waits if is_ended && is_old(since, now) => Group::Ended,
-                group => group,
-            },
-            state,
-            word,
-            last: of_record(record).map_or(row.last, |text| excerpt(&text, TEXT)),
             // What is counted against a limit is in the record of the runs alone.
             spent: cost
                 .filter(|_| row.limit.is_none())
@@ -153,8 +146,59 @@ impl ListRow {
                 .max(row.spent),
             at_least: row.at_least || cost.is_some_and(|cost| cost.cost_is_lower_bound),
             since,
+            ..row.with_status(record.status(), of_record(task), since, now)
+        }
+    }
+
+    /// Names the task in whose workspace the run is, with its status, by the files of the task: for a task of another registry.
+    pub(super) fn of_files(self, task: &OwningTask, now: Timestamp) -> Self {
+        let known = task.failure_beside(None).map(str::to_owned);
+        let known = known.or_else(|| task.end().map(|end| end.in_short()));
+        let since = self.since;
+        let row = match task.status() {
+            // Whether a worker holds it, its registry knows.
+            TaskStatus::Running => self,
+            status => self.with_status(status, known, since, now),
+        };
+        Self {
+            name: excerpt(task.name(), TEXT),
+            task: Some(task.id().to_string()),
             ..row
         }
+    }
+
+    /// Puts the status of a task in place of that of its newest run; `known` says more of it than the run.
+    fn with_status(
+        self,
+        status: TaskStatus,
+        known: Option<String>,
+        since: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
+        let (group, state, word) = of_status(status, &self);
+        let is_ended = group == Group::Ended || status == TaskStatus::Failed;
+        // A task that completed as its run did has the last words of its agent.
+        let is_shown = status == TaskStatus::Completed && self.state == state;
+        Self {
+            group: match group {
+                Group::Waits if is_ended && is_old(since, now) => Group::Ended,
+                group => group,
+            },
+            state,
+            word,
+            last: match known.filter(|_| !is_shown) {
+                Some(text) => excerpt(&text, TEXT),
+                None => self.last,
+            },
+            ..self
+        }
+    }
+
+    /// Says that the task waits in vain for an earlier one, so that a user has to look.
+    pub(super) fn mark_blocked(&mut self, blocked: &str) {
+        self.group = Group::Waits;
+        self.word = Some("blocked");
+        self.last = excerpt(blocked, TEXT);
     }
 
     /// Says that no worker works on the task now: a user has to look unless somebody works on it by hand.
@@ -299,15 +343,13 @@ fn newest_of(item: &ItemView) -> Option<&AttemptView> {
 }
 
 /// Returns group, shape and word of a task.
-fn of_status(status: TaskStatus, run: Option<&ListRow>) -> (Group, &'static str, Option<&'static str>) {
+fn of_status(status: TaskStatus, run: &ListRow) -> (Group, &'static str, Option<&'static str>) {
     let running = RunState::Running.as_str();
     match status {
         TaskStatus::Pending => (Group::Queued, RunState::Planned.as_str(), Some("queued")),
-        TaskStatus::Running => match run {
-            Some(run) if run.group == Group::Running => (Group::Running, run.state, run.word),
-            // Its newest run has ended, and the worker starts the next one or writes the result.
-            _ => (Group::Running, running, None),
-        },
+        TaskStatus::Running if run.group == Group::Running => (Group::Running, run.state, run.word),
+        // Its newest run has ended, and the worker starts the next one or writes the result.
+        TaskStatus::Running => (Group::Running, running, None),
         TaskStatus::Waiting => (Group::Waits, RunState::Asking.as_str(), None),
         TaskStatus::Failed => (Group::Waits, RunState::Failed.as_str(), None),
         TaskStatus::Completed => (Group::Ended, RunState::Completed.as_str(), None),
@@ -316,12 +358,14 @@ fn of_status(status: TaskStatus, run: Option<&ListRow>) -> (Group, &'static str,
     }
 }
 
-/// Returns what the registry alone knows: the question of a task that waits, or why it failed.
-fn of_record(record: &TaskRecord) -> Option<String> {
-    match record {
+/// Returns what the registry alone knows: the question of a task that waits, why it failed or waits, or how a user ended it.
+fn of_record(task: &TaskRow) -> Option<String> {
+    match &task.record {
         TaskRecord::Waiting(waiting) => Some(waiting.question.clone()),
         TaskRecord::Failed(failed) => Some(failed.error.clone()),
-        _ => None,
+        // How its newest attempt ended is no longer so.
+        TaskRecord::Pending(_) => Some(reason(task).unwrap_or_default()),
+        record => TaskEnd::of(record.status(), Some(record)).map(|end| end.in_short()),
     }
 }
 
