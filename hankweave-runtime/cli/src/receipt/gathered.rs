@@ -519,7 +519,11 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
             "The task was completed by hand: changes since the last checkpoint are not among the files."
                 .to_owned()
         });
-    let of_task = absent.into_iter().chain(failed).chain(left_running).chain(by_hand);
+    let of_task = absent
+        .into_iter()
+        .chain(failed)
+        .chain(left_running)
+        .chain(by_hand);
     of_task.chain(left_out).chain(odd).chain(shortened).collect()
 }
 
