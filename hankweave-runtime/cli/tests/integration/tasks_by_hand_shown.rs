@@ -501,9 +501,9 @@ fn what_a_worker_says_after_ctrl_c_begins_a_line() {
     terminal.press("\u{3}");
     terminal.until_standing(|screen| screen.contains("0 requeued, 0 lost"));
     let screen = terminal.standing();
-    let line = screen.lines().find(|line| line.contains("0 completed"));
+    let line = screen.lines().find(|line| line.contains("attempts: 0 completed"));
     assert!(
-        line.is_some_and(|line| line.starts_with("0 completed")),
+        line.is_some_and(|line| line.starts_with("attempts: 0 completed")),
         "{screen}"
     );
     terminal.close();
