@@ -35,7 +35,7 @@ const LINE_BYTES: u64 = 64 << 10;
 /// Shows what changed (CLI-23).
 pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliError> {
     let catalogue = Catalogue::of(args.execution())?;
-    if let Some(left) = args.what().and_then(|what| Unsaved::of(&catalogue.state, what)) {
+    if let Some(left) = Unsaved::of(&catalogue.state, args.what()) {
         return left.show(global, &catalogue, args);
     }
     let compared = compared(&catalogue, args.what())?;
@@ -93,15 +93,16 @@ struct Unsaved {
 }
 
 impl Unsaved {
-    /// Returns the work of this codon if its newest attempt is the newest of all and has no checkpoint of its end.
-    fn of(state: &HankweaveState, name: &str) -> Option<Self> {
+    /// Returns the work of this codon, or of the newest one, if its newest attempt is the newest of all and has no checkpoint of its end.
+    fn of(state: &HankweaveState, name: Option<&str>) -> Option<Self> {
         let thread = thread::build(state, None, None);
         let newest = thread
             .codons
             .first()
             .filter(|_| state.pending_rollback.is_none())?;
         let codon = &newest.codon;
-        let is_meant = codon.codon_id().as_str() == name && codon.end_checkpoint().is_none();
+        let is_named = name.is_none_or(|name| codon.codon_id().as_str() == name);
+        let is_meant = is_named && codon.end_checkpoint().is_none();
         Some(Self {
             codon: codon.codon_id().clone(),
             from: is_meant.then(|| thread.work_began(state, 0))??,

@@ -116,6 +116,7 @@ fn what_a_crash_left_in_no_checkpoint_is_named_and_shown() {
     let diff = text(&project, &["diff", "build"]);
     assert_has(&diff, &["+by the agent", "+begun"]);
     assert!(!diff.contains("hank.json"), "{diff}");
+    assert_eq!(text(&project, &["diff"]), diff, "the newest codon");
     let changes = project
         .run(["diff", "build", "--json"])
         .expect_code(0)
@@ -141,6 +142,21 @@ fn what_a_crash_left_in_no_checkpoint_is_named_and_shown() {
     assert!(project.directory().join("half.txt").exists());
     let told = text(&project, &["journal"]);
     assert_has(&told, &["not in any checkpoint, so kept: half.txt"]);
+}
+
+/// No codon has a checkpoint of its end, neither while the first one runs nor after a crash in it.
+// covers: CLI-23
+#[test]
+fn the_work_of_the_first_codon_is_shown_while_it_runs_and_after_a_crash() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(&json!({"hank": [codon("plan", &agent, "wait for go")]}));
+    let mut running = project.start(["run", "--headless"]);
+    running.wait_for_line(|line| line.contains("plan: working"));
+    project.write("done.txt", "half\n");
+    assert_has(&text(&project, &["diff"]), &["+half"]);
+    running.kill();
+    assert_has(&text(&project, &["diff"]), &["+half"]);
 }
 
 /// Before a run has changed anything, both ends of its operation have the same files.
