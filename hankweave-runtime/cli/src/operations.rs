@@ -87,6 +87,9 @@ struct OperationRow {
     /// Codon of it that crashed, so that no checkpoint has what it did.
     #[serde(skip)]
     crashed: Option<CodonId>,
+    /// Whether the workspace still has what that codon did.
+    #[serde(skip)]
+    is_left: bool,
     /// An undo has taken it back.
     undone: bool,
     /// A cleanup has removed its logs.
@@ -123,6 +126,7 @@ impl OperationRow {
             cost_is_lower_bound: false,
             files: None,
             crashed: None,
+            is_left: false,
             undone: false,
             cleaned: false,
             restorable: true,
@@ -133,11 +137,15 @@ impl OperationRow {
         };
         match logged {
             LoggedOperation::Run(run) => Self {
-                crashed: crashed_newest(state, run, process),
+                crashed: crashed(run, process),
+                is_left: state.runs.front().is_some_and(|last| last.run_id == run.run_id)
+                    && state.pending_rollback.is_none(),
                 run_id: Some(run.run_id.clone()),
                 cost: run.spend(),
                 cost_is_lower_bound: run.spends_at_least(),
-                files: changed(history, before.as_ref(), after.as_ref()),
+                files: has_all_files(run)
+                    .then(|| changed(history, before.as_ref(), after.as_ref()))
+                    .flatten(),
                 ..row(
                     "run",
                     run.start_time,
@@ -163,12 +171,17 @@ impl OperationRow {
     }
 }
 
-/// Returns the codon in which the newest run crashed, as long as nothing has happened since.
-fn crashed_newest(state: &HankweaveState, run: &RunRecord, process: RunProcess) -> Option<CodonId> {
+/// Returns the codon in which a run crashed.
+fn crashed(run: &RunRecord, process: RunProcess) -> Option<CodonId> {
     let newest = run.codons.last()?;
     let is_open = !newest.is_terminal() && process == RunProcess::None;
-    let is_last = state.runs.front()?.run_id == run.run_id && state.pending_rollback.is_none();
-    (is_last && (is_open || newest.crashed())).then(|| newest.codon_id().clone())
+    (is_open || newest.crashed()).then(|| newest.codon_id().clone())
+}
+
+/// Whether checkpoints have all that the codons of a run did: none has the work of a codon that is open or has crashed.
+fn has_all_files(run: &RunRecord) -> bool {
+    let newest = run.codons.last();
+    newest.is_none_or(|newest| newest.is_terminal() && !newest.crashed())
 }
 
 /// `the logs of 2 runs, 4 checkpoints`
@@ -316,12 +329,13 @@ impl OperationRow {
         }
     }
 
-    /// Number of changed files in words. A cleanup changes none, ever.
+    /// Number of changed files in words. A cleanup changes none, ever; what a crashed codon changed is in no checkpoint of it.
     fn files_words(&self) -> String {
-        let files = self.files.filter(|_| self.removed.is_none());
-        files.map_or_else(String::new, |files| {
-            counted(usize::try_from(files).unwrap_or(usize::MAX), "file")
-        })
+        match self.files.filter(|_| self.removed.is_none()) {
+            Some(files) => counted(usize::try_from(files).unwrap_or(usize::MAX), "file"),
+            None if self.crashed.is_some() => "files unknown".to_owned(),
+            None => String::new(),
+        }
     }
 }
 
@@ -401,7 +415,7 @@ fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -
             typed.command(&format!("diff {from}..{to}"))
         )?;
     }
-    if let Some(crashed) = &row.crashed {
+    if let Some(crashed) = row.crashed.as_ref().filter(|_| row.is_left) {
         writeln!(
             text,
             "  {}  shows what {crashed} has left, which no checkpoint of it has",
@@ -413,10 +427,15 @@ fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -
             text,
             "  a cleanup has removed its checkpoints, so there is no way back to it"
         ),
-        true => writeln!(
-            text,
-            "  {}  goes to where things stood after it",
-            typed.command(&format!("op restore {}", row.id))
-        ),
+        true => {
+            let restore = typed.command(&format!("op restore {}", row.id));
+            match &row.crashed {
+                None => writeln!(text, "  {restore}  goes to where things stood after it"),
+                Some(crashed) => writeln!(
+                    text,
+                    "  {restore}  goes to its last checkpoint, without what {crashed} did until it crashed"
+                ),
+            }
+        }
     }
 }

@@ -133,8 +133,13 @@ fn what_a_crash_left_in_no_checkpoint_is_named_and_shown() {
     let shown = text(&project, &["op", "show", log[0]["id"].as_str().unwrap()]);
     assert_has(
         &shown,
-        &["hankweave diff build  shows what build has left, which no checkpoint of it has"],
+        &[
+            "  files unknown\n",
+            "hankweave diff build  shows what build has left, which no checkpoint of it has",
+            "goes to its last checkpoint, without what build did until it crashed",
+        ],
     );
+    assert_eq!(log[0].get("files"), None, "{log:#}");
     let words = "  not in any checkpoint, so kept: half.txt\n";
     assert_has(&text(&project, &["undo", "--dry-run"]), &[words]);
     let undone = project.run(["undo", "--json"]).expect_code(0).json_document();
