@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, time_at_work};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
@@ -310,7 +311,7 @@ impl<'a> StatusView<'a> {
         self.drawn.cause = Some(format!("{codon}: {}", answer.words()));
     }
 
-    /// Finds the question that waits, and since when: since it was put, or since the run paused with it.
+    /// Finds the question that waits, and since when: since it was last put in this history, or since a run paused with it.
     fn ask(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
         let Some((id, _)) = self.asked().filter(|_| self.end_of_task().is_none()) else {
             return Ok(());
@@ -319,9 +320,17 @@ impl<'a> StatusView<'a> {
             return Ok(());
         };
         let put = crate::state::question(execution, id)?;
-        let put = put
-            .map(|entry| entry.timestamp)
-            .filter(|at| *at >= run.start_time);
+        let put = put.map(|entry| entry.timestamp);
+        // A rollback or an undo leads back to a question that an earlier run has put.
+        let first = self.thread.codons.last();
+        let first = first
+            .and_then(|first| self.state.run(&first.run_id))
+            .unwrap_or(run);
+        let is_own = |at: &Timestamp| *at >= first.start_time;
+        let mut runs = self.state.runs.iter();
+        let paused = runs.find(|run| run.interrupted_by == Some(InterruptedBy::Approval));
+        let paused = paused.and_then(|run| run.end_time);
+        let since = put.filter(is_own).or(paused.filter(is_own));
         let root = RealDisk
             .real_path(execution)
             .unwrap_or_else(|_| execution.to_owned());
@@ -332,10 +341,10 @@ impl<'a> StatusView<'a> {
         let asked = AskedApproval {
             codon: Some(id.clone()),
             question: question.unwrap_or_default(),
-            since: put.or(run.end_time).unwrap_or(run.start_time),
+            since: since.or(run.end_time).unwrap_or(run.start_time),
         };
         self.question = Some(asked.clone());
-        if self.is_working(run) && put.is_some() {
+        if self.is_working(run) && put.is_some_and(|at| at >= run.start_time) {
             self.drawn = std::mem::take(&mut self.drawn).with_question(asked);
         }
         Ok(())

@@ -40,7 +40,10 @@ impl fmt::Display for Outlook {
 impl StatusView<'_> {
     /// Returns the outlook after the newest run, `run`.
     pub(super) fn outlook_after(&self, run: &RunRecord) -> Outlook {
-        let onward = self.onward();
+        let onward = match self.asked() {
+            Some((id, _)) => self.typed.approval(id, &self.onward()),
+            None => self.onward(),
+        };
         let plain = self
             .commands()
             .into_iter()

@@ -94,6 +94,31 @@ fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_roll
     project.run(["run", "--headless", "--new"]).expect_code(3);
 }
 
+// covers: CLI-14
+#[test]
+fn an_undo_leads_back_to_the_question_with_the_time_at_which_it_was_asked() {
+    let project = asking("two");
+    project.run(["run", "--headless"]).expect_code(3);
+    let since = |status: &Value| status["approval"]["since"].clone();
+    let asked = project.run(["status", "--json"]).json_document();
+    project.run(["approve"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    let undone = project.run(["undo"]);
+    let undone = &undone.expect_code(0).stdout;
+    assert!(
+        undone.contains(
+            "deploy waits for an approval (`hankweave approve deploy && hankweave run` lets deploy begin)"
+        ),
+        "{undone}"
+    );
+    let status = project.run(["status", "--json"]).json_document();
+    assert_eq!(
+        (since(&status), status["view"]["state"].as_str()),
+        (since(&asked), Some("completed"))
+    );
+    assert_ne!(since(&status), Value::Null);
+}
+
 // covers: CLI-30
 #[test]
 fn what_was_denied_stays_so_until_somebody_approves_it_after_all() {
