@@ -10,7 +10,7 @@ pub struct LoopCheck {
     /// Message for the next iteration: why the check failed, and the end of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
-    /// Last line of its output; absent in records of older versions.
+    /// Last line of its output, or how the command ended where it printed nothing; absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_line: Option<String>,
 }

@@ -217,9 +217,10 @@ impl FailedCheck {
         without_times(&format!("{}\n{}", self.how, self.printed.text()))
     }
 
-    /// Returns the last line of its output, cut, as its event has it.
-    pub(super) fn last_line(&self) -> Option<String> {
-        self.printed.last_line().map(|line| excerpt(line, MOST_OF_LINE))
+    /// Returns the last line of its output, cut, as its event has it, or how the command ended where it printed nothing.
+    pub(super) fn last_words(&self) -> String {
+        let line = self.printed.last_line();
+        line.map_or_else(|| self.how.clone(), |line| excerpt(line, MOST_OF_LINE))
     }
 
     /// Returns the message for the agent.

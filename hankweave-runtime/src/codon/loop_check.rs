@@ -40,7 +40,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
         work.outcome = AgentOutcome::Stopped(why, exit);
         return;
     }
-    let last_line = said.as_ref().err().and_then(FailedCheck::last_line);
+    let last_line = said.as_ref().err().map(FailedCheck::last_words);
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {

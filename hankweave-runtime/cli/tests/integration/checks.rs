@@ -159,6 +159,16 @@ fn until(run: &str, limit: u64) -> Value {
     json!({"type": "untilCheckPasses", "run": run, "limit": limit})
 }
 
+// covers: CLI-14, STATE-68
+#[test]
+fn a_check_that_prints_nothing_says_how_it_ended_and_not_what_its_agent_is_told() {
+    let project = stage_loop(&until("test -e never || exit 4", 2), &json!({}), "abort");
+    project.run(["run", "--headless"]).expect_code(1);
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    let words = "    check failed: the command exited with code 4; the loop continues\n";
+    assert!(status.contains(words), "{status}");
+}
+
 // covers: HANK-62, STATE-68
 #[test]
 fn a_loop_goes_round_until_its_check_passes_and_each_iteration_is_told_what_was_missing() {
