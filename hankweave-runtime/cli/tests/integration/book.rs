@@ -107,7 +107,7 @@ fn the_run_screen_is_as_in_the_book() {
             "│ I read it once more.",
             "+ text.md",
             "│ › Bash until",
-            "next: Review",
+            "or Review",
             " ctx 23 % ",
         ];
         wanted.iter().all(|wanted| screen.contains(wanted))

@@ -44,7 +44,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
         return;
     };
     terminal.until_standing(|screen| {
-        let wanted = ["✓ Name of one", "│ working", " running", "next: Name of three"];
+        let wanted = ["✓ Name of one", "│ working", " running", "or Name of three"];
         wanted.iter().all(|wanted| screen.contains(wanted))
     });
     let screen = terminal.standing();
@@ -67,7 +67,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
             "· Name of four",
             "· Name of five",
             "· and 1 more",
-            "1 of 6 · T · at least $0.2500 of $5.0000 · next: Name of three"
+            "1 of 6 · T · at least $0.2500 of $5.0000 · next: Name of two again, or Name of three"
         ],
         "{screen}"
     );

@@ -141,6 +141,8 @@ fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> f
         parts.push("suspended".to_owned());
     } else if let Some(end) = progress.stops_at {
         parts.push(format!("stopping: {}", duration(end.since(now))));
+    } else if let Some(next) = &view.next {
+        parts.push(format!("next: {}", next.strip_prefix("Then ").unwrap_or(next)));
     } else if let Some(next) = view.coming().next() {
         parts.push(format!("next: {next}"));
     }
