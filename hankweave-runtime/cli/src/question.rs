@@ -66,10 +66,12 @@ fn answer(
     put: &mut dyn FnMut(String) -> io::Result<()>,
 ) -> RecoveryChoice {
     let offers = offers(trouble);
+    let mut refused = String::new();
     loop {
         let mut line = String::new();
+        let question = format!("{refused}{}", question(trouble, &offers));
         // Who cannot read the question or answer it does not want anything to happen.
-        if put(question(trouble, &offers)).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
+        if put(question).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
             return RecoveryChoice::Nothing;
         }
         let typed = line.trim();
@@ -84,6 +86,10 @@ fn answer(
         if let Some(offer) = chosen.or_else(|| offers.iter().find(|offer| offer.name == typed)) {
             return RecoveryChoice::Recover(offer.recovery);
         }
+        refused = match typed.is_empty() {
+            true => String::new(),
+            false => format!("`{typed}` is none of the answers\n"),
+        };
     }
 }
 
@@ -99,8 +105,12 @@ struct RecoveryOption {
 fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
     let kept = match trouble.crashed {
-        true => "what it replaces is kept in a checkpoint",
-        false => "what it replaces is kept in a checkpoint, and what you have changed since stays",
+        true => format!(
+            "what it replaces, also what you have changed since {codon} began, is kept in a checkpoint"
+        ),
+        false => format!(
+            "what it replaces, also what you have changed while {codon} ran, is kept in a checkpoint, and what you have changed since its end stays"
+        ),
     };
     let back = match &trouble.last_success {
         SuccessTarget::Behind(success) => format!("roll back to the last success, {success}; {kept}"),
@@ -181,6 +191,12 @@ mod tests {
         assert_eq!(answer(&trouble, &mut typed.as_bytes(), &mut put), expected);
         assert_eq!(text.matches("b failed: oh no").count(), questions, "{text}");
         assert!(text.contains("the last success, a"));
+        assert_eq!(
+            text.contains("`what?` is none of the answers\nb failed"),
+            typed.contains("what?"),
+            "{text}"
+        );
+        assert!(text.contains("also what you have changed while b ran,"), "{text}");
     }
 
     // covers: CLI-17, RUN-2

@@ -98,7 +98,7 @@ fn no_command_breaks_a_word_on_a_narrow_terminal() {
     terminal.until("Where shall it continue?");
     let shown = words(&terminal.history()).join(" ");
     for offer in [
-        "roll back to the last success, two#1; what it replaces is kept in a checkpoint, and what you have changed since stays",
+        "roll back to the last success, two#1; what it replaces, also what you have changed while three ran, is kept in a checkpoint, and what you have changed since its end stays",
         "keep the files as they are and run three again from its beginning",
     ] {
         assert!(shown.contains(offer), "{offer}: {shown}");
