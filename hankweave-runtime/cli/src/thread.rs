@@ -13,7 +13,7 @@ use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
-use crate::directory::{holder, process_of};
+use crate::directory::holder;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{
@@ -55,7 +55,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
     let view = ThreadView {
         document: &document,
         thread: &thread,
-        process: process_of(file, execution),
+        process: state::process_of(file, execution, &document),
         holder: holder(execution),
         // A file alone and an older thread have no hank that says what is next.
         outlook: match (file, &args.run) {

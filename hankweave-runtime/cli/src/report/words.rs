@@ -139,12 +139,17 @@ pub(crate) enum RunProcess {
     /// No process works in the directory, so what is open has crashed.
     None,
     Working,
+    /// Waits for the answer to an approval.
+    Asking,
     /// Suspended, as by Ctrl+Z.
     Suspended(u32),
 }
 
 /// State of a run or codon whose process is suspended.
 const SUSPENDED: &str = "suspended";
+
+/// State of a run that waits for an approval, as the view has it in words.
+const ASKING: &str = "waiting for an approval";
 
 impl RunProcess {
     pub(crate) fn is_live(self) -> bool {
@@ -157,6 +162,7 @@ pub(crate) fn run_standing(run: &RunRecord, process: RunProcess) -> &'static str
     match (RunState::of_record(run), process) {
         (RunState::Running, RunProcess::None) => RunState::Crashed.as_str(),
         (RunState::Running, RunProcess::Suspended(_)) => SUSPENDED,
+        (RunState::Running, RunProcess::Asking) => ASKING,
         (state, _) => state.as_str(),
     }
 }
@@ -168,7 +174,7 @@ pub(crate) fn codon_standing(codon: &CodonExecution, process: RunProcess) -> &'s
         _ if codon.is_terminal() => state_of_record(codon),
         RunProcess::None => AttemptState::Crashed.as_str(),
         RunProcess::Suspended(_) => SUSPENDED,
-        RunProcess::Working => state_of_record(codon),
+        RunProcess::Working | RunProcess::Asking => state_of_record(codon),
     }
 }
 

@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Global, StateCostArgs};
-use crate::directory::process_of;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::report::{RunProcess, at_its_budget, codon_standing, money, run_standing, tokens};
@@ -35,7 +34,8 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
                 + 1
         }
     };
-    let process = process_of(args.document.state.as_deref(), &args.document.execution.execution);
+    let execution = &args.document.execution.execution;
+    let process = look::process_of(args.document.state.as_deref(), execution, &state);
     let runs: Vec<RunCost> = state
         .runs
         .iter()

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Document, Global};
-use crate::directory::{holder, process_of};
+use crate::directory::holder;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{RunProcess, codon_line, codon_standing, codon_time, id_width, loop_check, run_standing};
@@ -31,7 +31,7 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
         &mut text,
         &state,
         (
-            process_of(document.state.as_deref(), &document.execution.execution),
+            look::process_of(document.state.as_deref(), &document.execution.execution, &state),
             holder(&document.execution.execution).as_ref(),
         ),
     );

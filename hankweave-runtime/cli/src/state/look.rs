@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::document::{
-    CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, RunRecord, StateWarning,
+    CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, RunRecord, RunStatus, StateWarning,
     WarningContext, parse, warnings,
 };
+use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::plan::{Decision, decide_with_replans};
 use hankweave_core::state::{Candidate, RecoveredState, recover};
 use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
@@ -24,8 +26,10 @@ use hankweave_runtime::world::disk::{Disk, RealDisk};
 
 use super::journal;
 use crate::args::Document;
+use crate::directory;
 use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
+use crate::report::RunProcess;
 use crate::screen::print_stderr;
 use crate::typed::{HintCommands, about_file};
 
@@ -127,6 +131,34 @@ pub(crate) fn overrun(execution: &Path, state: &HankweaveState) -> Result<Option
 pub(crate) fn question(execution: &Path, codon: &CodonId) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
     Ok(journal::question(&RealDisk, &segments, codon))
+}
+
+/// Returns the process of the newest run of a document, also where it waits for an approval.
+pub(crate) fn process_of(file: Option<&Path>, execution: &Path, state: &HankweaveState) -> RunProcess {
+    match directory::process_of(file, execution) {
+        RunProcess::Working if file.is_none() && is_asking(execution, state) => RunProcess::Asking,
+        process => process,
+    }
+}
+
+/// Whether the newest run has put the question with which its next codon starts.
+fn is_asking(execution: &Path, state: &HankweaveState) -> bool {
+    let run = state.runs.front().filter(|run| run.status == RunStatus::Running);
+    let Some(run) = run.filter(|run| run.open_codon().is_none()) else {
+        return false;
+    };
+    let decision = last_hank(execution).map(|hank| decide_with_replans(state, &hank));
+    let Some(Decision::Ask(entry)) = decision else {
+        return false;
+    };
+    let put = question(execution, &entry.codon_id).ok().flatten();
+    put.is_some_and(|put| put.timestamp >= run.start_time)
+}
+
+/// Returns the hank that ran last in an execution directory.
+pub(crate) fn last_hank(execution: &Path) -> Option<Hank> {
+    let dir = ExecutionDir::new(execution.to_owned());
+    inspect::last_hank(&RealDisk, &dir).ok()??.hank
 }
 
 /// Returns the wait of an open codon for background work of its agent, if it waits.

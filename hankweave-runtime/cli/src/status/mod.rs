@@ -40,6 +40,7 @@ use crate::owning_task::{GateAnswer, OwningTask, TaskEnd};
 use crate::plan_changes::PlanChanges;
 use crate::report::{RunProcess, elapsed};
 use crate::screen::{SafeText, with_local_times};
+pub(crate) use crate::state::last_hank;
 use crate::typed::HintCommands;
 pub(crate) use attempts::AttemptTotals;
 use commands::{SuggestedCommand, first_part};
@@ -563,11 +564,6 @@ impl StatusView<'_> {
 /// Returns the next step of the run, by the hank that ran here last.
 pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
     Some(decide_with_replans(state, &last_hank(execution)?))
-}
-
-pub(crate) fn last_hank(execution: &Path) -> Option<Hank> {
-    let dir = ExecutionDir::new(execution.to_owned());
-    inspect::last_hank(&RealDisk, &dir).ok()??.hank
 }
 
 /// Returns the room of the record, by the limit of the last run.

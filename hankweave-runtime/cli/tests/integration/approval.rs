@@ -231,6 +231,11 @@ fn a_live_run_waits_until_somebody_answers() {
         "starting deploy#0\n"
     );
     wait_for_question(&mut run);
+    for command in ["status", "cost", "history"] {
+        let shown = project.run([command]).expect_code(0).stdout.clone();
+        let is_named = |line: &str| line.starts_with("run ") && line.contains("waiting for an approval");
+        assert!(shown.lines().any(is_named), "{command}: {shown}");
+    }
     project.run(["approve", "deploy#0"]).expect_code(1);
     assert_eq!(
         project.run(["approve", "deploy#1"]).expect_code(0).stdout,
