@@ -25,7 +25,8 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::OwningTask;
 use crate::screen::{columns_of_output, print};
-use crate::status::{StatusView, last_hank};
+use crate::state::last_hank;
+use crate::status::StatusView;
 use crate::typed::HintCommands;
 
 /// Longest journal that is read when a run ends and nobody has listened to it, in bytes: half a second of reading.
