@@ -81,7 +81,7 @@ fn a_limit_that_cannot_be_held_stops_the_start_and_the_hint_gives_the_file() {
         for part in [
             "hank[0].budget.maxDollars (codon \"a\"): this limit cannot be held",
             "`house-model`",
-            r#"`--prices FILE`"#,
+            "`--prices prices.json`",
             r#"{"models": {"house-model": {"input": 3, "output": 15}}}"#,
         ] {
             assert!(told.contains(part), "{part}\n{refused}");
@@ -246,7 +246,7 @@ fn an_agent_whose_dollars_are_limited_is_ended_at_its_first_answer_without_a_pri
     let message = reason["message"].as_str().unwrap();
     for part in [
         "`house-model`",
-        "--prices FILE",
+        "--prices prices.json",
         r#"{"models": {"house-model": {"input": 3, "output": 15}}}"#,
     ] {
         assert!(message.contains(part), "{message}");

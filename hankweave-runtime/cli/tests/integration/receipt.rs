@@ -115,7 +115,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "2 runs",
             "ship: approved by ",
             ": looks \\| \\*good\\*",
-            "nothing is left to do",
+            "Nothing is left to do",
         ],
     );
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
