@@ -12,7 +12,7 @@ use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
 use super::undone::{RolledBack, UndoView};
 use crate::budget::{Ceiling, CeilingUse, runs_of_history, time_at_work};
-use crate::codon::{CodonExecution, CodonStatus, SentinelState};
+use crate::codon::{CodonExecution, SentinelState};
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::thread::{self, ExecutionThread, ThreadCodon};
 use crate::time::Timestamp;
@@ -234,8 +234,7 @@ impl AttemptView {
             cost: codon.agent_cost(),
             sentinels: codon.sentinel_cost(),
             sentinels_at_least: codon.sentinels().iter().any(SentinelState::cost_is_lower_bound),
-            // An agent that works, or was cut off, may be in the middle of an answer.
-            at_least: codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running,
+            at_least: codon.cost_is_lower_bound(),
             tokens: codon.agent_tokens(),
             agent: chosen.as_ref().map(|chosen| excerpt(&chosen.agent, NAME)),
             model: chosen

@@ -263,10 +263,6 @@ impl RunView {
         if let (Some(rig), Some(attempt)) = (rig, self.attempt_of(id)) {
             attempt.rig_checkpoint = Some(CheckpointSha::new(rig));
         }
-        // An agent that works may be in the middle of an answer.
-        if let Some(attempt) = self.attempt_of(id).filter(|_| to == CodonStatus::Running) {
-            attempt.at_least = true;
-        }
         if let Some(now) = &mut self.now {
             phase(to).clone_into(&mut now.phase);
         }
