@@ -145,10 +145,6 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     ("running_tasks", "directory holding receipt registry state"),
     (
-        "view",
-        "args browser directory exit failures holding logging output owning_task present_workers receipt recorded registry report running_tasks screen signals state status typed",
-    ),
-    (
         "service",
         "args directory exit failures output screen settings typed",
     ),
@@ -157,6 +153,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     (
         "task",
         "args exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status typed validate wrap",
+    ),
+    (
+        "view",
+        "args browser directory exit failures holding logging output owning_task present_workers receipt recorded registry report running_tasks screen signals state status task typed",
     ),
     (
         "worker",
