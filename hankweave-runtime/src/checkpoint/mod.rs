@@ -46,10 +46,6 @@ mod object;
 mod open;
 mod prune;
 mod renames;
-#[expect(
-    clippy::disallowed_methods,
-    reason = "libgit2 and its repository are real files"
-)]
 mod repository;
 #[expect(
     clippy::disallowed_methods,

@@ -158,7 +158,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             text,
         } => {
             // It is read as the user of a run reads it, whole.
-            format!("{codon_id}: {}", one_line(&kind.words(text)))
+            format!("{codon_id}: {}", one_line(kind.words(text)))
         }
         Event::RehearsalStep { codon_id, .. } => {
             let words = with_local_times(&line_of(event).unwrap_or_default());
@@ -179,7 +179,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             reason: IdleReason::ApprovalRequired,
             message,
             // A user answers it, so nothing of it is cut.
-        } => one_line(&with_local_times(message)),
+        } => one_line(with_local_times(message)),
         // Parts of the screen show them, or programs alone read them.
         _ => return None,
     })

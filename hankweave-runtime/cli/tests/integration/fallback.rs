@@ -200,9 +200,9 @@ fn the_next_agent_takes_a_codon_over_and_the_first_comes_back() {
         "nobody waited for a limit that another agent went around: {report}"
     );
     for line in [
-        format!("- `one`, attempt 1: "),
+        "- `one`, attempt 1: ".to_owned(),
         format!(", replaced, on command with {FIRST}: Claude AI usage limit reached"),
-        format!("- `one`, attempt 2: "),
+        "- `one`, attempt 2: ".to_owned(),
         format!(", completed, on command with {SECOND}"),
     ] {
         assert!(report.contains(&line), "{line}: {report}");
