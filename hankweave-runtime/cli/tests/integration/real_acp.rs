@@ -358,7 +358,7 @@ fn opencode_and_gemini_cost_what_the_user_says_and_without_a_price_opencode_is_e
             finished.expect_code(1);
             let record = record(&project, &finished);
             let message = record["failureReason"]["message"].to_string();
-            assert!(message.contains("--prices FILE"), "{message}");
+            assert!(message.contains("--prices prices.json"), "{message}");
             assert!(server.served().len() <= before + 2, "it was ended");
         }
     }

@@ -348,7 +348,7 @@ fn pi_is_ended_at_its_first_answer_when_its_dollars_are_limited_and_have_no_pric
         let record = codon(&only_run(&project), "work").clone();
         let message = record["failureReason"]["message"].as_str().unwrap();
         assert!(
-            message.contains("`scripted-model`") && message.contains("--prices FILE"),
+            message.contains("`scripted-model`") && message.contains("--prices prices.json"),
             "{message}"
         );
         assert!(server.served().len() <= 2, "{:#?}", server.served());
