@@ -116,7 +116,7 @@ impl Speaker {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        let limit = json!({"maxTimeSeconds": 180, "onExceeded": "fail"});
+        let limit = json!({"maxTimeSeconds": 40, "onExceeded": "fail"});
         project.write_hank(&json!({"hank": [{"id": "only", "name": "Only", "agent": {"acp": self.command}, "continuationMode": "fresh",
             "promptText": "TASK", "env": self.env, "checkpointedFiles": ["*.txt"], "budget": limit}]}));
         project
@@ -286,7 +286,7 @@ pub(crate) fn native(name: &str, model: &str, speaker: &Speaker, server: &ModelS
         format!("HANKWEAVE_{}_PATH", name.to_uppercase()),
         &speaker.command[0],
     );
-    let limit = json!({"maxTimeSeconds": 180, "onExceeded": "fail"});
+    let limit = json!({"maxTimeSeconds": 40, "onExceeded": "fail"});
     let first = json!({"id": "only", "name": "Only", "agent": name, "model": model, "continuationMode": "fresh", "promptText": "FIRST",
         "appendSystemPromptText": "RULE", "env": speaker.env, "checkpointedFiles": ["*.txt"], "budget": limit});
     project.write_hank(&json!({"hank": [first]}));
