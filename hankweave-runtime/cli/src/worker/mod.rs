@@ -235,7 +235,7 @@ fn report(global: &Global, worked: &WorkerSummary) -> Result<(), CliError> {
     }
     if !global.quiet {
         print_stderr(for_terminal(&format!(
-            "attempts: {completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting for approval, {requeued} requeued, {lost} lost"
+            "attempts: {completed} completed, {failed} failed, {cancelled} cancelled, {waiting} waiting, {requeued} requeued, {lost} lost"
         )));
     }
     Ok(())

@@ -90,7 +90,7 @@ fn a_task_that_needs_an_approval_asks_waits_and_continues_or_fails() {
         create(&project, id, "page");
     }
     let summary = work(&project);
-    assert!(summary.contains("2 waiting for approval"), "{summary}");
+    assert!(summary.contains("2 waiting"), "{summary}");
     let listed = project
         .run(["task", "list", "-s", "waiting"])
         .expect_code(0)
