@@ -1,4 +1,4 @@
-//! What is next in an execution directory, for whoever may type commands there (WIRE-47).
+//! Next steps in an execution directory, for whoever may type commands there (WIRE-47).
 
 use serde::{Deserialize, Serialize};
 

@@ -40,7 +40,7 @@ pub(super) fn has_address(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// What the table of the system tells of a process.
+/// Entry of a process in the table of the system.
 struct Found {
     /// When it started, in the unit of the system.
     started: Option<u64>,

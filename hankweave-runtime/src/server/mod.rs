@@ -106,7 +106,7 @@ pub struct ServerOptions {
 /// Report of a run.
 #[derive(Debug, Clone)]
 pub struct RunReport {
-    /// What the run did, for people.
+    /// Report of the run, for people.
     pub markdown: String,
     /// What is next.
     pub next: NextSteps,

@@ -130,7 +130,7 @@ pub(super) fn limits() -> Vec<Finding> {
     ]
 }
 
-/// What this system cannot do for a run (S13).
+/// Findings about abilities that this system lacks for a run (S13).
 pub(super) fn system() -> impl Iterator<Item = Finding> {
     let finding = |weakness: &&str| Finding::new("system", "weaker", CheckStatus::Note, *weakness);
     weaknesses().iter().map(finding)

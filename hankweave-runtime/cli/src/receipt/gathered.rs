@@ -95,7 +95,7 @@ pub(crate) struct Receipt {
     pub(super) sentinels: BTreeMap<String, SentinelView>,
     /// What a person should know besides.
     pub(super) remarks: Vec<String>,
-    /// What is next, with the commands that can be typed.
+    /// Next steps, with the commands that can be typed.
     pub(super) next: NextSteps,
 }
 

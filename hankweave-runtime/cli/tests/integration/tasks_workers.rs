@@ -18,7 +18,7 @@ fn end_leases(project: &TestProject) {
     registry.execute_batch("UPDATE locks SET expires_at = 0").unwrap();
 }
 
-/// Whoever creates tasks sees that no worker is there, which ones are, and, when one was killed, which other one takes its task over and when.
+/// A user who creates tasks sees that no worker is there, which ones are, and, when one was killed, which other one takes its task over and when.
 // covers: TASK-128, TASK-24
 #[test]
 fn tasks_say_which_workers_are_there_and_which_one_takes_over() {

@@ -22,7 +22,7 @@ use tokio::process::Child;
 
 use super::process::{ChildUse, MARKER_VARIABLE, Process};
 
-/// What this system cannot do for a run.
+/// Abilities that this system lacks for a run.
 pub(super) const WEAKER: &[&str] = &[];
 
 /// Identifies the current boot of the machine.

@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal as signals}
 
 use super::process::{ChildUse, MARKER_VARIABLE, Process};
 
-/// What this system cannot do for a run.
+/// Abilities that this system lacks for a run.
 pub(super) const WEAKER: &[&str] = &[
     "when hankweave is killed, its agents run on until the next start ends them",
     "a process that an agent has started is not found once it has a session of its own, another environment and no living parent",
