@@ -358,8 +358,9 @@ fn pi_is_ended_at_its_first_answer_when_its_dollars_are_limited_and_have_no_pric
         );
 
         let validated = project.run(["validate", "--max-cost", "0.5"]);
-        let hint = &validated.stdout[validated.stdout.find(r#"{"models""#).unwrap()..];
-        project.write("mine.json", hint.lines().next().unwrap());
+        let (_, hint) = validated.stdout.split_once("prices.json: ").unwrap();
+        let (example, _) = hint.split_once("; `--prices").unwrap();
+        project.write("mine.json", example);
         project
             .run([
                 "run",
