@@ -18,28 +18,30 @@ pub(crate) enum HangUp {
     Ignored,
 }
 
-/// The first signal stops in order, the second one forces. A hang-up stops as well and never forces: one closed terminal can send several. A program started
-/// with `nohup` outlives its terminal.
-pub(crate) async fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> Infallible {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        tracing::warn!("signals cannot be caught; the default applies");
-        return std::future::pending().await;
-    };
-    let mut hang_up = hang_ups();
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => {
-                end_echoed_line();
-                shutdown.request(StopCause::Interrupt);
+/// Catches signals from the call on. The first one stops in order, the second one forces. A hang-up stops as well and never forces: one closed terminal can
+/// send several. A program started with `nohup` outlives its terminal.
+pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Output = Infallible> {
+    let interrupts = signal(SignalKind::interrupt());
+    let terminations = signal(SignalKind::terminate());
+    let mut hang_ups = hang_ups();
+    async move {
+        let (Ok(mut interrupts), Ok(mut terminations)) = (interrupts, terminations) else {
+            tracing::warn!("signals cannot be caught; the default applies");
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::select! {
+                _ = interrupts.recv() => {
+                    end_echoed_line();
+                    shutdown.request(StopCause::Interrupt);
+                }
+                _ = terminations.recv() => shutdown.request(StopCause::Terminate),
+                () = received(&mut hang_ups) => match hang_up_does {
+                    HangUp::Ignored => tracing::info!("SIGHUP: the run continues, as --on-hangup asks"),
+                    HangUp::Stops if shutdown.cause().is_none() => shutdown.request(StopCause::HangUp),
+                    HangUp::Stops => {}
+                },
             }
-            _ = terminate.recv() => shutdown.request(StopCause::Terminate),
-            () = received(&mut hang_up) => match hang_up_does {
-                HangUp::Ignored => tracing::info!("SIGHUP: the run continues, as --on-hangup asks"),
-                HangUp::Stops if shutdown.cause().is_none() => shutdown.request(StopCause::HangUp),
-                HangUp::Stops => {}
-            },
         }
     }
 }

@@ -50,6 +50,8 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
     let mut options = options(args, &registry.world)?;
     options.registry = Some(kept_url(&registry.url));
     let listener = metrics::listen(args.metrics).await?;
+    let shutdown = Shutdown::new();
+    let signals = signals::watch(shutdown.clone(), HangUp::Stops);
     if !global.quiet && !global.json() {
         let started = format!("worker {} started;", options.name);
         let files = format!("task files are in {}", registry.layers.root().display());
@@ -79,9 +81,8 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         }
     });
     let page = metrics::serve(listener, async || worker.page().await);
-    let shutdown = Shutdown::new();
     let worked = tokio::select! {
-        never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
+        never = signals => match never {},
         never = suspend::answer_for_runs() => match never {},
         never = page => match never {},
         worked = worker.work(&shutdown) => worked,
