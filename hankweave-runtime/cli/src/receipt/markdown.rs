@@ -14,11 +14,14 @@ use super::attempts::AttemptReport;
 use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINELS, UNDONE};
 use super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;
-use crate::report::{counted, tokens, worked};
+use crate::report::{counted, duration, tokens, worked};
 use crate::screen::{offset_date, offset_period, offset_time, one_line, with_offset_times};
 
 /// Undone codons that are named in the table.
 const NAMED_CODONS: usize = 6;
+
+/// Shortest time without work that a report says.
+const SHORTEST_IDLE: Duration = Duration::from_millis(100);
 
 /// Files that are listed by name.
 const NAMED_FILES: usize = 40;
@@ -286,7 +289,34 @@ impl Receipt {
         }
         let time = worked(Duration::from_millis(self.worked_ms), self.worked_is_lower_bound);
         let all = self.money.spent.display(self.money.at_least);
-        writeln!(text, "| All | | {time} | {all} | | |")
+        writeln!(text, "| All | | {time} | {all} | | |")?;
+        self.write_period(text)
+    }
+
+    /// Writes the rows that make the times add up to the period of the runs.
+    fn write_period(&self, text: &mut String) -> fmt::Result {
+        let period = self
+            .began
+            .zip(self.ended)
+            .map(|(began, ended)| ended.since(began));
+        let Some(period) = period.filter(|_| self.money.before == Usd::ZERO) else {
+            return Ok(());
+        };
+        let idle = period.saturating_sub(Duration::from_millis(self.worked_ms));
+        if idle < SHORTEST_IDLE {
+            return Ok(());
+        }
+        let most = if self.worked_is_lower_bound {
+            "at most "
+        } else {
+            ""
+        };
+        let (idle, period) = (duration(idle), duration(period));
+        writeln!(
+            text,
+            "| Waits, pauses and time between codons | | {most}{idle} | | | |"
+        )?;
+        writeln!(text, "| From start to end | | {period} | | | |")
     }
 
     /// Returns the codons whose attempts count no longer: `: plan, mend#1`.

@@ -116,6 +116,8 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "ship: approved by ",
             ": looks \\| \\*good\\*",
             "Nothing is left to do",
+            "| Waits, pauses and time between codons | | ",
+            "| From start to end | | ",
         ],
     );
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
