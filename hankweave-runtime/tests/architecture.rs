@@ -134,14 +134,14 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "checkpoints",
         "args directory exit left_out output owning_task report screen state typed",
     ),
-    (
-        "receipt",
-        "approval_prompt args checkpoints exit output owning_task recorded report screen state status typed",
-    ),
     ("prices", "args config exit output settings"),
     (
         "validate",
         "args config exit failures output plan_changes prices report screen settings state status",
+    ),
+    (
+        "receipt",
+        "approval_prompt args checkpoints exit output owning_task recorded report screen state status typed validate",
     ),
     ("running_tasks", "directory holding receipt registry state"),
     (
@@ -156,7 +156,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "view",
-        "args browser directory exit failures holding logging output owning_task present_workers receipt recorded registry report running_tasks screen signals state status task typed",
+        "args browser directory exit failures holding logging output owning_task present_workers receipt recorded registry report running_tasks screen signals state status task typed validate",
     ),
     (
         "worker",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::codon::LoopContext;
-use crate::hank::OnFailure;
+use crate::hank::{OnFailure, agent_for_model, agent_words};
 use crate::id::CodonId;
 use crate::shape::{Checker, Shape};
 
@@ -112,6 +112,21 @@ impl PlannedCodon {
     pub fn checkpointed_files(&self) -> impl Iterator<Item = &str> {
         let globs = self.0.get("checkpointedFiles").and_then(Value::as_array);
         globs.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Returns agent, script and model for people.
+    #[must_use]
+    pub fn agent_words(&self) -> String {
+        let model = self.string("model");
+        let script = || self.0.get("agent")?.get("script")?.as_str();
+        let agent = match self.0.get("agent") {
+            Some(Value::String(name)) => name,
+            Some(program) if program.get("script").is_some() => "scripted",
+            Some(program) if program.get("acp").is_some() => "acp",
+            Some(_) => "command",
+            None => model.map_or("scripted", agent_for_model),
+        };
+        agent_words(agent, script(), model)
     }
 
     /// The whole configuration.

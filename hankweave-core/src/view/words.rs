@@ -191,12 +191,12 @@ impl RunView {
         attempts.filter_map(|attempt| attempt.why.as_ref()?.until).max()
     }
 
-    /// Returns the name of an item with its position: `Build it, 2 of at most 5`.
+    /// Returns the name of an item with its position: `Build it (2 of at most 5)`.
     #[must_use]
     pub fn title(&self, item: &str, iteration: u32) -> String {
         let name = self.name(item);
         match self.position_in_loop(item, iteration) {
-            Some(position) => format!("{name}, {position}"),
+            Some(position) => format!("{name} ({position})"),
             None => name.to_owned(),
         }
     }

@@ -162,6 +162,12 @@ pub enum Command {
     /// Answer with `report`: what the run did, for people.
     #[serde(rename = "report.get")]
     ReportGet,
+    /// Answer with `plan.codon`: what a codon of the hank is to do, before it starts.
+    #[serde(rename = "plan.codon")]
+    PlanCodon {
+        /// The codon; that of an iteration stands for those of all.
+        codon_id: CodonId,
+    },
     /// Send the history as `history.batch` events.
     #[serde(rename = "history.sync")]
     HistorySync {
@@ -205,6 +211,7 @@ impl Command {
             | Self::DiffFiles { .. }
             | Self::DiffLines { .. }
             | Self::ReportGet
+            | Self::PlanCodon { .. }
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::ServerShutdown { .. }
@@ -247,6 +254,7 @@ impl Command {
             | Self::DiffFiles { .. }
             | Self::DiffLines { .. }
             | Self::ReportGet
+            | Self::PlanCodon { .. }
             | Self::HistorySync { .. }
             | Self::Ping
             | Self::PingBroadcast => None,
@@ -258,7 +266,7 @@ impl Command {
     pub const fn only_reads_files(&self) -> bool {
         matches!(
             self,
-            Self::DiffFiles { .. } | Self::DiffLines { .. } | Self::ReportGet
+            Self::DiffFiles { .. } | Self::DiffLines { .. } | Self::ReportGet | Self::PlanCodon { .. }
         )
     }
 

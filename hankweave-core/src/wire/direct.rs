@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    FileDifferences, IdleReason, JournalEntry, LineDifferences, ListedCheckpoint, Mode, NextSteps,
-    RunSnapshot,
+    CodonDescription, FileDifferences, IdleReason, JournalEntry, LineDifferences, ListedCheckpoint, Mode,
+    NextSteps, RunSnapshot,
 };
 use crate::id::{CheckpointSha, CodonId, EventId, RunId};
 use crate::time::Timestamp;
@@ -130,6 +130,9 @@ pub enum DirectPayload {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<NextSteps>,
     },
+    /// Codon before it starts, for a client that asked.
+    #[serde(rename = "plan.codon")]
+    PlanCodon(Box<CodonDescription>),
     /// View of the run, for a client that asked for it: a `RunView`.
     #[serde(rename = "view")]
     View {

@@ -5,6 +5,7 @@ mod agent;
 mod budget;
 mod checkpoints;
 mod command;
+mod described;
 mod diff;
 mod direct;
 mod event;
@@ -34,6 +35,7 @@ pub use agent::{AgentAction, ExitStatus};
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetTotals};
 pub use checkpoints::{CheckpointList, LeftOutFile, LeftOutReason, ListedCheckpoint};
 pub use command::{ClientRequest, Command, RollbackPoint, ShaPrefix};
+pub use described::CodonDescription;
 pub use diff::{
     DifferenceKind, FileDifference, FileDifferences, LineDifference, LineDifferenceKind, LineDifferences,
     MAX_DIFF_FILES, MAX_DIFF_LINES, NoLinesReason,
@@ -46,7 +48,7 @@ pub use journal::JournalEntry;
 pub use next::{NextCommand, NextSteps, OpenQuestion};
 pub use refusal::{Code, Refused};
 pub use rig::{CleanupStatus, FailedDirectory, FailedPath, RestoreStatus, RigStream};
-pub use run::{DescribedLoop, HankTitle, RunEnding};
+pub use run::{DescribedLoop, HankTitle, RunEnding, cut_prompt};
 pub use sentinel::{SentinelOrigin, SentinelTokens};
 pub use snapshot::{MAX_SNAPSHOT_CODONS, RunSnapshot};
 pub use transition::CurrentFigures;

@@ -29,6 +29,8 @@ pub enum Code {
     Busy,
     /// There is no such run.
     UnknownRun,
+    /// The hank has no such codon.
+    UnknownCodon,
     /// There is no such checkpoint, or its files cannot be read.
     UnknownCheckpoint,
     /// It went wrong on our side.

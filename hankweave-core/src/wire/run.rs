@@ -98,13 +98,10 @@ impl Event {
     /// Returns the event for a prompt that an agent gets, which is cut where it is long.
     #[must_use]
     pub fn codon_prompted(codon_id: CodonId, prompt: &str) -> Self {
-        let (text, original_length) = match prompt.char_indices().nth(MAX_PROMPT_CHARS) {
-            Some((end, _)) => (&prompt[..end], Some(prompt.chars().count())),
-            None => (prompt, None),
-        };
+        let (prompt, original_length) = cut_prompt(prompt);
         Self::CodonPrompted {
             codon_id,
-            prompt: text.to_owned(),
+            prompt,
             original_length,
         }
     }
@@ -116,6 +113,15 @@ impl Event {
             *rehearsal = is_rehearsal;
         }
         self
+    }
+}
+
+/// Returns the prompt as clients get it, and its length in characters where it was cut.
+#[must_use]
+pub fn cut_prompt(prompt: &str) -> (String, Option<usize>) {
+    match prompt.char_indices().nth(MAX_PROMPT_CHARS) {
+        Some((end, _)) => (prompt[..end].to_owned(), Some(prompt.chars().count())),
+        None => (prompt.to_owned(), None),
     }
 }
 

@@ -12,10 +12,10 @@ use hankweave_core::schema;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{RunView, change_message};
 use hankweave_core::wire::{
-    ClientRequest, ClientSession, Code, Command, CommandOutcome, DifferenceKind, Direct, DirectPayload,
-    Event, FileDifference, FileDifferences, Handshake, IdleReason, JournalEntry, LineDifference,
-    LineDifferenceKind, LineDifferences, Mode, NextCommand, NextSteps, OpenQuestion, Ready, Response,
-    RollbackPoint, RunSnapshot, ShaPrefix,
+    ClientRequest, ClientSession, Code, CodonDescription, Command, CommandOutcome, DifferenceKind, Direct,
+    DirectPayload, Event, FileDifference, FileDifferences, Handshake, IdleReason, JournalEntry,
+    LineDifference, LineDifferenceKind, LineDifferences, Mode, NextCommand, NextSteps, OpenQuestion, Ready,
+    Response, RollbackPoint, RunSnapshot, ShaPrefix,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -88,6 +88,9 @@ fn requests() -> Vec<Command> {
             limit: Some(500),
         },
         Command::ReportGet,
+        Command::PlanCodon {
+            codon_id: "publish".parse().unwrap(),
+        },
         Command::HistorySync { after_seq: Some(41) },
         Command::Ping,
         Command::PingBroadcast,
@@ -209,6 +212,15 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
             }],
         }),
     };
+    let described = CodonDescription {
+        codon_id: "publish".parse().unwrap(),
+        agent: "claude with sonnet".to_owned(),
+        prompt: Some("Publish the pages.".to_owned()),
+        original_length: None,
+        prompt_files: vec!["prompts/publish.md".to_owned()],
+        terms: vec!["may use $1.0000".to_owned()],
+        changed: false,
+    };
     let before = RunView::default();
     let mut after = before.clone();
     after.take(&idle());
@@ -223,6 +235,7 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         (Some("c-14"), files.into()),
         (Some("c-15"), lines.into()),
         (Some("c-16"), report),
+        (Some("c-18"), described.into()),
         (Some("c-17"), batch),
         (Some("c-18"), pong),
         (Some("c-13"), before.message()),

@@ -303,7 +303,7 @@ fn the_plan_has_one_row_for_each_entry_and_the_iterations_go_round_inside() {
     );
     let story = story.codon("build#1", Ending::Open(CodonStatus::Running));
     let view = fold(&told(&story));
-    assert_eq!(view.headline, "Runs Name of build, iteration 2");
+    assert_eq!(view.headline, "Runs Name of build (iteration 2)");
     assert_eq!(view.next.as_deref(), Some("Then Name of review"));
     assert_eq!(view.now.as_ref().unwrap().phase, "working");
     assert_eq!(view.items["fix"].iteration, Some(2));
@@ -415,7 +415,7 @@ fn what_the_state_does_not_say_is_told_by_events_of_their_own() {
     let hank = json!({"name": "Move sessions", "version": "3"});
     let described = json!({"hank": hank, "maxDollars": 5, "maxTimeMs": 14_400_000, "loops": loops});
     take(&mut view, "run.described", described);
-    assert_eq!(view.headline, "Runs Name of build, 1 of at most 5");
+    assert_eq!(view.headline, "Runs Name of build (1 of at most 5)");
     assert_eq!(
         view.next.as_deref(),
         Some("Then Name of build again, or Name of release")

@@ -166,6 +166,12 @@ fn samples() -> Vec<(Value, Command)> {
             },
         ),
         (json!({"type": "report.get"}), Command::ReportGet),
+        (
+            json!({"type": "plan.codon", "data": {"codonId": "deploy"}}),
+            Command::PlanCodon {
+                codon_id: "deploy".parse().unwrap(),
+            },
+        ),
         (json!({"type": "ping"}), Command::Ping),
         (json!({"type": "ping.broadcast"}), Command::PingBroadcast),
         (
@@ -201,7 +207,7 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
     let allowed = all.iter().filter(|(_, command)| command.is_always_allowed());
     let names: Vec<&str> = allowed.map(|(_, command)| command.name()).collect();
-    assert_eq!(all.len(), 22);
+    assert_eq!(all.len(), 23);
     assert_eq!(
         names,
         [
@@ -212,6 +218,7 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
             "diff.files",
             "diff.lines",
             "report.get",
+            "plan.codon",
             "ping",
             "server.shutdown",
             "server.force_shutdown"

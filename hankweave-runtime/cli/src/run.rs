@@ -580,7 +580,7 @@ fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Pat
     ServerOptions {
         address: args.listen,
         port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default(),
-        report: Some(receipt::source(execution)),
+        texts: Some(receipt::texts(execution)),
         reached_as: args.page_url.as_deref().map(host_of),
         ..ServerOptions::default()
     }

@@ -27,13 +27,21 @@ export interface Action {
 const withReason = (reason: string) => (reason ? { reason } : {});
 const option = (reason: string) => (reason ? ` --reason ${quoted(reason)}` : "");
 
+/** What each answer to a question does. */
+export const EFFECTS = {
+  approve: "The codon starts at once.",
+  approveLater: "The next run starts the codon, and does not ask again.",
+  deny: "The run ends before the codon. Files, checkpoints and what was done stay. Later runs do not get past it until it is approved after all.",
+  denied: "The run ended before it. What was done before is kept, and later runs do not get past it until it is approved after all.",
+};
+
 export function answers(codon: string | undefined): Action[] {
   const id = codon ? quoted(codon) : "";
   const data = (reason: string) => ({ ...(codon ? { codonId: codon } : {}), ...withReason(reason) });
   return [
-    { id: "approve", key: "a", label: "Approve", effect: "The codon starts at once.", command: "codon.approve", data, isPrimary: true, takesReason: true,
+    { id: "approve", key: "a", label: "Approve", effect: EFFECTS.approve, command: "codon.approve", data, isPrimary: true, takesReason: true,
       line: (folder, reason) => `hankweave approve ${id} -e ${folder}${option(reason)}`.replace(/ +/g, " ") },
-    { id: "deny", key: "d", label: "Deny", effect: "The run ends before the codon; its files and checkpoints are kept.", command: "codon.deny", data, takesReason: true, isDangerous: true,
+    { id: "deny", key: "d", label: "Deny", effect: EFFECTS.deny, command: "codon.deny", data, takesReason: true, isDangerous: true,
       line: (folder, reason) => `hankweave approve ${id} -e ${folder} --deny${option(reason)}`.replace(/ +/g, " ") },
   ];
 }

@@ -5,23 +5,39 @@ import { type Connection, addressToSend, hasReport, hasToken, isFile, recordPath
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
 import { Help, Mark, NoToken, showCodon } from "./parts";
+import { Planned } from "./planned";
 import { REPORT, Report } from "./report";
-import { type Route, readRoute, writeRoute } from "./route";
+import { type Route, readPlan, readRoute, writePlan, writeRoute } from "./route";
 import type { Transcript } from "./transcript";
-import { type Place, type View, current, find, hasEnded, lost, places } from "./view";
+import { type Place, type View, attemptsOf, current, find, hasEnded, lost, nameOf, places, planned } from "./view";
 import { Timeline } from "./timeline";
 import { clock } from "./words";
 
 /** The address of an attempt, or of a moment in it. */
 export const address = (place: { item: string; key: string }, seq?: number): string => writeRoute({ item: place.item, key: place.key, seq });
 
-export function chosen(view: View): { place: Place | undefined; route: Route | undefined } {
-  const route = readRoute(location.hash);
-  const place = route && find(view, route.item, route.key);
-  return place ? { place, route } : { place: current(view), route: undefined };
+/** Choice of the user: an attempt, a codon that has not started, or an address that leads to nothing, with the reason. */
+export interface Chosen {
+  place?: Place;
+  route?: Route;
+  planned?: string;
+  missing?: string;
 }
 
-const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2 3", "transcript, changes, prompt"], ["n p", "next and previous moment"], ["/", "find in the transcript"], ["[ ]", "previous and next file"], ["+ -", "zoom the timeline"], ["f", "follow the newest codon"], ["y", "copy this address"], ["?", "this help"]];
+export function chosen(view: View): Chosen {
+  const { hash } = location;
+  const [codon, route] = [readPlan(hash), readRoute(hash)];
+  const item = codon === undefined ? undefined : view.items?.[codon];
+  const newest = item && attemptsOf(item).at(-1)?.[0];
+  if (codon !== undefined && item?.kind === "codon" && !newest) return { planned: codon };
+  const place = newest ? find(view, codon!, newest) : route && find(view, route.item, route.key);
+  if (place) return { place, route };
+  if (route && view.items?.[route.item]) return { missing: `“${nameOf(view, route.item)}” has no attempt ${route.key} in this run, or has it no more: it was undone, or is one of those that are only summed.` };
+  if (codon ?? route) return { missing: `This run has no codon “${codon ?? route!.item}”.` };
+  return /^#\/(?!report$)./.test(hash) ? { missing: "This address names nothing in this run." } : { place: current(view) };
+}
+
+const KEYS: [string, string][] = [["j k", "next and previous codon"], ["1 2 3", "transcript, changes, prompt"], ["n p", "next and previous moment, or place that was found"], ["/", "find in the transcript"], ["[ ]", "previous and next file"], ["+ -", "zoom the timeline"], ["f", "follow the newest codon"], ["y", "copy this address"], ["?", "this help"]];
 const COMMAND_KEYS: [string, string][] = [["a d", "approve, deny"], ["s x", "skip, stop"], ["c r", "start the next codon, redo"], ["b u", "roll back, undo it"]];
 if (recordPath) KEYS.splice(-1, 0, ["g", "all runs"]);
 
@@ -34,7 +50,7 @@ export function App({ connection, transcript }: { connection: Connection; transc
   }, [told]);
   const view = connection.link === "lost" && connection.view ? lost(connection.view, connection.lostAt) : connection.view;
   useKeys(connection, transcript, () => help((is) => !is), tell);
-  const { place, route } = view ? chosen(view) : { place: undefined, route: undefined };
+  const { place, route, planned, missing }: Chosen = view ? chosen(view) : {};
   return (
     <>
       <Bar connection={connection} help={() => help((is) => !is)} />
@@ -42,13 +58,24 @@ export function App({ connection, transcript }: { connection: Connection; transc
         {(hasToken || isFile) && !isRefused(connection) ? <Hero connection={connection} view={view} /> : <NoToken isRefused={hasToken} />}
         {hasHelp && <Help keys={connection.mayCommand ? [...COMMAND_KEYS, ...KEYS] : KEYS} close={() => help(false)} />}
         {view && <Attention {...{ connection, view, transcript }} />}
-        {view && <Timeline connection={connection} view={view} chosen={place} address={address} />}
+        {view && <Timeline connection={connection} view={view} chosen={place} planned={planned} address={address} />}
         {view && hasReport && location.hash === REPORT && <Report connection={connection} view={view} />}
+        {view && planned && <Planned connection={connection} view={view} id={planned} key={planned} />}
+        {missing && <Missing why={missing} />}
         {view && place && location.hash !== REPORT && <Codon {...{ connection, view, place, transcript, route, address }} />}
       </main>
       <p class="sr" role="status" aria-live="polite">{sentence(connection)}</p>
       <p class="told" role="status" id="told">{told}</p>
     </>
+  );
+}
+
+function Missing({ why }: { why: string }) {
+  return (
+    <section aria-label="The codon" class="missing">
+      <div class="chead" id="codon" tabIndex={-1}><h2>{why}</h2></div>
+      <p class="by">The address may be of another run. <a href="#/">Show the newest codon</a></p>
+    </section>
   );
 }
 
@@ -93,6 +120,8 @@ async function copyAddress(): Promise<string> {
 }
 
 const TABS: Record<string, Partial<Route>> = { 1: {}, 2: { changes: {} }, 3: { isPrompt: true } };
+/** Buttons that lead from one found place to another. */
+const FINDS: Record<string, string> = { n: "find-next", p: "find-previous", N: "find-previous" };
 const BUTTONS: Record<string, string> = { a: "approve", d: "deny", s: "skip", r: "redo", x: "stop", b: "rollback", u: "undo", c: "next" };
 
 /** Keys open questions, and never answer them. */
@@ -113,7 +142,8 @@ function useKeys(connection: Connection, transcript: Transcript, help: () => voi
       } else if (TABS[event.key]) {
         const { place } = chosen(view);
         if (place) location.hash = writeRoute({ item: place.item, key: place.key, ...TABS[event.key] });
-      } else if (event.key === "n" || event.key === "p") {
+      } else if (FINDS[event.key] && document.getElementById(FINDS[event.key]!)) document.getElementById(FINDS[event.key]!)!.click();
+      else if (event.key === "n" || event.key === "p") {
         const { place, route } = chosen(view);
         const seqs = transcript.moments.map(({ seq }) => seq);
         const at = route?.seq === undefined ? seqs.length : seqs.indexOf(route.seq);
@@ -129,12 +159,12 @@ function useKeys(connection: Connection, transcript: Transcript, help: () => voi
         const at = files.findIndex((each) => each.ariaCurrent === "true");
         files[at + (event.key === "]" ? 1 : -1)]?.click();
       } else if (event.key === "j" || event.key === "k") {
-        const all = places(view);
-        const { place } = chosen(view);
-        const at = all.findIndex((each) => each.item === place?.item && each.key === place.key);
+        const all = [...places(view).map((each) => address(each)), ...planned(view).map(writePlan)];
+        const { place, planned: shown } = chosen(view);
+        const at = all.indexOf(shown ? writePlan(shown) : place ? address(place) : "");
         const to = all[at + (event.key === "j" ? 1 : -1)];
         if (to) {
-          location.hash = address(to);
+          location.hash = to;
           showCodon();
         }
       } else return;

@@ -1,17 +1,18 @@
 // What a person has to do or to know: the question, the failure, the wait, or how the run ended.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Actions, answers, redo, start, stop, undo } from "./actions";
+import { Actions, EFFECTS, answers, redo, start, stop, undo } from "./actions";
 import { type Connection, type NextSteps as Next, hasReport, isFile } from "./connection";
 import { FileList, useDifferences } from "./changes";
 import { withoutCause } from "./hero";
 import { Markdown, inline } from "./markdown";
 import { CommandLine, Meter, Path, useSecond, viewing } from "./parts";
+import { Approved, Effects } from "./planned";
 import { RollbackPreview } from "./preview";
 import { writeRoute } from "./route";
 import { Glyph } from "./shapes";
 import type { Transcript } from "./transcript";
-import { type Place, type View, coming, current, find, hasEnded, nameOf, places } from "./view";
+import { type Place, type View, coming, configured, current, find, hasEnded, nameOf, places } from "./view";
 import { answerWords, bytes, capital, clock, closed, local, plural, quoted, seconds, usd, visible } from "./words";
 
 export function Attention({ connection, view, transcript }: { connection: Connection; view: View; transcript: Transcript }) {
@@ -118,23 +119,25 @@ function Checked({ view }: { view: View }) {
   const loop = item?.in ? view.items?.[item.in] : undefined;
   const check = Object.values({ ...loop?.checks, ...item?.checks }).at(-1);
   if (!check) return null;
-  return <p class="ck one"><Glyph of={check.passed ? "completed" : "failed"} size={13} /><span>{check.says ?? (check.passed ? "passed" : "failed")} {loop?.until && <code class="dim" title={loop.until}>{loop.until}</code>}</span></p>;
+  return <p class="ck one"><Glyph of={check.passed ? "completed" : "unpassed"} size={13} /><span><b>check {check.passed ? "passed" : "failed"}</b> {check.says} {loop?.until && <code class="dim" title={loop.until}>{loop.until}</code>}</span></p>;
 }
 
 function Question({ connection, view, ask }: { connection: Connection; view: View; ask: NonNullable<View["ask"]> }) {
-  const name = ask.codon && (view.items?.[ask.codon.replace(/#\d+$/, "")]?.name ?? ask.codon);
+  const name = ask.codon && nameOf(view, ask.codon);
   const question = ask.codon && ask.question.startsWith(`${ask.codon} waits for an approval: `) ? ask.question.slice(ask.codon.length + 26) : ask.question;
   const main = (
     <>
       <h2>{question}</h2>
       <p class="by">{name ? <>The hank asks this before <b>{name}</b> starts. </> : null}Nothing runs and nothing is spent while it waits.</p>
+      {ask.codon && <Approved connection={connection} view={view} id={configured(ask.codon)} />}
       <Checked view={view} />
       <Changed connection={connection} view={view} />
     </>
   );
   return (
     <Panel kind="wait" label="Approval" main={main}>
-      {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <><CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}-e ${quoted(connection.folder || ".")}`} /><p class="note">Approves it; with <code>--deny</code>, denies it.</p></>}
+      <Effects />
+      {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <><CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}-e ${quoted(connection.folder || ".")}`} /><p class="note">Approves; with <code>--deny</code>, denies.</p></>}
     </Panel>
   );
 }
@@ -195,7 +198,7 @@ function FailureCause({ view }: { view: View }) {
   const cause = attempt?.why?.message ?? view.cause;
   return (
     <>
-      <h2>{view.state === "crashed" ? "The process of the run crashed or was killed" : cause ? closed(capital(local(cause))) : `${name ?? "The run"} failed`}</h2>
+      <h2>{view.state === "crashed" ? "The process of the run crashed or was killed" : cause ? inline(closed(capital(local(cause)))) : `${name ?? "The run"} failed`}</h2>
       {cause && view.state === "crashed" && <p class="cause">{cause}</p>}
       <p class="by">{attempt?.why ? (attempt.why.retriable ? "Another attempt may help. " : "Another attempt will hardly help by itself. ") : ""}Files and everything before it are kept.</p>
       {tail.length > 0 && (
@@ -258,11 +261,13 @@ function Ended({ connection, view, transcript }: { connection: Connection; view:
   const main = (
     <>
       <h2>{question ? question.question : rollback ? local(view.headline) : words[view.state] ?? view.state}</h2>
-      {question && <p class="by">The hank asks this before <b>{nameOf(view, (question.codonId ?? "the next codon").replace(/#\d+$/, ""))}</b> starts.</p>}
+      {question && <p class="by">The hank asks this before <b>{nameOf(view, question.codonId ?? "the next codon")}</b> starts.</p>}
+      {answered && !rollback && <p class="by" id="answered">{nameOf(view, answered.codon)}: {closed(answerWords(answered))}{!answered.granted && ` ${EFFECTS.denied}`}</p>}
+      {question?.codonId && <Approved connection={connection} view={view} id={configured(question.codonId)} />}
+      {question?.codonId && !answered && <Effects isLater />}
       {rollback && <p class="by">{rollback.at && `At ${clock(Date.parse(rollback.at))}. `}The next run continues from there; what was undone stays paid.</p>}
       {view.cause && isCut && !question && !withoutCause(view).toLowerCase().endsWith(view.cause.toLowerCase()) && <p class="by">{closed(capital(local(view.cause)))}</p>}
       {view.ask && isCut && !question && <p class="by">It waits for an answer: {view.ask.question}</p>}
-      {answered && !rollback && <p class="by">{view.items?.[answered.codon.replace(/#\d+$/, "")]?.name ?? answered.codon}: {answerWords(answered)}</p>}
       {last?.reason && isCut && !answered && <p class="by">Reason: {last.reason}</p>}
       <p class="by">{run && <>{run.number > 1 ? "The newest run, from " : "From "}{clock(Date.parse(run.began))}{view.since && ` to ${clock(Date.parse(view.since))}`}, cost {isAtLeast ? "at least " : ""}{usd(ofRun)}{run.number > 1 && `; all runs ${money.atLeast || money.beforeAtLeast ? "at least " : ""}${usd(money.spent)}`}{money.limit !== undefined && `; of the budget of ${usd(money.limit)}, ${usd(Math.max(0, money.spent - money.before))} is used`}. </>}Nothing runs any more.</p>
       {view.state === "completed" && <Outcome view={view} transcript={transcript} />}

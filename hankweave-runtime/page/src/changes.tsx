@@ -4,7 +4,7 @@ import { type Connection, isFile } from "./connection";
 import { type Differences, type FileDifference, Lines, type Line, askFiles, knownFiles } from "./differences";
 import { Arrow, CommandLine, Gone, Path } from "./parts";
 import { type ChangesRoute, writeRoute } from "./route";
-import { type Place, type View, places } from "./view";
+import { type Attempt, type Place, type View, places, titleOf } from "./view";
 import { bytes, count, plural, quoted } from "./words";
 
 const ROW = 20;
@@ -80,25 +80,37 @@ function NotFound({ why, codon }: { why: string; codon: string | undefined }) {
   );
 }
 
+/** Says that differences run backwards, where the checkpoint that is compared with is that of a later attempt. */
+function Backwards({ view, from, to }: { view: View; from: string | undefined; to: Attempt }) {
+  const all = [...places(view), ...Object.values(view.undone?.newest ?? {})];
+  const base = from && all.find(({ attempt }) => attempt.checkpoint?.startsWith(from));
+  const end = ({ ended, began }: Attempt) => ended ?? began ?? "";
+  if (!base || end(base.attempt) <= end(to)) return null;
+  return <p class="by" id="backwards">These differences run backwards: the files after {titleOf(view, base.item, base.key)} are the later ones. Lines with − have come since, and lines with + have gone since.</p>;
+}
+
 /** The checkpoint that is compared with. */
 function Bases({ view, place, from, choose }: { view: View; place: Place; from: string | undefined; choose: (base: string | undefined) => void }) {
   // An exported page has one comparison of each attempt.
   const others = isFile ? [] : places(view).filter(({ item, key, attempt }) => attempt.checkpoint && attempt.checkpoint !== place.attempt.checkpoint && (item !== place.item || key !== place.key));
-  const options = others.slice(-200).map(({ item, key, attempt }) => [attempt.checkpoint!, `${view.items?.[item]?.name ?? item}, ${key} (${attempt.checkpoint!.slice(0, 12)})`] as const);
+  const options = others.slice(-200).map(({ item, key, attempt }) => [attempt.checkpoint!, `${titleOf(view, item, key)}, ${attempt.checkpoint!.slice(0, 12)}`] as const);
   const base = isFile ? undefined : view.files.base;
   const isOther = from !== undefined && from !== base && !options.some(([sha]) => sha === from);
   return (
-    <p class="dhead">
-      <label>From{" "}
-        <select name="from" id="base" value={from ?? ""} onChange={(event) => choose(event.currentTarget.value || undefined)}>
-          <option value="">before it began</option>
-          {base && base !== place.attempt.checkpoint && <option value={base}>the beginning of the run</option>}
-          {options.map(([sha, name]) => <option value={sha}>after {name}</option>)}
-          {isOther && <option value={from}>{from.slice(0, 12)}</option>}
-        </select>
-      </label>{" "}
-      to <b>its checkpoint</b> <span class="mono dim">{place.attempt.checkpoint!.slice(0, 12)}</span>
-    </p>
+    <>
+      <p class="dhead">
+        <label>From{" "}
+          <select name="from" id="base" value={from ?? ""} onChange={(event) => choose(event.currentTarget.value || undefined)}>
+            <option value="">before it began</option>
+            {base && base !== place.attempt.checkpoint && <option value={base}>the beginning of the run</option>}
+            {options.map(([sha, name]) => <option value={sha}>after {name}</option>)}
+            {isOther && <option value={from}>{from.slice(0, 12)}</option>}
+          </select>
+        </label>{" "}
+        to <b>its checkpoint</b> <span class="mono dim">{place.attempt.checkpoint!.slice(0, 12)}</span>
+      </p>
+      <Backwards view={view} from={from} to={place.attempt} />
+    </>
   );
 }
 

@@ -9,10 +9,10 @@ import { Markdown } from "./markdown";
 import { RollbackPreview } from "./preview";
 import { Gone, useSecond } from "./parts";
 import { type Route, writeRoute } from "./route";
-import { Glyph, word } from "./shapes";
+import { Glyph, shapeOf, word } from "./shapes";
 import type { Transcript } from "./transcript";
-import { type Place, type View, attemptsOf, current, hasEnded, isOver, places } from "./view";
-import { changed, clock, cost, count, insteadOf, local, plural, seconds, took, usd } from "./words";
+import { type Place, type View, attemptsOf, current, hasEnded, places, positionOf } from "./view";
+import { changed, clock, cost, count, excerpt, insteadOf, local, plural, seconds, took, usd } from "./words";
 
 interface Props {
   connection: Connection;
@@ -28,13 +28,12 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   const item = view.items![place.item]!;
   const isLive = attempt.state === "running" && !hasEnded(view.state) && connection.link === "live";
   useSecond(isLive);
-  const loop = item.in ? view.items?.[item.in] : undefined;
-  const [iteration, number] = place.key.split(".");
-  const where = [loop && (loop.most === undefined || isOver(view, loop) ? `iteration ${iteration}` : `${iteration} of at most ${loop.most}`), number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
+  const shape = shapeOf(view, place.item, place.key, attempt);
+  const where = positionOf(view, place.item, place.key);
   const began = attempt.began ? Date.parse(attempt.began) : undefined;
   const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
   const lasted = began === undefined ? "" : attempt.state === "crashed" ? "time unknown" : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
-  const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(attempt.state);
+  const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(shape);
   const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
   const others = attemptsOf(item);
   const newest = current(view);
@@ -45,12 +44,12 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   return (
     <section aria-label="The codon">
       <div class="chead" id="codon" tabIndex={-1}>
-        <h2><Glyph of={attempt.state} size={16} />{item.name}{where && <span>{where}</span>}</h2>
+        <h2><Glyph of={shape} size={16} />{item.name}{where && <span>({where})</span>}</h2>
         <p class="meta">{meta.join(" · ")}</p>
         {isElsewhere && <a class="follow" href="#/">Follow the newest codon</a>}
         {others.length > 1 && (
-          <nav class="tries" aria-label="Attempts">
-            {others.slice(-12).map(([key, each]) => <a href={address({ item: place.item, key })} aria-current={key === place.key ? "true" : undefined} aria-label={`${key}, ${item.in ? `iteration ${key.split(".")[0]}, ` : ""}attempt ${key.split(".")[1]}: ${each.state}`}><Glyph of={each.state} size={12} />{key}</a>)}
+          <nav class="tries" aria-label={item.in ? "Iterations" : "Attempts"}>
+            {others.slice(-12).map(([key, each]) => <Attempt key={key} {...{ view, item: place.item, attempt: each, of: key, address }} isChosen={key === place.key} />)}
           </nav>
         )}
         <Tabs place={place} chosen={tabOf(route)} />
@@ -58,7 +57,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
       {attempt.replacedBy && <p class="by why">{attempt.replacedBy} continued in its place</p>}
       {attempt.instead && <p class="by why">Fallback {insteadOf(attempt.instead)}</p>}
       {undone.length > 0 && (
-        <p class="by undone">Undone or run again since: {undone.map(([seq, { key, attempt: each }], i) => <span key={seq}>{i > 0 && "; "}{item.in ? `iteration ${key.split(".")[0]}, ` : ""}{each.state}{each.why?.message ? ` (${each.why.message})` : ""}, {each.began ? clock(Date.parse(each.began)) : ""}, {cost(each.cost + (each.sentinels ?? 0), each.atLeast) || "$0.00"}</span>)}. What it cost stays counted.</p>
+        <p class="by undone">Undone or run again since: {undone.map(([seq, { key, attempt: each }], i) => <span key={seq}>{i > 0 && "; "}{item.in ? `${positionOf(view, place.item, key)}: ` : ""}{each.state}{each.why?.message ? ` (${each.why.message})` : ""}, {each.began ? clock(Date.parse(each.began)) : ""}, {cost(each.cost + (each.sentinels ?? 0), each.atLeast) || "$0.00"}</span>)}. What it cost stays counted.</p>
       )}
       {attempt.result && <p class="by">Result: <code>{attempt.result}</code></p>}
       {attempt.why && !isTold && <p class={["failed", "crashed"].includes(attempt.state) ? "cause why" : "by why"}>{attempt.why.message ?? attempt.why.kind}{attempt.why.until && ` (until ${local(attempt.why.until)})`}</p>}
@@ -80,11 +79,12 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   );
 }
 
-/** Returns the beginning of a prompt in one line, without its first heading and the marks of Markdown. */
-function excerpt(prompt: string): string {
-  const text = prompt.slice(0, 2_000).trim();
-  const body = text.replace(/^#.*\n+/, "").trim() || text;
-  return body.replace(/[*`#]+/g, "").replace(/\s+/g, " ").slice(0, 400);
+function Attempt({ view, item, of, attempt, isChosen, address }: { view: View; item: string; of: string; attempt: Place["attempt"]; isChosen: boolean; address: Props["address"] }) {
+  const [iteration, number] = of.split(".");
+  const shape = shapeOf(view, item, of, attempt);
+  const name = positionOf(view, item, of) || `attempt ${number}`;
+  const short = view.items?.[item]?.in ? `${iteration}${number === "1" ? "" : `, attempt ${number}`}` : name;
+  return <a href={address({ item, key: of })} aria-current={isChosen ? "true" : undefined} aria-label={`${name}: ${word(shape)}`} title={`${name}: ${word(shape)}`}><Glyph of={shape} size={12} />{short}</a>;
 }
 
 type Tab = "transcript" | "changes" | "prompt";
@@ -156,7 +156,7 @@ function Facts({ connection, view, place, isLive }: PartProps) {
       {checks.length > 0 && (
         <section>
           <h3 class="h3">Checks {loop?.until && <small title={loop.until}>{loop.until}</small>}</h3>
-          {checks.map(([iteration, check]) => <div class="ck" key={iteration}><Glyph of={check.passed ? "completed" : "failed"} size={13} /><span>{check.says ?? (check.passed ? "passed" : "failed")} {item.in && <span class="dim">after iteration {iteration}</span>}</span></div>)}
+          {checks.map(([iteration, check]) => <div class="ck" key={iteration}><Glyph of={check.passed ? "completed" : "unpassed"} size={13} /><span><b>{check.passed ? "passed" : "failed"}</b>{item.in && <span class="dim"> ({positionOf(view, place.item, `${iteration}.1`)})</span>}{check.says && `: ${check.says}`}</span></div>)}
         </section>
       )}
       {sentinels.length > 0 && (

@@ -40,7 +40,7 @@ export interface NextSteps {
 }
 
 /** Messages that answer a request with what was asked for. */
-const ANSWERS = new Set(["diff.files", "diff.lines", "report"]);
+const ANSWERS = new Set(["diff.files", "diff.lines", "plan.codon", "report"]);
 
 /** How long the server may take to make a list. */
 const LIST_PATIENCE = 60_000;
@@ -61,6 +61,8 @@ interface ExportedRecord {
   differences?: ExportedDifferences;
   report?: string | null;
   next?: NextSteps | null;
+  /** Codons that have not started. */
+  described?: { codonId: string }[];
 }
 
 /** Differences of attempts, by their checkpoints; `lines` has those of each file, where they are not left out. */
@@ -83,9 +85,11 @@ export const isFile = record !== undefined;
 export const hasReport = record === undefined || typeof record.report === "string";
 
 /** Answers a request from an exported record. */
-function answerFromRecord({ differences, report }: ExportedRecord, type: string, data: { to?: string; from?: string; path?: string; offset?: number; limit?: number }): Answer {
+function answerFromRecord({ differences, report, described }: ExportedRecord, type: string, data: { to?: string; from?: string; path?: string; offset?: number; limit?: number; codonId?: string }): Answer {
   const found = (data: object): Answer => ({ ok: true, outcome: "done", data, text: JSON.stringify({ data }) });
   if (type === "report.get" && typeof report === "string") return found({ markdown: report });
+  const codon = described?.find(({ codonId }) => codonId === data.codonId);
+  if (type === "plan.codon") return codon ? found(codon) : { ok: false, message: "It is not in the page." };
   const attempt = differences?.attempts.find(({ to, from }) => to === data.to && (data.from === undefined || from === data.from));
   if (type === "diff.files" && attempt) return found({ ...attempt, lines: undefined });
   const lines = attempt?.lines[attempt.files.findIndex(({ path }) => path === data.path)];

@@ -23,7 +23,7 @@ export function sentence(connection: Connection, isShort = false): string {
   if (shownState(connection) === "lost") return "The run does not answer";
   if (view.state === "asking") {
     const codon = view.ask?.codon;
-    const name = codon && view.items?.[codon.replace(/#\d+$/, "")]?.name;
+    const name = codon && nameOf(view, codon);
     const waitsFor = `Waits for ${connection.mayCommand ? "you" : "an approval"}`;
     return name ? `${waitsFor} before “${name}”` : waitsFor;
   }
@@ -58,7 +58,7 @@ function subline(connection: Connection): string {
   if (connection.isStranger && link !== "live") return "Another program answers at this address; it did not get the token. This page asks again every few seconds.";
   if (!view) return link === "lost" ? "It may have ended. This page asks again every few seconds." : "";
   if (link === "lost" && !hasEnded(view.state)) return `No answer since ${clock(connection.lostAt, true)}. Last known: ${local(view.headline)}. This page asks again every few seconds.`;
-  const asked = view.state === "asking" && view.ask?.codon && view.items?.[view.ask.codon.replace(/#\d+$/, "")]?.name;
+  const asked = view.state === "asking" && view.ask?.codon && nameOf(view, view.ask.codon);
   if (asked) return `Then ${asked}, once it is approved.`;
   if (view.state === "idle" && !view.problem) return coming(view).length ? `Then ${nameOf(view, coming(view)[0]!)}, once it is started.` : "";
   if (view.next) return closed(view.next);
@@ -81,7 +81,7 @@ export function Hero({ connection, view }: { connection: Connection; view: View 
         {view && <Goal view={view} />}
         <h1>
           <Glyph of={state} size={22} />
-          <span id="status">{before}<b>{strong}</b>{after}{start ? <span class="since">, since {seconds(Math.floor((connection.now() - Date.parse(start)) / 1000))}</span> : ended}</span>
+          <span id="status">{before}<b>{strong}</b>{after}{start ? <span class="since">, for {seconds(Math.floor((connection.now() - Date.parse(start)) / 1000))}</span> : ended}</span>
         </h1>
         <p class="sub">{subline(connection)}</p>
       </div>

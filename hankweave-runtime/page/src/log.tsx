@@ -127,17 +127,28 @@ function Find({ moments, at, jump }: { moments: Moment[]; at: number | undefined
   const pattern = new RegExp(text.trim().replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
   const found = useMemo(() => (text.trim() ? moments.filter((each) => matches(each, pattern)) : []), [text, moments.length]);
   const place = found.findIndex((each) => each.seq === at);
+  const go = (isBack: boolean) => {
+    // From another moment, the next one below or above it.
+    const next = found.findIndex((each) => each.seq > (at ?? 0));
+    const after = next < 0 ? 0 : next;
+    const to = isBack ? (place < 0 ? after : place) - 1 : place < 0 ? after : place + 1;
+    jump(found[(to + found.length) % found.length]!.seq);
+  };
   const pressed = (event: KeyboardEvent & { currentTarget: HTMLInputElement }) => {
     if (event.key === "Escape") event.currentTarget.blur();
     if (event.key !== "Enter" || !found.length) return;
     event.preventDefault();
-    // The newest one comes first.
-    const to = place < 0 ? found.length - 1 : (place + (event.shiftKey ? 1 : found.length - 1)) % found.length;
-    jump(found[to]!.seq);
+    go(event.shiftKey);
   };
   return (
     <div class="findbar">
-      <input class="find" id="find" type="search" placeholder="Find in the transcript" aria-label="Find in the transcript; Enter goes to the one before, Shift and Enter to the next" onInput={(event) => find(event.currentTarget.value)} onKeyDown={pressed} />
+      <input class="find" id="find" type="search" placeholder="Find in the transcript" aria-label="Find in the transcript; Enter goes to the next place, Shift and Enter to the one before" onInput={(event) => find(event.currentTarget.value)} onKeyDown={pressed} />
+      {found.length > 0 && (
+        <span class="finds">
+          <button type="button" class="ib" id="find-previous" aria-label="Previous place" aria-keyshortcuts="p" onClick={() => go(true)}>↑</button>
+          <button type="button" class="ib" id="find-next" aria-label="Next place" aria-keyshortcuts="n" onClick={() => go(false)}>↓</button>
+        </span>
+      )}
       <span class="dim" role="status">{text.trim() && (found.length ? `${place < 0 ? "" : `${place + 1} of `}${plural(found.length, "moment")}` : "not found")}</span>
     </div>
   );
@@ -160,7 +171,7 @@ function Body({ moment, opened, isLive }: { moment: Moment; opened: Opened; isLi
     case "note":
       return (
         <div role="note" class={`n ${moment.tone}`}>
-          <b><Glyph of={moment.tone === "passed" ? "completed" : moment.tone === "failed" ? "failed" : "sentinel"} size={12} />{moment.who}<small>{moment.cost ? usd(moment.cost) : ""}</small></b>
+          <b><Glyph of={moment.tone === "passed" ? "completed" : moment.tone === "failed" ? "failed" : "sentinel"} size={12} />{moment.who}<small>{moment.tone === "sentinel" ? (moment.cost ? usd(moment.cost) : "") : moment.tone}</small></b>
           {moment.text.slice(0, LONGEST_SHOWN)}
         </div>
       );

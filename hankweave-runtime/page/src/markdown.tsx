@@ -27,7 +27,7 @@ function table(lines: string[]) {
   const rows = lines.filter((_, i) => i !== 1).map((line) => line.replace(/^\s*\||(?<!\\)\|\s*$/g, "").split(/(?<!\\)\|/));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Table">
-      <table><tbody>{rows.map((row, i) => <tr>{row.map((cell) => (i ? <td>{inline(cell.trim())}</td> : <th>{inline(cell.trim())}</th>))}</tr>)}</tbody></table>
+      <table><tbody>{rows.map((row, i) => <tr>{row.map((cell, at) => (i ? <td data-of={rows[0]![at]?.trim()}>{inline(cell.trim())}</td> : <th>{inline(cell.trim())}</th>))}</tr>)}</tbody></table>
     </div>
   );
 }
@@ -53,6 +53,8 @@ export function Markdown({ text }: { text: string }) {
     } else if (/^#{1,6} /.test(line)) {
       at++;
       blocks.push(<p class="h">{inline(line.replace(/^#+ /, ""))}</p>);
+    } else if (line.startsWith("> ")) {
+      blocks.push(<blockquote>{inline(take((inside) => inside.startsWith(">")).map((inside) => inside.replace(/^> ?/, "")).join("\n"))}</blockquote>);
     } else if (item.test(line)) {
       const isOrdered = /^\s*\d/.test(line);
       const items: string[] = [];

@@ -4,7 +4,7 @@ import { Counts, MARKS } from "./changes";
 import type { Connection } from "./connection";
 import { type Differences, askFiles } from "./differences";
 import { Path } from "./parts";
-import { type Place, type View, places } from "./view";
+import { type Place, type View, places, titleOf } from "./view";
 import { cost, count, plural } from "./words";
 
 /** Rows of each list; more are counted. */
@@ -35,7 +35,7 @@ export function RollbackPreview({ connection, view, to, from, undone }: Props) {
     <div class="preview" id="preview">
       {undone.length > 0 && (
         <ul class="plain" aria-label="Attempts that are undone">
-          {undone.slice(0, MOST).map(({ item, key, attempt }) => <li key={`${item}.${key}`}><b>{view.items?.[item]?.name ?? item}</b> <span class="dim">{attempt.state}, {attempt.cost || attempt.atLeast ? cost(attempt.cost, attempt.atLeast) : "$0.00"}</span></li>)}
+          {undone.slice(0, MOST).map(({ item, key, attempt }) => <li key={`${item}.${key}`}><b>{titleOf(view, item, key)}</b> <span class="dim">{attempt.state}, {attempt.cost || attempt.atLeast ? cost(attempt.cost, attempt.atLeast) : "$0.00"}</span></li>)}
           {undone.length > MOST && <li class="dim">and {count(undone.length - MOST)} more</li>}
         </ul>
       )}

@@ -1,4 +1,5 @@
 // Addresses within the page, all in the fragment: they can be sent, and hold no token.
+//   #/plan/CODON                         a codon, also before it starts
 //   #/CODON.ITERATION.ATTEMPT            an attempt
 //   #/CODON.ITERATION.ATTEMPT@SEQ        a moment in it
 //   #/CODON.ITERATION.ATTEMPT/prompt     its prompt
@@ -33,6 +34,16 @@ export function readRoute(hash: string): Route | undefined {
   if (hasChanges) route.changes = { path: path && decode(path), side: side as "L" | "R" | undefined, line: line === undefined ? undefined : Number(line), from };
   return route;
 }
+
+const PLAN = /^#\/plan\/([^/]+)$/;
+
+/** Returns the codon of an address that names no attempt. */
+export function readPlan(hash: string): string | undefined {
+  const match = PLAN.exec(hash);
+  return match ? decode(match[1]!) : undefined;
+}
+
+export const writePlan = (codon: string): string => `#/plan/${encodeURIComponent(codon)}`;
 
 export function writeRoute({ item, key, seq, changes, isPrompt }: Route): string {
   const place = `#/${encodeURIComponent(item)}.${key}`;

@@ -1,7 +1,7 @@
 // States as shape, word and, only then, colour.
-import type { AttemptState, RunState } from "./view";
+import { type Attempt, type AttemptState, type RunState, type View, isUnpassed } from "./view";
 
-export type Shape = RunState | AttemptState | "loop" | "retry" | "sentinel" | "lost";
+export type Shape = RunState | AttemptState | "unpassed" | "loop" | "retry" | "sentinel" | "lost";
 
 const shapes: Record<string, preact.JSX.Element> = {
   planned: <circle cx="8" cy="8" r="5" fill="none" stroke="var(--ink3)" stroke-width="1.4" stroke-dasharray="2.2 2" />,
@@ -11,6 +11,7 @@ const shapes: Record<string, preact.JSX.Element> = {
   retry: <><circle cx="8" cy="8" r="6.2" fill="none" stroke="var(--ink2)" stroke-width="1.5" /><path d="M8 4.6V8l2.3 1.5" fill="none" stroke="var(--ink2)" stroke-width="1.5" stroke-linecap="round" /></>,
   completed: <path d="m3 8.6 3.2 3.2L13 4.6" fill="none" stroke="var(--ink)" stroke-width="1.9" stroke-linecap="round" stroke-linejoin="round" />,
   failed: <><path d="M5 1h6l4 4v6l-4 4H5l-4-4V5z" fill="var(--bad)" /><path d="m5.5 5.5 5 5m0-5-5 5" stroke="var(--surface)" stroke-width="1.7" stroke-linecap="round" /></>,
+  unpassed: <><circle cx="8" cy="8" r="6.2" fill="none" stroke="var(--bad)" stroke-width="1.6" /><path d="m5.8 5.8 4.4 4.4m0-4.4-4.4 4.4" stroke="var(--bad)" stroke-width="1.6" stroke-linecap="round" /></>,
   stopped: <rect x="2.5" y="2.5" width="11" height="11" rx="2" fill="var(--ink2)" />,
   skipped: <path d="m3 4 4 4-4 4m6-8 4 4-4 4" fill="none" stroke="var(--ink2)" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" />,
   loop: <path d="M12.8 6A5.2 5.2 0 1 0 13 9.4M13.4 2.6v3.6H9.8" fill="none" stroke="var(--ink2)" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round" />,
@@ -50,5 +51,8 @@ export const icon = (of: Shape): string =>
   `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">${ICONS[of] ?? ICONS.planned}</svg>`)}`;
 
 /** Words of an item's state. */
-export const WORDS: Record<string, string> = { asking: "waits for an approval", retry: "waits to retry", loop: "loop" };
+export const WORDS: Record<string, string> = { unpassed: "completed, and the check after it failed", asking: "waits for an approval", retry: "waits to retry", loop: "loop" };
 export const word = (of: Shape): string => WORDS[of] ?? of;
+
+/** Returns the shape of an attempt: one that completed has another where the check after its iteration failed. */
+export const shapeOf = (view: View, item: string, key: string, { state }: Attempt): Shape => (state === "completed" && isUnpassed(view, item, key) ? "unpassed" : state);

@@ -1,30 +1,24 @@
-// The timeline is the plan: one row for each entry, and the iterations of a loop inside the rows of its codons. Left of "now" is to scale, right of it is
-// only the order.
+// The timeline is the plan: one row for each entry, and the iterations of a loop inside the rows of its codons. Left of "now" is to scale, but for long waits;
+// right of it is only the order.
 import { useState } from "preact/hooks";
 import type { Connection } from "./connection";
 import { Choice, showCodon, useSecond } from "./parts";
-import { Glyph, type Shape, word } from "./shapes";
-import { type Attempt, type Item, type Place, type View, attemptsOf, coming, hasEnded, isAsked, isOver as isLoopOver, places, undoneSum, worked } from "./view";
+import { writePlan } from "./route";
+import { type Scale, longBreaks, makeScale, middleOf, ticksOf } from "./scale";
+import { Glyph, type Shape, shapeOf as shapeOfAttempt, word } from "./shapes";
+import { type Attempt, type Item, type Place, type View, attemptsOf, coming, hasEnded, isAsked, isDenied, isOver as isLoopOver, places, titleOf, undoneSum, worked } from "./view";
 import { answerWords, changed, clock, cost, plural, seconds, took, usd } from "./words";
 
-const ZOOMS = ["All", "1h", "10m", "1m"] as const;
-const SPANS: Record<(typeof ZOOMS)[number], number> = { All: Infinity, "1h": 3_600_000, "10m": 600_000, "1m": 60_000 };
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map((s) => s * 1000);
+/** The first one draws long waits as long as they were. */
+const ZOOMS = ["To scale", "All", "1h", "10m", "1m"] as const;
+const SPANS: Record<(typeof ZOOMS)[number], number> = { "To scale": Infinity, All: Infinity, "1h": 3_600_000, "10m": 600_000, "1m": 60_000 };
 /** Share of the width for what is to come. */
 const COMING = 17;
-
-interface Scale {
-  from: number;
-  to: number;
-  /** Where "now" is, in percent. */
-  end: number;
-  x: (ms: number) => number;
-}
 
 const time = (iso: string | undefined, otherwise: number) => (iso ? Date.parse(iso) : otherwise);
 const percent = (n: number) => `${Math.round(n * 100) / 100}%`;
 
-export function Timeline({ connection, view, chosen, address }: { connection: Connection; view: View; chosen: Place | undefined; address: (place: { item: string; key: string }) => string }) {
+export function Timeline({ connection, view, chosen, planned, address }: { connection: Connection; view: View; chosen: Place | undefined; planned: string | undefined; address: (place: { item: string; key: string }) => string }) {
   const [zoom, setZoom] = useState<(typeof ZOOMS)[number]>("All");
   const all = places(view);
   const isLost = connection.link === "lost" && !hasEnded(view.state);
@@ -32,36 +26,39 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
   useSecond(!isOver && connection.link === "live");
   const last = isLost ? connection.lostAt : isOver ? time(view.since, connection.now()) : Math.max(connection.now(), time(view.at, 0));
   const first = Math.min(last - 1000, time(all[0]?.attempt.began ?? view.run?.began, last));
-  const from = Math.max(first, last - SPANS[zoom]);
   const end = isOver ? 100 : 100 - COMING;
-  const scale: Scale = { from, to: last, end, x: (ms) => ((Math.min(Math.max(ms, from), last) - from) / Math.max(1, last - from)) * end };
-  const step = STEPS.find((each) => (last - from) / each <= 7) ?? STEPS.at(-1)!;
-  const offset = new Date(from).getTimezoneOffset() * 60_000;
-  const isFine = step < 60_000;
-  const label = (ms: number) => clock(ms, isFine).replace(/^.* /, "");
-  const ticks: number[] = [];
-  for (let at = Math.ceil((from - offset) / step) * step + offset; at < last; at += step) if (end - scale.x(at) > (isOver ? 2 : 8) && scale.x(at) > 2 && (isOver || label(at) !== label(last))) ticks.push(at);
+  const long = longBreaks(view, first, last);
+  const scale = makeScale(zoom === "To scale" ? { ...long, breaks: [] } : long, first, last, SPANS[zoom], end);
+  const { breaks } = scale;
+  const drawn = makeScale(long, first, last, Infinity, end).span;
+  const { ticks: known, step } = ticksOf(scale, isOver ? 2 : 8);
+  const label = (ms: number) => clock(ms, step < 60_000).replace(/^.* /, "");
+  const ticks = known.filter((at) => isOver || label(at) !== label(last));
   const grid = (
     <>
       {!isOver && <rect x={percent(end)} width={percent(COMING)} height="100%" class="future" />}
       {ticks.map((at) => <line x1={percent(scale.x(at))} x2={percent(scale.x(at))} y2="100%" class="tick" />)}
+      {breaks.map((each) => <svg x={percent(middleOf(scale.x)(each))} class="break"><path d={ZIGZAG} /></svg>)}
       {!isOver && <line x1={percent(end)} x2={percent(end)} y2="100%" class="nowline" />}
     </>
   );
   const order = (view.order ?? []).flatMap((id) => [id, ...(view.items?.[id]?.order ?? [])]);
-  const planned = isOver ? [] : coming(view);
+  const upcoming = isOver ? [] : coming(view);
+  const zooms = ZOOMS.filter((each) => (each === "To scale" ? long.breaks.length > 0 : each === "All" || SPANS[each] < drawn));
   return (
     <section class="panel tl" aria-label="Timeline" onClick={(event) => (event.target as Element).closest(".row a") && showCodon()}>
       <div class="head">
         <h2>Timeline</h2>
-        {last - first > 60_000 && <Choice label="Zoom" of={ZOOMS.filter((each) => each === "All" || SPANS[each] < last - first)} chosen={zoom} choose={setZoom} />}
+        {zooms.length > 1 && <Choice label="Zoom" of={zooms} chosen={zooms.includes(zoom) ? zoom : "All"} choose={setZoom} />}
         <Legend isOver={isOver} />
       </div>
+      {breaks.length > 0 && <p class="short dim" id="short">{inWords(breaks)}</p>}
       <div class="axis" aria-hidden="true">
         <span />
         <div class="trk">
           <svg width="100%" height="24">
             {ticks.map((at) => <text x={percent(scale.x(at))} y="16" text-anchor="middle">{label(at)}</text>)}
+            {breaks.map((each) => <text x={percent(middleOf(scale.x)(each))} y="16" text-anchor="middle" class="long">{lengthOf(each)}</text>)}
             {!isOver && <text x={percent(end)} y="16" text-anchor="middle" class="nowtext">{label(last)}</text>}
           </svg>
         </div>
@@ -69,13 +66,25 @@ export function Timeline({ connection, view, chosen, address }: { connection: Co
       </div>
       <div class="rows">
         {view.omitted?.before ? <p class="omitted dim">{view.omitted.before} earlier codons are not listed</p> : null}
-        {order.map((id) => view.items?.[id] && <Row key={id} id={id} item={view.items[id]!} {...{ view, scale, grid, chosen, address }} coming={planned} />)}
+        {order.map((id) => view.items?.[id] && <Row key={id} id={id} item={view.items[id]!} {...{ view, scale, grid, chosen, planned, address }} coming={upcoming} />)}
         <Rest view={view} scale={scale} grid={grid} />
         {view.omitted?.after ? <p class="omitted dim">{view.omitted.after} later codons are not listed</p> : null}
       </div>
       {view.money.spent > 0 && <Money view={view} scale={scale} grid={grid} all={all} />}
     </section>
   );
+}
+
+/** Line through a row where time is left out. */
+const ZIGZAG = "M-2 0l4 6-4 6 4 6-4 6 4 6-4 6";
+
+const lengthOf = ({ from, to }: { from: number; to: number }): string => seconds(Math.round((to - from) / 1000));
+
+function inWords(breaks: Scale["breaks"]): string {
+  const all = breaks.reduce((sum, { from, to }) => sum + to - from, 0);
+  if (breaks.length > 2) return `Drawn short: ${breaks.length} times without work, ${lengthOf({ from: 0, to: all })} in all.`;
+  const named = breaks.map(({ from, to }) => `${lengthOf({ from, to })} without work, from ${clock(from, to - from < 600_000)} to ${clock(to, to - from < 600_000)}`);
+  return `Drawn short: ${named.join("; ")}.`;
 }
 
 function Legend({ isOver }: { isOver: boolean }) {
@@ -94,12 +103,13 @@ function Legend({ isOver }: { isOver: boolean }) {
   );
 }
 
-function shapeOf(view: View, id: string, item: Item, newest: Attempt | undefined): Shape {
+function shapeOf(view: View, id: string, item: Item, newest: [string, Attempt] | undefined): Shape {
   if (isAsked(view, id)) return "asking";
   if (item.kind === "loop") return "loop";
   if (!newest) return "planned";
-  const isWaiting = newest.state !== "running" && newest.state !== "completed" && view.activity?.to && view.problem?.item === id && view.state === "running";
-  return isWaiting ? "retry" : newest.state;
+  const [key, attempt] = newest;
+  const isWaiting = attempt.state !== "running" && attempt.state !== "completed" && view.activity?.to && view.problem?.item === id && view.state === "running";
+  return isWaiting ? "retry" : shapeOfAttempt(view, id, key, attempt);
 }
 
 interface RowProps {
@@ -109,11 +119,12 @@ interface RowProps {
   scale: Scale;
   grid: preact.JSX.Element;
   chosen: Place | undefined;
+  planned: string | undefined;
   coming: string[];
   address: (place: { item: string; key: string }) => string;
 }
 
-function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps) {
+function Row({ id, item, view, scale, grid, chosen, planned, coming, address }: RowProps) {
   const inside = item.kind === "loop" ? (item.order ?? []).flatMap((each) => attemptsOf(view.items?.[each] ?? item)) : [];
   const own = attemptsOf(item);
   const attempts = item.kind === "loop" ? inside : own;
@@ -123,26 +134,27 @@ function Row({ id, item, view, scale, grid, chosen, coming, address }: RowProps)
   const times = attempts.map(([, each]) => worked(each, scale.to));
   const lasted = times.reduce((sum: number, each) => sum + (each ?? 0), item.earlier?.durationMs ?? 0);
   const isLost = times.includes(undefined) || item.earlier?.lostTime === true;
-  const shape = shapeOf(view, id, item, newest?.[1]);
-  const more = item.kind === "loop" ? position(view, item) : item.asks && !newest ? "asks first" : "";
+  const shape = shapeOf(view, id, item, newest);
+  const more = item.kind === "loop" ? position(view, item) : !newest && isDenied(view, id) ? "denied" : item.asks && !newest ? "asks first" : "";
   const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;
-  const isChosen = chosen?.item === id;
+  const isChosen = (chosen?.item ?? planned) === id;
   const ghost = coming.indexOf(id);
   const name = <><Glyph of={shape} size={14} /><span class="sr">{word(shape)}: </span><b title={item.name}>{item.name}</b>{more && <em title={more}>{more}</em>}</>;
   const isWaiting = Object.values(view.waits ?? {}).some((wait) => wait.item === id);
   const classes = ["row", newest || isWaiting || item.kind === "loop" ? "" : "todo", item.in ? "in" : "", isLast ? "last" : "", isChosen ? "sel" : "", item.kind === "loop" ? "lpr" : ""];
+  const to = newest ? address({ item: id, key: newest[0] }) : item.kind === "codon" ? writePlan(id) : undefined;
   const open = (event: MouseEvent) => {
-    if (!newest || (event.target as Element).closest("a")) return;
-    location.hash = address({ item: id, key: newest[0] });
+    if (!to || (event.target as Element).closest("a")) return;
+    location.hash = to;
     showCodon();
   };
   return (
     <div class={classes.filter(Boolean).join(" ")} onClick={open}>
-      {newest ? <a class="nm" href={address({ item: id, key: newest[0] })} aria-current={isChosen ? "true" : undefined}>{name}</a> : <span class="nm">{name}</span>}
+      {to ? <a class="nm" href={to} aria-current={isChosen ? "true" : undefined}>{name}</a> : <span class="nm">{name}</span>}
       <div class="trk">
         <svg width="100%" height="28">
           {grid}
-          {item.kind === "loop" ? <Iterations view={view} item={item} attempts={inside} scale={scale} /> : own.map(([key, attempt]) => <Bar {...{ id, item, key, position: key, attempt, scale, address }} isChosen={isChosen && chosen?.key === key} />)}
+          {item.kind === "loop" ? <Iterations view={view} item={item} attempts={inside} scale={scale} /> : own.map(([key, attempt]) => <Bar {...{ view, id, item, key, position: key, attempt, scale, address }} isChosen={isChosen && chosen?.key === key} />)}
           <Waits view={view} id={id} scale={scale} />
           {ghost >= 0 && ghost < 4 && <rect x={percent(scale.end + 1.2 + ghost * 4)} width="3.2%" y="8" height="12" rx="3" class="ghost" />}
         </svg>
@@ -173,10 +185,8 @@ function Rest({ view, scale, grid }: { view: View; scale: Scale; grid: preact.JS
               {grid}
               {newest.map(({ item, key, attempt }) => {
                 const [from, to] = extent(attempt, scale);
-                const [iteration, number] = key.split(".");
-                const within = view.items?.[item]?.in;
-                const where = [within && `iteration ${iteration}`, number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
-                const words = [`${view.items?.[item]?.name ?? item}${where && `, ${where}`}: ${attempt.state}, undone or run again`, attempt.why?.message, usd(attempt.cost + (attempt.sentinels ?? 0))].filter(Boolean).join(", ");
+                if (to < scale.from) return null;
+                const words = [`${titleOf(view, item, key)}: ${attempt.state}, undone or run again`, attempt.why?.message, usd(attempt.cost + (attempt.sentinels ?? 0))].filter(Boolean).join(", ");
                 return <rect x={percent(scale.x(from))} width={percent(Math.max(0.3, scale.x(to) - scale.x(from)))} y="7" height="14" rx="3" class="ghost"><title>{words}</title></rect>;
               })}
             </svg>
@@ -204,15 +214,14 @@ function position(view: View, item: Item): string {
   return item.most === undefined ? `iteration ${item.iteration}` : `${item.iteration} of at most ${item.most}`;
 }
 
-function Bar({ id, item, position, attempt, scale, address, isChosen }: { id: string; item: Item; position: string; attempt: Attempt; scale: Scale; address: RowProps["address"]; isChosen: boolean }) {
+function Bar({ view, id, item, position, attempt, scale, address, isChosen }: { view: View; id: string; item: Item; position: string; attempt: Attempt; scale: Scale; address: RowProps["address"]; isChosen: boolean }) {
   const [from, to] = extent(attempt, scale);
   if (to < scale.from) return null;
-  const [iteration, number] = position.split(".");
+  const [iteration] = position.split(".");
   const rigEnd = Math.min(to, from + (attempt.rigMs ?? 0));
   const [x0, x1, x2] = [scale.x(from), scale.x(rigEnd), scale.x(to)];
-  const where = [item.in && `iteration ${iteration}`, number !== "1" && `attempt ${number}`].filter(Boolean).join(", ");
   const lasted = worked(attempt, scale.to);
-  const words = [`${item.name}${where && `, ${where}`}: ${attempt.state}`, attempt.why?.message, lasted === undefined ? "time unknown" : took(lasted), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
+  const words = [`${titleOf(view, id, position)}: ${word(shapeOfAttempt(view, id, position, attempt))}`, attempt.why?.message, lasted === undefined ? "time unknown" : took(lasted), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
   const tone = attempt.state === "running" ? "run" : ["failed", "crashed"].includes(attempt.state) ? "bad" : "";
   return (
     <a href={address({ item: id, key: position })} aria-label={words} aria-current={isChosen ? "true" : undefined} class="attempt">
@@ -232,16 +241,18 @@ function Iterations({ view, item, attempts, scale }: { view: View; item: Item; a
     const known = spans.get(iteration);
     spans.set(iteration, known ? [Math.min(known[0], from), Math.max(known[1], to)] : [from, to]);
   }
+  for (const [iteration, [, to]] of spans) if (to < scale.from) spans.delete(iteration);
   const checks = Object.entries(item.checks ?? {}).filter(([iteration]) => spans.has(iteration));
+  const name = (iteration: string) => (item.most === undefined ? `Iteration ${iteration}` : `${iteration} of at most ${item.most}`);
   const rings = apart(checks.map(([iteration]) => scale.x(spans.get(iteration)![1]) - 0.3));
   return (
     <>
       {[...spans].map(([iteration, [from, to]]) => {
         const isLive = Number(iteration) === item.iteration && view.state === "running";
         const [x, end] = [scale.x(from), scale.x(to)];
-        return <rect x={percent(x)} width={percent(Math.max(0.4, end - x - 0.3))} y="11" height="3" rx="1.5" class={isLive ? "loop open" : "loop"}><title>{`Iteration ${iteration}`}</title></rect>;
+        return <rect x={percent(x)} width={percent(Math.max(0.4, end - x - 0.3))} y="11" height="3" rx="1.5" class={isLive ? "loop open" : "loop"}><title>{name(iteration)}</title></rect>;
       })}
-      {checks.map(([iteration, check], at) => <circle cx={percent(rings[at]!)} cy="12.5" r="4.5" class={check.passed ? "check" : "check bad"}><title>{`${item.until ?? "check"}, iteration ${iteration}: ${check.passed ? "passed" : "failed"}${check.says ? `, ${check.says}` : ""}`}</title></circle>)}
+      {checks.map(([iteration, check], at) => <circle cx={percent(rings[at]!)} cy="12.5" r="4.5" class={check.passed ? "check" : "check bad"}><title>{`${item.until ?? "check"}, ${name(iteration)}: ${check.passed ? "passed" : "failed"}${check.says ? `, ${check.says}` : ""}`}</title></circle>)}
     </>
   );
 }
@@ -262,7 +273,7 @@ function Waits({ view, id, scale }: { view: View; id: string; scale: Scale }) {
     <>
       {Object.values(view.waits ?? {}).filter((wait) => wait.item === id).map((wait) => {
         const [from, to] = [time(wait.from, scale.from), Math.min(time(wait.to, scale.to), scale.to)];
-        if (to <= from) return null;
+        if (to <= Math.max(from, scale.from)) return null;
         return <line x1={percent(scale.x(from))} x2={percent(scale.x(to))} y1="14" y2="14" class={`wait ${wait.kind}`}><title>{`${wait.kind === "approval" ? `waited for you${wait.answer ? `, ${answerWords(wait.answer)}` : ""}` : wait.kind === "limit" ? "waited for the usage limit" : wait.kind === "suspended" ? "suspended" : wait.kind === "background" ? "waited for background work" : "waited to retry"}${wait.why ? `: ${wait.why}` : ""}, ${seconds(Math.round((to - from) / 1000))}`}</title></line>;
       })}
     </>
@@ -279,6 +290,8 @@ function Money({ view, scale, grid, all }: { view: View; scale: Scale; grid: pre
     point(time(attempt.began, scale.from));
     sum += attempt.cost + (attempt.sentinels ?? 0);
     point(time(attempt.ended, scale.to));
+    // What was before the scale is one point at its edge.
+    if (time(attempt.ended, scale.to) < scale.from) points.splice(0, points.length - 1);
   }
   point(scale.to);
   return (

@@ -145,8 +145,40 @@ export function isOver(view: View, loop: Item): boolean {
   return view.state === "completed" || (loop.iteration !== undefined && loop.checks?.[loop.iteration]?.passed === true);
 }
 
-/** Returns the name of an entry of the plan, or its id where it is not known. */
-export const nameOf = (view: View, item: string): string => view.items?.[item]?.name ?? item;
+/** Returns the name of an entry of the plan, or its id where it is not known; that of a codon also by the id of an iteration. */
+export const nameOf = (view: View, id: string): string => view.items?.[configured(id)]?.name ?? id;
+
+/** Returns the id of hank.json. */
+export const configured = (id: string): string => id.replace(/#\d+$/, "");
+
+/** Returns the position of an attempt: `2 of at most 5, attempt 2`; empty for the only one. */
+export function positionOf(view: View, item: string, key: string): string {
+  const [iteration, attempt] = key.split(".");
+  const within = view.items?.[item]?.in;
+  const most = within && view.items?.[within]?.most;
+  const place = within && (most === undefined ? `iteration ${iteration}` : `${iteration} of at most ${most}`);
+  return [place, attempt !== "1" && `attempt ${attempt}`].filter(Boolean).join(", ");
+}
+
+/** Returns the name of an attempt with its position: `Build it (2 of at most 5)`. */
+export function titleOf(view: View, item: string, key: string): string {
+  const position = positionOf(view, item, key);
+  return nameOf(view, item) + (position && ` (${position})`);
+}
+
+/** Whether the check after the iteration of this attempt failed. */
+export function isUnpassed(view: View, item: string, key: string): boolean {
+  const [iteration, attempt] = key.split(".");
+  const { in: within, attempts } = view.items?.[item] ?? {};
+  const isLast = attempts?.[`${iteration}.${Number(attempt) + 1}`] === undefined;
+  return isLast && within !== undefined && view.items?.[within]?.checks?.[Number(iteration)]?.passed === false;
+}
+
+/** Returns the codons of the plan that have not started, in its order. */
+export function planned(view: View): string[] {
+  const order = (view.order ?? []).flatMap((id) => [id, ...(view.items?.[id]?.order ?? [])]);
+  return order.filter((id) => view.items?.[id]?.kind === "codon" && !attemptsOf(view.items[id]!).length);
+}
 
 /** Returns the codons after the newest attempt, in the order of the plan; the one that asks comes first. */
 export function coming(view: View): string[] {
@@ -157,7 +189,10 @@ export function coming(view: View): string[] {
   return order.filter((id, i) => view.items?.[id]?.kind === "codon" && (i > at || isAsked(view, id)));
 }
 
-export const isAsked = (view: View, id: string): boolean => view.ask?.codon?.replace(/#\d+$/, "") === id;
+export const isAsked = (view: View, id: string): boolean => view.ask?.codon !== undefined && configured(view.ask.codon) === id;
+
+/** Whether the newest answer was to deny this codon. */
+export const isDenied = ({ answered }: View, id: string): boolean => answered?.granted === false && configured(answered.codon) === id;
 
 /** An attempt and its position. */
 export interface Place {

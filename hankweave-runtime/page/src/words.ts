@@ -79,6 +79,13 @@ export const changed = (files: number | undefined): string => (files === undefin
 /** Returns a clause of the server as the start of a sentence; an id in front stays as it is. */
 export const capital = (text: string): string => text.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
 
+/** Returns the beginning of a prompt in one line, without its first heading and the marks of Markdown. */
+export function excerpt(prompt: string): string {
+  const text = prompt.slice(0, 2_000).trim();
+  const body = text.replace(/^#.*\n+/, "").trim() || text;
+  return body.replace(/[*`#]+/g, "").replace(/\s+/g, " ").slice(0, 400);
+}
+
 /** Returns a sentence with its full stop, unless it ends in another mark. */
 export const closed = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
 

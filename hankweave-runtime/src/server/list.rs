@@ -18,7 +18,7 @@ use super::limits::ServerLimits;
 use super::port::OwnPort;
 use super::record::FoldedRecord;
 use super::token::AccessTokens;
-use super::{Bound, ReportSource, ServeError, ServerOptions, Shared};
+use super::{Bound, RunTexts, ServeError, ServerOptions, Shared};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
 use crate::world::World;
@@ -39,8 +39,8 @@ pub trait RunList: fmt::Debug + Send + Sync {
     /// Returns the execution directory of a name in the list.
     fn directory(&self, name: &str) -> Option<PathBuf>;
 
-    /// Makes reports of the runs in a directory; without it none is sent.
-    fn report(&self, directory: &Path) -> Option<ReportSource>;
+    /// Returns the source of texts about the runs in a directory; without it no report is sent.
+    fn texts(&self, directory: &Path) -> Option<Arc<dyn RunTexts>>;
 }
 
 /// Returns the name of an execution directory in a list, which can stand in an address: that of its folder and a part of the checksum of its path.
@@ -215,7 +215,7 @@ impl ListedRecords {
         let (shared, work) = record.share(
             &world,
             &dir,
-            self.list.report(directory),
+            self.list.texts(directory),
             (self.port, self.limits.clone()),
             closing.clone(),
         );
@@ -252,7 +252,7 @@ mod tests {
             (name != "unknown").then(|| self.0.join(name))
         }
 
-        fn report(&self, _directory: &Path) -> Option<ReportSource> {
+        fn texts(&self, _directory: &Path) -> Option<Arc<dyn RunTexts>> {
             None
         }
     }

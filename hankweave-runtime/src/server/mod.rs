@@ -39,15 +39,16 @@ mod socket;
 mod tests;
 mod token;
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use hankweave_core::hank::Hank;
+use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::view::RunView;
-use hankweave_core::wire::{Event, NextSteps, Ready};
+use hankweave_core::wire::{CodonDescription, Event, NextSteps, Ready};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -97,8 +98,8 @@ pub struct ServerOptions {
     pub origins: Vec<Origin>,
     /// Limits of clients.
     pub limits: ServerLimits,
-    /// Makes reports of the run; without it none is sent.
-    pub report: Option<ReportSource>,
+    /// Texts about the run; without them no report is sent.
+    pub texts: Option<Arc<dyn RunTexts>>,
     /// Host and port under which others reach the server, as through a proxy; answers of notifications may come to it (WIRE-50).
     pub reached_as: Option<String>,
 }
@@ -112,25 +113,21 @@ pub struct RunReport {
     pub next: NextSteps,
 }
 
-/// Makes the report of a run from its record; it may take seconds.
-#[derive(Clone)]
-pub struct ReportSource(Arc<dyn Fn() -> Result<RunReport, String> + Send + Sync>);
+/// Source of texts about a run, made from its record; each may take seconds.
+pub trait RunTexts: fmt::Debug + Send + Sync {
+    /// Returns the report.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    fn report(&self) -> Result<RunReport, String>;
 
-impl ReportSource {
-    /// `make` returns the report, or why there is none.
-    pub fn new(make: impl Fn() -> Result<RunReport, String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(make))
-    }
-
-    fn report(&self) -> Result<RunReport, String> {
-        (self.0)()
-    }
-}
-
-impl std::fmt::Debug for ReportSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ReportSource")
-    }
+    /// Returns what the hank says of a codon; `None` when it has no such codon.
+    ///
+    /// # Errors
+    ///
+    /// Why the hank cannot be read.
+    fn describe(&self, codon: &CodonId) -> Result<Option<CodonDescription>, String>;
 }
 
 impl Default for ServerOptions {
@@ -140,7 +137,7 @@ impl Default for ServerOptions {
             port: 0,
             origins: Vec::new(),
             limits: ServerLimits::default(),
-            report: None,
+            texts: None,
             reached_as: None,
         }
     }
@@ -202,8 +199,7 @@ pub(crate) struct ServedRun {
 #[derive(Debug)]
 pub(crate) struct Server {
     shared: Arc<Shared>,
-    /// Makes reports of the run.
-    report: Option<ReportSource>,
+    texts: Option<Arc<dyn RunTexts>>,
     /// Whether every event has been passed on.
     delivered: watch::Receiver<bool>,
     work: AbortOnDropHandle<()>,
@@ -372,8 +368,8 @@ impl Bound {
         let view = RunView::of_state(&state, &thread::build(&state, None, None), position);
         let mut degraded = run.manager.degraded();
         let (reading_sender, requests) = mpsc::channel(reading::QUEUE);
-        let report = self.options.report.clone();
-        let reader = DifferenceReader::new(&run.world, &run.dir, replies, report.clone());
+        let texts = self.options.texts.clone();
+        let reader = DifferenceReader::new(&run.world, &run.dir, replies, texts.clone());
         let parts = SharedParts {
             world: run.world,
             dir: run.dir,
@@ -424,7 +420,7 @@ impl Bound {
         });
         Server {
             shared,
-            report,
+            texts,
             delivered,
             work: AbortOnDropHandle::new(work),
         }
@@ -533,10 +529,10 @@ impl Server {
 impl Server {
     /// Sends the clients that follow the view the report of the run that has ended: they cannot ask for it any more.
     async fn send_report(&self) {
-        let Some(source) = self.report.clone().filter(|_| self.shared.hub.has_followers()) else {
+        let Some(texts) = self.texts.clone().filter(|_| self.shared.hub.has_followers()) else {
             return;
         };
-        let making = self.shared.world.blocking.run(move || reading::report(&source));
+        let making = self.shared.world.blocking.run(move || reading::report(&*texts));
         // Without it such a client names the command that prints it.
         if let Ok(Ok(report)) = tokio::time::timeout(DELIVERY, making).await {
             let text = self.shared.replies.answer(None, report);

@@ -1,5 +1,5 @@
-//! Requests that the files of the directory answer: differences between checkpoints (WIRE-45), the report (WIRE-47), and what is recorded, where no run is
-//! at work. One is answered after the other.
+//! Requests that the files of the directory answer: differences between checkpoints (WIRE-45), the report (WIRE-47), codons before they start (WIRE-52), and
+//! what is recorded, where no run is at work. One is answered after the other.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::commands::QueuedCommand;
 use super::replies::{ParsedRequest, Replies};
-use super::{ReportSource, RunReport};
+use super::{RunReport, RunTexts};
 use crate::checkpoint::{Comparison, GitHistory, HistoryError, ShownLines};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
@@ -45,7 +45,7 @@ pub(super) struct DifferenceReader {
     world: World,
     dir: ExecutionDir,
     replies: Replies,
-    report: Option<ReportSource>,
+    texts: Option<Arc<dyn RunTexts>>,
     comparison: Option<(Option<CheckpointSha>, Arc<Comparison>)>,
     /// Lines of one file of the comparison.
     lines: Option<(String, Arc<ShownLines>)>,
@@ -80,10 +80,10 @@ impl DifferenceReader {
         world: &World,
         dir: &ExecutionDir,
         replies: Replies,
-        report: Option<ReportSource>,
+        texts: Option<Arc<dyn RunTexts>>,
     ) -> Self {
         Self {
-            report,
+            texts,
             world: world.clone(),
             dir: dir.clone(),
             replies,
@@ -110,9 +110,14 @@ impl DifferenceReader {
                 let part = (offset.unwrap_or(0), limit.unwrap_or(LINES));
                 Ok(part_of(&comparison, path, &lines, part).into())
             }
-            Command::ReportGet => {
-                let none = || Refused::new(Code::UnknownCommand, "this server makes no reports");
-                report(self.report.as_ref().ok_or_else(none)?)
+            Command::ReportGet => report(self.texts()?),
+            Command::PlanCodon { codon_id } => {
+                let described = self.texts()?.describe(codon_id).map_err(internal)?;
+                let none = || {
+                    let message = format!("the hank has no codon `{codon_id}`");
+                    Refused::new(Code::UnknownCodon, message)
+                };
+                Ok(described.ok_or_else(none)?.into())
             }
             Command::CheckpointList { run_id } => {
                 let state = self.state()?;
@@ -131,6 +136,11 @@ impl DifferenceReader {
                 format!("{} is for a live run", other.name()),
             )),
         }
+    }
+
+    fn texts(&self) -> Result<&dyn RunTexts, Refused> {
+        let none = || Refused::new(Code::UnknownCommand, "this server has no texts about the run");
+        self.texts.as_deref().ok_or_else(none)
     }
 
     /// Compares two checkpoints, unless these were compared last.
@@ -212,9 +222,8 @@ impl DifferenceReader {
 }
 
 /// Makes a report, cut where it is long.
-pub(super) fn report(source: &ReportSource) -> Result<DirectPayload, Refused> {
-    let made = source.report();
-    let RunReport { mut markdown, next } = made.map_err(|why| Refused::new(Code::InternalError, why))?;
+pub(super) fn report(texts: &dyn RunTexts) -> Result<DirectPayload, Refused> {
+    let RunReport { mut markdown, next } = texts.report().map_err(internal)?;
     if markdown.len() > REPORT_BYTES {
         let is_boundary = |end: &usize| markdown.is_char_boundary(*end);
         let end = (0..=REPORT_BYTES).rev().find(is_boundary).unwrap_or(0);
@@ -257,6 +266,10 @@ fn part_of(
         lines: lines.part(index(offset), index(limit).min(MAX_DIFF_LINES), LINES_BYTES),
         count: lines.count() as u64,
     }
+}
+
+fn internal(why: String) -> Refused {
+    Refused::new(Code::InternalError, why)
 }
 
 fn unknown(message: String) -> Refused {

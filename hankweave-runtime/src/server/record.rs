@@ -20,7 +20,7 @@ use super::limits::ServerLimits;
 use super::reading::{self, DifferenceReader};
 use super::replies::Replies;
 use super::token::AccessTokens;
-use super::{Bound, ReportSource, ServeError, ServedSource, ServerOptions, Shared, SharedParts};
+use super::{Bound, RunTexts, ServeError, ServedSource, ServerOptions, Shared, SharedParts};
 use crate::error::chain;
 use crate::instance_lock::live_record;
 use crate::journal::{Batch, JournalTail, RecordedJournal};
@@ -131,7 +131,7 @@ impl RecordServer {
         let (shared, work) = self.record.share(
             &self.world,
             &self.dir,
-            self.bound.options.report.clone(),
+            self.bound.options.texts.clone(),
             (self.bound.address().port(), self.bound.options.limits.clone()),
             closing.clone(),
         );
@@ -145,7 +145,7 @@ impl FoldedRecord {
         self,
         world: &World,
         dir: &ExecutionDir,
-        report: Option<ReportSource>,
+        texts: Option<Arc<dyn RunTexts>>,
         (port, limits): (u16, ServerLimits),
         closing: CancellationToken,
     ) -> (Arc<Shared>, impl Future<Output = ()> + Send + use<>) {
@@ -171,7 +171,7 @@ impl FoldedRecord {
             world: world.clone(),
             dir: dir.clone(),
         };
-        let reader = DifferenceReader::new(world, dir, Replies::new(world), report);
+        let reader = DifferenceReader::new(world, dir, Replies::new(world), texts);
         let shared = parts.share(port, limits);
         let (follower, dir) = (Arc::clone(&shared), dir.clone());
         let following = async move {

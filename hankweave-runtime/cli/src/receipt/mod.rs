@@ -9,12 +9,15 @@ mod rollbacks;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use hankweave_core::id::CodonId;
 use hankweave_core::thread;
+use hankweave_core::wire::CodonDescription;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
-use hankweave_runtime::{ExecutionDir, ReportSource, RunReport};
+use hankweave_runtime::{ExecutionDir, RunReport, RunTexts};
 
 use gathered::Receipt;
 pub(crate) use heard::Heard;
@@ -28,6 +31,7 @@ use crate::screen::{columns_of_output, print};
 use crate::state::last_hank;
 use crate::status::StatusView;
 use crate::typed::HintCommands;
+use crate::validate::describe;
 
 /// Longest journal that is read when a run ends and nobody has listened to it, in bytes: half a second of reading.
 const MOST_AT_END: u64 = 64 << 20;
@@ -110,10 +114,23 @@ pub(crate) fn in_short(execution: &Path) -> Option<String> {
     known?.ok().map(|receipt| receipt.in_short())
 }
 
-/// Makes reports for the page of the runs in this directory (WIRE-47).
-pub(crate) fn source(execution: &Path) -> ReportSource {
-    let execution = execution.to_owned();
-    ReportSource::new(move || recorded(&execution).map_err(|error| error.message().to_owned()))
+/// Texts about the runs in a directory, for their page.
+#[derive(Debug)]
+struct RecordTexts(PathBuf);
+
+impl RunTexts for RecordTexts {
+    fn report(&self) -> Result<RunReport, String> {
+        recorded(&self.0).map_err(|error| error.message().to_owned())
+    }
+
+    fn describe(&self, codon: &CodonId) -> Result<Option<CodonDescription>, String> {
+        describe(&self.0, codon).map_err(|error| error.message().to_owned())
+    }
+}
+
+/// Returns the texts about the runs in this directory (WIRE-47, WIRE-52).
+pub(crate) fn texts(execution: &Path) -> Arc<dyn RunTexts> {
+    Arc::new(RecordTexts(execution.to_owned()))
 }
 
 /// Returns the report of what is recorded in this directory.

@@ -2,6 +2,7 @@
 
 mod asks;
 mod budgets;
+mod describe;
 mod dry_run;
 mod limits;
 mod tree;
@@ -29,6 +30,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
+pub(crate) use self::describe::describe;
 pub(crate) use self::dry_run::dry_run;
 pub(crate) use self::limits::TaskLimits;
 use self::view::CodonView;

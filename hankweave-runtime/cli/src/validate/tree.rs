@@ -84,13 +84,28 @@ fn headline(codon: &CodonView<'_>) -> String {
         Some(bytes) => format!("prompt {bytes} B"),
         None => "prompt unreadable".to_owned(),
     };
+    format!("{}{model}, {prompt}, {}", codon.agent, conversation(codon))
+}
+
+fn conversation(codon: &CodonView<'_>) -> String {
     let ids: Vec<&str> = codon.continues.iter().map(|id| id.as_str()).collect();
-    let conversation = match (codon.forks, ids.as_slice()) {
+    match (codon.forks, ids.as_slice()) {
         (Some(forked), _) => format!("forks {forked}"),
         (None, []) => "fresh".to_owned(),
         (None, ids) => format!("continues {}", ids.join(", then ")),
+    }
+}
+
+/// Returns the conversation of a codon and its details, but for the question before it.
+pub(super) fn terms(codon: &CodonView<'_>) -> Vec<String> {
+    let session = match codon.forks.is_none() && codon.continues.is_empty() {
+        true => "starts with a session of its own".to_owned(),
+        false => conversation(codon),
     };
-    format!("{}{model}, {prompt}, {conversation}", codon.agent)
+    let details = details(codon)
+        .into_iter()
+        .skip(usize::from(codon.approval.is_some()));
+    [session].into_iter().chain(details).collect()
 }
 
 fn details(codon: &CodonView<'_>) -> Vec<String> {

@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use hankweave_core::view::RunView;
-use hankweave_core::wire::JournalEntry;
+use hankweave_core::id::CodonId;
+use hankweave_core::view::{ItemKind, RunView};
+use hankweave_core::wire::{CodonDescription, JournalEntry};
 use hankweave_runtime::journal::TailLine;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::{Disk, RealDisk, replace};
@@ -24,12 +25,17 @@ use crate::receipt;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
 use crate::report::counted;
 use crate::screen::print_stderr;
+use crate::validate::describe;
 
 /// Size limit of the transcripts in a file, in bytes; the newest ones are taken.
 const MAX_EVENTS_BYTES: usize = 32 << 20;
 
 /// Longest report in a file, in bytes.
 const MAX_REPORT_BYTES: usize = 512 << 10;
+
+/// Codons before their start that a file describes, and their longest description together, in bytes.
+const MAX_DESCRIBED: usize = 50;
+const MAX_DESCRIBED_BYTES: usize = 512 << 10;
 
 /// Events that the page makes transcripts from.
 const TRANSCRIPT: [&str; 17] = [
@@ -76,6 +82,7 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
     }
     record.differences = ExportedDifferences::read(execution, &record.view);
     record.report = report(execution);
+    record.described = described(execution, &record.view);
     if !global.quiet {
         print_stderr(left_out(&record));
     }
@@ -110,6 +117,20 @@ fn report(execution: &Path) -> Option<RunReport> {
     let made = made.inspect_err(|error| tracing::warn!(error = error.message(), "the page has no report"));
     made.ok()
         .filter(|report| report.markdown.len() <= MAX_REPORT_BYTES)
+}
+
+/// Describes the first codons that have not started.
+fn described(execution: &Path, view: &RunView) -> Vec<CodonDescription> {
+    let planned = view.items.iter();
+    let planned = planned.filter(|(_, item)| item.kind == ItemKind::Codon && item.attempts.is_empty());
+    let planned = planned.filter_map(|(id, _)| id.parse::<CodonId>().ok());
+    let described = planned.map_while(|id| describe(execution, &id).ok().flatten());
+    let mut bytes = 0;
+    let is_room = |description: &CodonDescription| {
+        bytes += description.prompt.as_ref().map_or(0, String::len);
+        bytes <= MAX_DESCRIBED_BYTES
+    };
+    described.take(MAX_DESCRIBED).take_while(is_room).collect()
 }
 
 /// Returns the notes on what the file does not hold beside its transcripts.
@@ -159,6 +180,7 @@ struct Record {
     cut_at: u64,
     differences: ExportedDifferences,
     report: Option<RunReport>,
+    described: Vec<CodonDescription>,
 }
 
 impl Record {
@@ -184,6 +206,7 @@ impl Record {
             "view": self.view.to_json(),
             "differences": self.differences,
             "report": self.report.as_ref().map(|report| &report.markdown),
+            "described": self.described,
             "next": self.report.as_ref().map(|report| &report.next),
         });
         let events: Vec<&str> = self.events.iter().map(|(_, event)| event.as_str()).collect();

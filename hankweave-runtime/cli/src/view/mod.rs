@@ -77,7 +77,7 @@ async fn answer(
     let options = ServerOptions {
         port: args.port.unwrap_or(0),
         // It tells of the newest run.
-        report: run.is_none().then(|| receipt::source(dir.root())),
+        texts: run.is_none().then(|| receipt::texts(dir.root())),
         ..ServerOptions::default()
     };
     let opening = async {

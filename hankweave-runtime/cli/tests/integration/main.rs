@@ -77,6 +77,7 @@ mod page;
 mod page_export;
 mod page_list;
 mod page_pictures;
+mod page_plan;
 mod page_told;
 mod picture;
 mod planted;

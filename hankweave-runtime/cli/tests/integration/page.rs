@@ -125,7 +125,7 @@ fn the_page_follows_a_run_over_a_reload_and_a_server_that_is_killed() {
     page.reload();
     page.until("document.title.startsWith('▶ Runs Review it')");
     page.until("document.getElementById('transcript')?.innerText.includes('working')");
-    page.until("document.getElementById('status').textContent.includes(', since ')");
+    page.until("document.getElementById('status').textContent.includes(', for ')");
 
     // A moment has an address, which holds over a reload.
     let moment = page.evaluate(
@@ -772,6 +772,9 @@ fn nothing_on_the_page_keeps_people_out() {
     axe_finds_nothing(&mut page);
     page.evaluate("location.hash = '#/one.1.1/prompt'");
     page.until("document.getElementById('prompt')");
+    axe_finds_nothing(&mut page);
+    page.evaluate("location.hash = '#/plan/deploy'");
+    page.until("document.getElementById('terms')");
     axe_finds_nothing(&mut page);
     running.kill();
 }

@@ -54,7 +54,7 @@ fn the_page_of_a_run_looks_as_in_the_book() {
     let running = project.start(["run", "--headless", "--max-cost", "5"]);
     let mut page = Page::open(&browser, &address(&project, "token"));
     page.resize((1_280, 800), "light");
-    page.until_shows("Build it, 1 of at most 5");
+    page.until_shows("Build it (1 of at most 5)");
     page.until_shows("145 passed; 3 failed");
     is_pictured(&mut page, "page-run.png");
     page.resize((390, 844), "dark");

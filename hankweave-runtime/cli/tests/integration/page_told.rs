@@ -185,6 +185,27 @@ fn keys_lead_from_moment_to_moment_and_find_a_text() {
     page.until_shows("1 moment");
     page.press("Enter");
     page.until("document.querySelector('.m.here')?.innerText.includes('working')");
+    // From top to bottom, and round again.
+    page.evaluate("location.hash = ''; document.getElementById('find').select()");
+    page.until("!document.querySelector('.m.here')");
+    page.write("o");
+    page.until_shows("2 moments");
+    let all = "[...document.querySelectorAll('li.m')].map((each) => each.dataset.seq)";
+    let all = page.evaluate(all);
+    let found = |page: &mut Page, key: &str, at: usize| {
+        page.press(key);
+        page.until(&format!(
+            "document.querySelector('.m.here')?.dataset.seq === {}",
+            all[at]
+        ));
+    };
+    for at in [0, 1, 0] {
+        found(&mut page, "Enter", at);
+    }
+    page.press("Escape");
+    for (key, at) in [("n", 1), ("p", 0), ("N", 1)] {
+        found(&mut page, key, at);
+    }
     running.kill();
 }
 
@@ -301,7 +322,15 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
     page.resize((1_440, 900), "light");
     page.until("document.title.startsWith('✓ Completed')");
     page.until_shows("2 iterations, check passed");
-    page.until("document.querySelector('#codon h2').innerText.includes('iteration 2')");
+    page.until("document.querySelector('#codon h2').innerText.includes('(2 of at most 5)')");
+    let iterations =
+        "[...document.querySelectorAll('.tries a')].map((each) => each.getAttribute('aria-label'))";
+    let labels = json!([
+        "1 of at most 5: completed, and the check after it failed",
+        "2 of at most 5: completed"
+    ]);
+    assert_eq!(page.evaluate(iterations), labels);
+    page.until("[...document.querySelectorAll('.attempt')].some((bar) => bar.getAttribute('aria-label').startsWith('Build it (1 of at most 5): completed, and the check after it failed'))");
     // Written again, and not changed.
     page.until("document.querySelector('#codon .meta').innerText.includes('changed nothing')");
     page.until("document.querySelector('.rail .h3')?.innerText.trim() === 'Changed nothing'");
@@ -333,5 +362,11 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
     let said = format!(" in {}", time.as_str().unwrap());
     let status = project.run(["status"]);
     assert!(status.expect_code(0).stdout.contains(&said), "{said}: {status}");
+    // A phone shows all of it.
+    page.resize((390, 844), "light");
+    page.click("to-report");
+    page.until("document.querySelector('#report td')");
+    let is_whole = "[...document.querySelectorAll('.row em, .row b, #report td')].every((each) => each.scrollWidth <= each.clientWidth + 1 && each.getBoundingClientRect().right <= innerWidth)";
+    page.until(is_whole);
     viewing.kill();
 }

@@ -21,7 +21,7 @@ use hankweave_runtime::world::blocking::lasting_runtime;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, parent, records_folder};
 use hankweave_runtime::world::environment::{Environment, make_new_files_private};
 use hankweave_runtime::{
-    ExecutionDir, ListServer, ReportSource, RunList, ServeError, ServerOptions, record_name,
+    ExecutionDir, ListServer, RunList, RunTexts, ServeError, ServerOptions, record_name,
 };
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
@@ -206,8 +206,8 @@ impl RunList for Listing {
         directories.get(name).cloned()
     }
 
-    fn report(&self, directory: &Path) -> Option<ReportSource> {
-        Some(receipt::source(directory))
+    fn texts(&self, directory: &Path) -> Option<Arc<dyn RunTexts>> {
+        Some(receipt::texts(directory))
     }
 }
 
