@@ -171,7 +171,7 @@ function Body({ moment, opened, isLive }: { moment: Moment; opened: Opened; isLi
     case "note":
       return (
         <div role="note" class={`n ${moment.tone}`}>
-          <b><Glyph of={moment.tone === "passed" ? "completed" : moment.tone === "failed" ? "failed" : "sentinel"} size={12} />{moment.who}<small>{moment.tone === "sentinel" ? (moment.cost ? usd(moment.cost) : "") : moment.tone}</small></b>
+          <b><Glyph of={moment.tone === "passed" ? "completed" : moment.tone === "failed" ? "failed" : "sentinel"} size={12} />{moment.who}<small>{moment.cost ? usd(moment.cost) : ""}</small></b>
           {moment.text.slice(0, LONGEST_SHOWN)}
         </div>
       );

@@ -168,12 +168,13 @@ export class Transcript {
         push({ kind: "note", seq, at, who: String(data.sentinelId), text: cut(data.content), cost: Number(data.cost), tone: "sentinel" });
         return;
       case "sentinel.error":
-        push({ kind: "note", seq, at, who: String(data.sentinelId), text: cut(data.message), tone: "failed" });
+        push({ kind: "note", seq, at, who: `${data.sentinelId} failed`, text: cut(data.message), tone: "failed" });
         return;
       case "check.completed": {
         for (const moment of this.moments) if (moment.kind === "lines" && moment.title === AFTER) moment.title = "Check";
         const [passed, says] = [data.passed === true, cut(data.says ?? data.why)];
-        push({ kind: "note", seq, at, who: String(data.run), text: says || (passed ? "passed" : "failed"), tone: passed ? "passed" : "failed" });
+        const tone = passed ? "passed" : "failed";
+        push({ kind: "note", seq, at, who: `check ${tone}: ${data.run}`, text: says, tone });
         return;
       }
       case "rehearsal.step": {

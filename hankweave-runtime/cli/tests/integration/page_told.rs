@@ -335,6 +335,9 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
     page.until("document.querySelector('#codon .meta').innerText.includes('changed nothing')");
     page.until("document.querySelector('.rail .h3')?.innerText.trim() === 'Changed nothing'");
     page.until("document.getElementById('transcript')?.innerText.includes('Check cart::keeps_items')");
+    page.until(
+        "document.querySelector('[role=note].passed b').innerText.includes('check passed: echo cart')",
+    );
     assert_eq!(
         page.evaluate("document.body.innerText.includes('Rig cart')"),
         false
