@@ -187,6 +187,7 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     // It stands in for every agent, also for those that would take over.
     if agent.is_some_and(|agent| agent.name() == "scripted") {
         hank.leave_out_fallbacks();
+        hank.leave_out_agent_options();
     }
     hank
 }

@@ -60,15 +60,14 @@ impl Hank {
     /// Takes out what a rehearsal leaves out: approvals, required changes, results, fallbacks, sentinels, extensions, and all iterations but one. Checks stay, because their place is after the agent.
     pub fn rehearse(&mut self) {
         self.leave_out_fallbacks();
+        self.leave_out_agent_options();
         if let Some(overrides) = &mut self.overrides {
             overrides.requires = None;
-            overrides.agent_options = AgentOptions::default();
         }
         for codon in self.codons_mut() {
             codon.approval = None;
             codon.requires = None;
             codon.result = None;
-            codon.agent_options = AgentOptions::default();
             codon.sentinels.clear();
             codon.exhaust_with_prompt = None;
             codon.max_extensions = None;
@@ -86,6 +85,16 @@ impl Hank {
                     }
                 };
             }
+        }
+    }
+
+    /// Leaves out how agents are to work (AGENT-60), for an agent that stands in for them all.
+    pub fn leave_out_agent_options(&mut self) {
+        if let Some(overrides) = &mut self.overrides {
+            overrides.agent_options = AgentOptions::default();
+        }
+        for codon in self.codons_mut() {
+            codon.agent_options = AgentOptions::default();
         }
     }
 }

@@ -229,6 +229,7 @@ impl HintCommands {
             CommandEdit::Without("no-autostart"),
             CommandEdit::Without("port"),
             CommandEdit::Without("agent"),
+            CommandEdit::Without("detach"),
             CommandEdit::Flag("rehearse"),
         ])
     }
@@ -258,6 +259,11 @@ impl HintCommands {
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let given = self.run.options.iter().find(|option| option.name == name)?;
         given.value.as_deref()
+    }
+
+    /// Whether the run leaves the terminal, so that it asks nothing there.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.run.options.iter().any(|option| option.name == "detach")
     }
 
     /// Returns the command to type instead of one that a live run refuses, for reasons that depend on the command line.
@@ -382,7 +388,7 @@ fn relative(here: &Path, path: &Path) -> Option<PathBuf> {
             let relative = up.join(rest);
             return match relative.as_os_str().is_empty() {
                 true => Some(PathBuf::from(".")),
-                false => (shared.parent().is_some() || up.as_os_str().is_empty()).then_some(relative),
+                false => shared.parent().is_some().then_some(relative),
             };
         }
         up.push("..");
@@ -593,13 +599,10 @@ mod tests {
             format!("hankweave run --data '../my data' {end}")
         );
         let hank = path_word(&folder.join("hank"));
+        // What is printed in the root folder is read elsewhere.
         assert_eq!(
             from(Path::new("/")),
-            format!(
-                "hankweave run {} --data {} {end}",
-                &hank[1..],
-                data.replacen('/', "", 1)
-            )
+            format!("hankweave run {hank} --data {data} {end}")
         );
         // Settings count where they are, so the command goes there.
         std::fs::write(folder.join(SETTINGS_FILE), "{}").unwrap();

@@ -65,6 +65,18 @@ pub fn left_running(disk: &dyn Disk, dir: &ExecutionDir, state: &HankweaveState)
     pids
 }
 
+/// Part of the words about processes that the next start has ended, in its notice and in the journal.
+pub const LEFT_BEHIND: &str = "that a crashed run had left behind";
+
+/// Tells how many processes of crashed runs were ended; `None` where there were none.
+pub(super) fn ended_words(killed: usize) -> Option<String> {
+    match killed {
+        0 => None,
+        1 => Some(format!("1 process {LEFT_BEHIND} was ended")),
+        count => Some(format!("{count} processes {LEFT_BEHIND} were ended")),
+    }
+}
+
 fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
     let runs = state.runs.iter().map(Arc::as_ref);
     runs.filter(|run| run.status != RunStatus::Running)

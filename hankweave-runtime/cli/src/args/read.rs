@@ -207,7 +207,7 @@ fn is_repeated(option: &clap::Arg) -> bool {
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 11] = [
+const NOT_REPEATED: [&str; 10] = [
     "hank",
     "execution",
     "new",
@@ -217,7 +217,6 @@ const NOT_REPEATED: [&str; 11] = [
     "dry_run",
     "rehearse",
     "headless",
-    "detach",
     "detached_process",
 ];
 

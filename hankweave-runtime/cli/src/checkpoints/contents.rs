@@ -15,7 +15,7 @@ use hankweave_core::plan::DeclaredPatterns;
 use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::checkpoint::{ChangeKind, HistoryError, TreePath};
+use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, HistoryError, PathChange, TreePath};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, find_program};
 use serde::Serialize;
@@ -110,15 +110,24 @@ impl Unsaved {
         })
     }
 
-    fn show(&self, global: &Global, catalogue: &Catalogue, args: &DiffArgs) -> Result<ExitCode, CliError> {
-        let execution = args.execution();
-        let patterns = DeclaredPatterns::of(&catalogue.state.execution_plan);
+    /// Returns the files of the workspace that differ from those with which the work began.
+    fn changes(
+        &self,
+        history: &GitHistory,
+        state: &HankweaveState,
+        execution: &Path,
+    ) -> Result<Vec<PathChange>, CliError> {
+        let patterns = DeclaredPatterns::of(&state.execution_plan);
         // The clock of a file system may be a little behind.
         let since = Timestamp::from_millis(self.since.as_millis().saturating_sub(20));
-        let changes = catalogue
-            .history()?
+        history
             .diff_with_workspace(&self.from, execution, (&patterns, since))
-            .map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;
+            .map_err(|error| CliError::from_error(CliErrorKind::Input, &error))
+    }
+
+    fn show(&self, global: &Global, catalogue: &Catalogue, args: &DiffArgs) -> Result<ExitCode, CliError> {
+        let execution = args.execution();
+        let changes = self.changes(catalogue.history()?, &catalogue.state, execution)?;
         let crashed = !is_served(execution);
         if global.json() {
             let document = json!({"from": self.from, "to": null, "changes": changes});
@@ -155,6 +164,15 @@ impl Unsaved {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Returns the codon at whose work no process is any more, and the files that it left changed without a checkpoint.
+pub(crate) fn unsaved(execution: &Path, state: &HankweaveState) -> Option<(CodonId, Vec<PathChange>)> {
+    let left = Unsaved::of(state, None).filter(|_| !is_served(execution))?;
+    let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+    let history = GitHistory::open(&repository).ok().flatten()?;
+    let changes = left.changes(&history, state, execution).ok()?;
+    Some((left.codon, changes))
 }
 
 const fn word_of(kind: ChangeKind) -> &'static str {

@@ -20,7 +20,9 @@ use self::catalogue::Catalogue;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
 use crate::exit::{CliError, CliErrorKind};
 
-pub(super) use contents::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, compare_file, diff};
+pub(super) use contents::{
+    LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, compare_file, diff, unsaved,
+};
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, CliError> {
     let catalogue = Catalogue::of(args.execution())?;

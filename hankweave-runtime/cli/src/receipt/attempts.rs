@@ -1,17 +1,38 @@
 //! Attempts of a report: each start of a codon, those that count no longer included.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::agent_words;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::thread::ThreadCodon;
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AttemptState, AttemptView, RunView};
+use hankweave_core::view::{AttemptState, AttemptView};
 use serde::Serialize;
 
-use crate::report::codon_standing;
-use crate::status::StatusView;
+use super::heard::{Heard, millis};
+use crate::report::{codon_standing, worked};
+use crate::status::{AttemptTotals, StatusView};
+
+/// State, time and cost of a codon, or of one attempt.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Outcome {
+    /// State in one word.
+    pub(super) state: String,
+    /// Why it did not succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    /// Time at work, as far as it is known.
+    pub(super) worked_ms: u64,
+    /// A crash interrupted it, and nobody knows when.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) time_is_unknown: bool,
+    pub(super) cost: Usd,
+    pub(super) cost_is_lower_bound: bool,
+}
 
 /// One start of a codon.
 #[derive(Debug, Serialize)]
@@ -24,31 +45,22 @@ pub(super) struct AttemptReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<RunId>,
     pub(super) began: Timestamp,
-    /// State in one word.
-    pub(super) state: String,
     /// A rollback undid it, or a later run repeats it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) undone: bool,
     /// Agent with script and model, where the codon has a choice of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent: Option<String>,
-    /// Why it did not succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) why: Option<String>,
-    pub(super) worked_ms: u64,
-    /// A crash interrupted it, and nobody knows when.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) time_is_unknown: bool,
-    pub(super) cost: Usd,
-    pub(super) cost_is_lower_bound: bool,
+    #[serde(flatten)]
+    pub(super) outcome: Outcome,
 }
 
 /// Returns the newest `most` attempts in their order: those that count by the document, and those that the events have undone.
-pub(super) fn attempts(status: &StatusView<'_>, heard: &RunView, most: usize) -> Vec<AttemptReport> {
+pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> Vec<AttemptReport> {
     let counting = status.thread.codons.iter();
-    let counting = counting.map(|entry| AttemptReport::of_record(status, entry));
-    let undone = heard.undone.newest.values();
-    let undone = undone.filter_map(|undone| AttemptReport::of_undone(&undone.attempt));
+    let counting = counting.map(|entry| AttemptReport::of_record(status, heard, entry));
+    let undone = heard.view.undone.newest.values();
+    let undone = undone.filter_map(|undone| AttemptReport::of_undone(heard, &undone.attempt));
     let mut attempts: Vec<AttemptReport> = counting.chain(undone).collect();
     attempts.sort_by_key(|attempt| attempt.began);
     let mut numbers: BTreeMap<CodonId, usize> = BTreeMap::new();
@@ -60,35 +72,55 @@ pub(super) fn attempts(status: &StatusView<'_>, heard: &RunView, most: usize) ->
     attempts.split_off(attempts.len().saturating_sub(most))
 }
 
-impl AttemptReport {
-    fn of_record(status: &StatusView<'_>, entry: &ThreadCodon) -> Self {
-        let codon = &*entry.codon;
-        let is_open = !codon.is_terminal();
-        let time_is_unknown = codon.crashed() || (is_open && !status.live);
-        let worked = match is_open {
-            _ if time_is_unknown => None,
-            true => Some(status.elapsed(codon)),
-            false => codon.duration(),
-        };
+/// Returns the time for which a recorded attempt worked at least that a crash interrupted.
+pub(super) fn lived(heard: &Heard, entry: &ThreadCodon) -> Duration {
+    heard.lived(Some(&entry.run_id), is_cut_off(&entry.codon))
+}
+
+/// Whether a crash interrupted this attempt, if no process is at work.
+pub(super) fn is_cut_off(codon: &CodonExecution) -> bool {
+    codon.crashed() || !codon.is_terminal()
+}
+
+impl Outcome {
+    /// Returns the state of a record with these figures.
+    pub(super) fn of(status: &StatusView<'_>, codon: &CodonExecution, totals: &AttemptTotals) -> Self {
         let reason = codon.failure_reason();
+        Self {
+            state: codon_standing(codon, status.process()).to_owned(),
+            why: reason.and_then(|reason| reason.words()).map(str::to_owned),
+            worked_ms: millis(totals.worked),
+            time_is_unknown: totals.has_lost_time,
+            cost: totals.cost,
+            cost_is_lower_bound: totals.is_lower_bound,
+        }
+    }
+
+    /// Returns the time at work in words, as far as it is known.
+    pub(super) fn time(&self) -> String {
+        worked(Duration::from_millis(self.worked_ms), self.time_is_unknown)
+    }
+}
+
+impl AttemptReport {
+    fn of_record(status: &StatusView<'_>, heard: &Heard, entry: &ThreadCodon) -> Self {
+        let codon = &*entry.codon;
+        let mut totals = status.totals_of(codon);
+        totals.worked += lived(heard, entry);
         Self {
             codon: codon.codon_id().clone(),
             number: 0,
             run: Some(entry.run_id.clone()),
             began: *codon.start_time(),
-            state: codon_standing(codon, status.process()).to_owned(),
             undone: false,
             agent: codon.chosen_agent().map(|chosen| chosen.words()),
-            why: reason.and_then(|reason| reason.words()).map(str::to_owned),
-            worked_ms: worked.map_or(0, |worked| u64::try_from(worked.as_millis()).unwrap_or(u64::MAX)),
-            time_is_unknown,
-            cost: codon.spend(),
-            cost_is_lower_bound: codon.cost_is_lower_bound(),
+            outcome: Outcome::of(status, codon, &totals),
         }
     }
 
-    fn of_undone(attempt: &AttemptView) -> Option<Self> {
+    fn of_undone(heard: &Heard, attempt: &AttemptView) -> Option<Self> {
         let began = attempt.began?;
+        let crashed = attempt.state == AttemptState::Crashed;
         let worked = attempt.worked(attempt.ended.unwrap_or(began));
         let has_choice = attempt.instead.is_some() || attempt.replaced_by.is_some();
         let agent = attempt.agent.as_deref().filter(|_| has_choice);
@@ -97,14 +129,16 @@ impl AttemptReport {
             number: 0,
             run: attempt.run.clone(),
             began,
-            state: attempt.state.as_str().to_owned(),
             undone: true,
             agent: agent.map(|agent| agent_words(agent, None, attempt.model.as_deref())),
-            why: attempt.why.as_ref().and_then(|why| why.message.clone()),
-            worked_ms: u64::try_from(worked.as_millis()).unwrap_or(u64::MAX),
-            time_is_unknown: attempt.state == AttemptState::Crashed,
-            cost: attempt.spent(),
-            cost_is_lower_bound: attempt.at_least,
+            outcome: Outcome {
+                state: attempt.state.as_str().to_owned(),
+                why: attempt.why.as_ref().and_then(|why| why.message.clone()),
+                worked_ms: millis(worked + heard.lived(attempt.run.as_ref(), crashed)),
+                time_is_unknown: crashed,
+                cost: attempt.spent(),
+                cost_is_lower_bound: attempt.at_least,
+            },
         })
     }
 }

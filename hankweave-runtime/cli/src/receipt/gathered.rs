@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hankweave_core::agent::{Access, AccessMode, AgentOptions};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, PromptSource, Requires};
@@ -11,7 +12,8 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::thread::CodonWork;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_core::view::{
-    CodonCount, EarlierAttempts, RunState, RunView, SentinelView, WaitKind, prompt_excerpt,
+    AttemptState, AttemptView, CodonCount, EarlierAttempts, ItemView, RunState, RunView, SentinelView,
+    WaitKind, prompt_excerpt,
 };
 use hankweave_core::wire::NextSteps;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
@@ -21,16 +23,15 @@ use hankweave_runtime::{CodonSummary, ExecutionDir};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::attempts::{AttemptReport, attempts};
-use super::heard::{CheckReport, Heard, Occasion};
+use super::attempts::{AttemptReport, Outcome, attempts, is_cut_off, lived};
+use super::heard::{CheckReport, Heard, Occasion, millis};
 use super::rollbacks::{RollbackReport, rollbacks};
-use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of};
-use crate::report::{at_its_budget, codon_standing};
+use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, unsaved};
+use crate::report::at_its_budget;
 use crate::status::{StatusView, UnseenCrash};
 
 /// Rows of the spending that is none of a model in a codon that counts.
 pub(super) const SENTINELS: &str = "sentinels";
-pub(super) const UNDONE: &str = "attempts undone or run again";
 pub(super) const BEFORE: &str = "runs before the one that started over";
 pub(super) const OTHERS: &str = "attempts that are not listed";
 
@@ -68,6 +69,9 @@ pub(crate) struct Receipt {
     pub(super) began: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ended: Option<Timestamp>,
+    /// The newest run crashed, so that it ended at that time at the earliest.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) ended_is_lower_bound: bool,
     /// Time at work of all runs, in milliseconds.
     pub(super) worked_ms: u64,
     /// A crash took part of that time, so that it is unknown.
@@ -97,6 +101,16 @@ pub(crate) struct Receipt {
     pub(super) remarks: Vec<String>,
     /// Next steps, with the commands that can be typed.
     pub(super) next: NextSteps,
+    /// Codons that have not started, without the one that is next.
+    pub(super) after_next: Vec<PlannedReport>,
+}
+
+/// A codon that has not started.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedReport {
+    pub(super) id: CodonId,
+    /// It asks for an approval before it starts.
+    pub(super) asks: bool,
 }
 
 /// A codon of the report.
@@ -114,27 +128,23 @@ pub(super) struct CodonReport {
     /// Codon whose session it starts with a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) forks: Option<CodonId>,
-    /// State in one word.
-    pub(super) state: String,
-    /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) why: Option<String>,
+    pub(super) agent: Option<AgentReport>,
+    #[serde(flatten)]
+    pub(super) outcome: Outcome,
     /// Last message of its agent, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) did: Option<String>,
     pub(super) attempts: usize,
-    pub(super) worked_ms: u64,
-    /// A crash interrupted it, and nobody knows when.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) time_is_unknown: bool,
-    pub(super) cost: Usd,
-    pub(super) cost_is_lower_bound: bool,
     pub(super) tokens: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) files_changed: Option<u64>,
     /// Lines that it added and removed; `None` without a checkpoint or git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<LineCounts>,
+    /// Files that it left changed without a checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unsaved: Option<UnsavedReport>,
     /// Result of the check after an iteration of its loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) loop_check: Option<String>,
@@ -146,6 +156,28 @@ pub(super) struct CodonReport {
     pub(super) remarks: Vec<String>,
 }
 
+/// Agent of the newest attempt of a codon.
+#[derive(Debug, Serialize)]
+pub(super) struct AgentReport {
+    pub(super) name: String,
+    /// Model that answered, or that was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// Permissions in words, where it has not all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) permissions: Option<String>,
+}
+
+/// Files of a codon that crashed, as the workspace has them.
+#[derive(Debug, Serialize)]
+pub(super) struct UnsavedReport {
+    pub(super) count: usize,
+    /// The first of them, ordered by path.
+    pub(super) changes: Vec<FileReport>,
+    /// Command that shows them.
+    pub(super) command: String,
+}
+
 /// Effects that a codon must have.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -154,6 +186,9 @@ pub(super) struct RequiresReport {
     /// Whether it had them; absent where it ended before that was looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) met: Option<bool>,
+    /// Number of the try in the newest attempt, from 1.
+    #[serde(rename = "try")]
+    pub(super) number: u32,
 }
 
 /// Files that differ from those before the first codon.
@@ -210,9 +245,11 @@ impl Receipt {
     pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
         let run = status.state.runs.front();
         let meta = hank.and_then(|hank| hank.meta.as_ref());
-        let worked = status.worked_in_all();
-        let lines = lines_of_codons(execution, status);
-        let codons = codons(status, hank, &heard, &lines);
+        let counting = status.thread.codons.iter();
+        let counting: Duration = counting.map(|entry| lived(&heard, entry)).sum();
+        let undone_lived = heard.lived_in_all().saturating_sub(counting);
+        let crash = heard.crash.as_ref();
+        let codons = codons(execution, status, hank, &heard);
         let recorded = codons.len();
         Self {
             name: match (&status.task, meta) {
@@ -228,23 +265,32 @@ impl Receipt {
             },
             words: words(status),
             sentinels: heard.view.sentinels.clone(),
-            cause: status.drawn.cause.clone().or_else(|| {
-                let crash = status.crash.as_ref()?;
-                Some(format!("The run crashed: {}", crash.words()))
-            }),
+            cause: status
+                .drawn
+                .cause
+                .clone()
+                .or_else(|| Some(format!("The run crashed: {}", crash?.words))),
             directory: RealDisk
                 .real_path(execution)
                 .unwrap_or_else(|_| execution.to_owned()),
             run_id: run.map(|run| run.run_id.clone()),
             run_began: run.map(|run| run.start_time),
-            attempts: attempts(status, &heard.view, LISTED),
+            attempts: attempts(status, &heard, LISTED),
             runs: status.state.runs.len(),
             began: status.state.runs.iter().last().map(|run| run.start_time),
-            ended: run.and_then(|run| run.end_time),
-            worked_ms: u64::try_from(worked.as_millis()).unwrap_or(u64::MAX),
+            // The record of a crash has the time at which it was found.
+            ended: match status.drawn.state {
+                RunState::Crashed => crash.map(|crash| crash.life),
+                _ => run.and_then(|run| run.end_time),
+            },
+            ended_is_lower_bound: crash.is_some(),
+            worked_ms: millis(status.worked_in_all() + heard.lived_in_all()),
             worked_is_lower_bound: status.drawn.has_lost_time(),
             count: status.drawn.codons,
-            undone: status.drawn.undone.sum(),
+            undone: status.drawn.undone.sum().map(|sum| EarlierAttempts {
+                duration_ms: sum.duration_ms.saturating_add(millis(undone_lived)),
+                ..sum
+            }),
             more_codons: recorded.saturating_sub(LISTED),
             planned: status.state.execution_plan.len().saturating_sub(recorded),
             // The newest ones say more about where the run stands.
@@ -254,9 +300,22 @@ impl Receipt {
             money: money(status, &heard.view),
             remarks: remarks(status),
             next: status.next_steps(),
+            after_next: planned(status, hank),
             occasions: with_waits(heard, status),
         }
     }
+}
+
+/// Codons that come after the next one.
+fn planned(status: &StatusView<'_>, hank: Option<&Hank>) -> Vec<PlannedReport> {
+    let asks = |id: &CodonId| hank.and_then(|hank| hank.codon(id.configured())?.approval.as_ref());
+    let planned = status.after_next().into_iter().take(LISTED);
+    planned
+        .map(|id| PlannedReport {
+            id: id.clone(),
+            asks: asks(id).is_some(),
+        })
+        .collect()
 }
 
 fn name_of(execution: &Path) -> String {
@@ -270,21 +329,22 @@ fn name_of(execution: &Path) -> String {
 }
 
 /// Codons that have started, in the order of the plan.
-fn codons(
-    status: &StatusView<'_>,
-    hank: Option<&Hank>,
-    heard: &Heard,
-    lines: &BTreeMap<CodonId, LineCounts>,
-) -> Vec<CodonReport> {
+fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Vec<CodonReport> {
     let newest = status.thread.newest_records();
     let planned = status.state.execution_plan.iter();
     let started = planned.filter_map(|entry| newest.get(&entry.codon_id).copied());
-    let attempts = status.attempts();
+    let lines = lines_of_codons(execution, status);
+    let (mut unsaved, mut attempts) = (unsaved(execution, status.state), status.attempts());
+    for entry in &status.thread.codons {
+        if let Some(totals) = attempts.get_mut(entry.codon.codon_id()) {
+            totals.worked += lived(heard, entry);
+        }
+    }
     started
         .map(|record| {
-            let (id, summary) = (record.codon_id(), CodonSummary::of(record));
-            let all = attempts.get(id);
-            let summary = all.map_or(summary.clone(), |all| all.over(summary));
+            let id = record.codon_id();
+            let totals = attempts.remove(id).unwrap_or_else(|| status.totals_of(record));
+            let summary = totals.over(CodonSummary::of(record));
             let config = hank.and_then(|hank| hank.codon(id.configured()));
             let of_budget = budget_words(&summary);
             CodonReport {
@@ -292,25 +352,25 @@ fn codons(
                 asked: record.asked().map(str::to_owned).or_else(|| written(config?)),
                 requires: hank
                     .zip(config)
-                    .and_then(|(hank, config)| requires(hank, config, record)),
+                    .and_then(|(hank, config)| requires(hank, config, record, heard)),
                 forks: config.and_then(|config| match &config.continuation_mode {
                     ContinuationMode::Fork(forked) => Some(forked.clone()),
                     ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
                 }),
-                state: codon_standing(record, status.process()).to_owned(),
-                why: summary
-                    .failure
-                    .as_ref()
-                    .and_then(|failure| failure.message.clone()),
+                agent: agent(id, hank.zip(config), &heard.view),
+                outcome: Outcome::of(status, record, &totals),
                 did: heard.messages.get(id).cloned(),
-                attempts: all.map_or(1, |all| all.count),
-                worked_ms: u64::try_from(summary.duration.as_millis()).unwrap_or(u64::MAX),
-                time_is_unknown: all.is_some_and(|all| all.has_lost_time),
+                attempts: totals.count,
                 lines: lines.get(id).copied(),
-                cost: summary.cost,
-                cost_is_lower_bound: summary.cost_is_lower_bound,
                 tokens: summary.tokens,
                 files_changed: summary.files_changed,
+                unsaved: unsaved
+                    .take_if(|(of, _)| of == id && is_cut_off(record))
+                    .map(|(_, changes)| UnsavedReport {
+                        count: changes.len(),
+                        changes: changes.into_iter().take(LISTED).map(FileReport::of).collect(),
+                        command: status.typed.command(&format!("diff {id}")),
+                    }),
                 loop_check: crate::report::loop_check(record),
                 checks: heard.checks.get(id).cloned().unwrap_or_default(),
                 result: summary.result,
@@ -321,8 +381,35 @@ fn codons(
         .collect()
 }
 
+/// Returns agent, model and permissions of the newest attempt of a codon; a scripted agent is kept to none.
+fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -> Option<AgentReport> {
+    let attempt = heard.newest_attempt(id).map(|(_, attempt)| attempt);
+    let name = attempt.and_then(|attempt| attempt.agent.clone());
+    let name = name.or_else(|| Some(config?.1.agent_name().to_owned()))?;
+    let model = attempt.and_then(|attempt| attempt.model.clone());
+    let options = config.map(|(hank, codon)| hank.agent_options(codon));
+    let options = options.filter(|_| name != "scripted").unwrap_or_default();
+    let limits = options
+        .permissions
+        .filter(|access| *access != Access::of(AccessMode::All));
+    let limits = AgentOptions {
+        permissions: limits,
+        ..AgentOptions::default()
+    };
+    Some(AgentReport {
+        permissions: limits.in_short(),
+        model: model.or_else(|| config?.1.model.clone()),
+        name,
+    })
+}
+
 /// Returns what a codon must have done, and whether it has.
-fn requires(hank: &Hank, config: &CodonConfig, record: &CodonExecution) -> Option<RequiresReport> {
+fn requires(
+    hank: &Hank,
+    config: &CodonConfig,
+    record: &CodonExecution,
+    heard: &Heard,
+) -> Option<RequiresReport> {
     let required = hank.required_of(config)?;
     let why = record.failure_reason().and_then(|reason| reason.words());
     let met = match record.status() {
@@ -333,6 +420,10 @@ fn requires(hank: &Hank, config: &CodonConfig, record: &CodonExecution) -> Optio
     Some(RequiresReport {
         words: required.words(),
         met: met.filter(|_| required.needs_files()),
+        number: heard
+            .reminded
+            .get(record.codon_id())
+            .map_or(1, |times| times.saturating_add(1)),
     })
 }
 
@@ -428,25 +519,33 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
                 .add(cost, at_least, tokens);
         }
     };
+    let mut add_attempt = |attempt: &AttemptView, item: Option<&ItemView>| {
+        let model = attempt
+            .model
+            .as_deref()
+            .or(item.and_then(|item| item.model.as_deref()));
+        // One that a crash interrupted may have been in the middle of an answer.
+        let is_cut_off = attempt.state == AttemptState::Crashed && attempt.ended.is_none();
+        let of_agent = (attempt.at_least && !attempt.sentinels_at_least) || is_cut_off;
+        add(
+            model.unwrap_or("unknown model"),
+            attempt.cost,
+            of_agent,
+            attempt.tokens,
+        );
+        let of_sentinels = attempt.sentinels_at_least;
+        add(SENTINELS, attempt.sentinels, of_sentinels, TokenUsage::ZERO);
+    };
     for item in heard.items.values() {
-        for attempt in item.attempts.values() {
-            let model = attempt.model.as_deref().or(item.model.as_deref());
-            let of_agent = attempt.at_least && !attempt.sentinels_at_least;
-            add(
-                model.unwrap_or("unknown model"),
-                attempt.cost,
-                of_agent,
-                attempt.tokens,
-            );
-            let of_sentinels = attempt.sentinels_at_least;
-            add(SENTINELS, attempt.sentinels, of_sentinels, TokenUsage::ZERO);
-        }
-        if let Some(earlier) = item.earlier {
-            add(OTHERS, earlier.cost, earlier.at_least, earlier.tokens);
-        }
+        let attempts = item.attempts.values();
+        attempts.for_each(|attempt| add_attempt(attempt, Some(item)));
     }
-    if let Some(undone) = heard.undone.sum() {
-        add(UNDONE, undone.cost, undone.at_least, undone.tokens);
+    for undone in heard.undone.newest.values() {
+        add_attempt(&undone.attempt, heard.items.get(&undone.item));
+    }
+    let earlier = heard.items.values().filter_map(|item| item.earlier);
+    for earlier in earlier.chain(heard.undone.earlier) {
+        add(OTHERS, earlier.cost, earlier.at_least, earlier.tokens);
     }
     let known = &status.drawn.money;
     add(BEFORE, known.before, known.before_at_least, TokenUsage::ZERO);
@@ -562,6 +661,7 @@ fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
         Some(Occasion {
             at: wait.from,
             what: format!("{who} {words}{why}"),
+            waited_ms: length.map(millis),
         })
     });
     let mut occasions: Vec<Occasion> = waits.collect();

@@ -8,10 +8,12 @@ use std::time::Duration;
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::document::{PendingRollback, StartingConditions};
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::CodonId;
+use hankweave_core::hank::Requires;
+use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::{Timestamp, short_duration};
-use hankweave_core::view::{AttemptState, RunView, excerpt};
+use hankweave_core::view::{AttemptState, AttemptView, RunView, excerpt};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
+use hankweave_runtime::inspect::LEFT_BEHIND;
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
@@ -37,6 +39,12 @@ pub(crate) struct Heard {
     pub(super) checks: BTreeMap<CodonId, Vec<CheckReport>>,
     /// Questions, answers, waits and commands in their order.
     pub(super) occasions: Vec<Occasion>,
+    /// Crash of the newest run.
+    pub(super) crash: Option<ReportedCrash>,
+    /// Time for which the attempt worked at least that the crash of a run interrupted.
+    lived: BTreeMap<RunId, Duration>,
+    /// How often each codon was told that it lacks what it must have done.
+    pub(super) reminded: BTreeMap<CodonId, u32>,
     /// A run that continued has started no codon yet.
     starting: bool,
     /// Time of the newest event that a live run has caused: a crash was then at the earliest.
@@ -60,14 +68,30 @@ pub(super) struct CheckReport {
     pub(super) says: Option<String>,
     /// Whether it decides over a loop.
     pub(super) ends_loop: bool,
+    /// Number of the check in the attempt, from 1.
+    #[serde(rename = "try")]
+    pub(super) number: u32,
+}
+
+/// Crash of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ReportedCrash {
+    /// Description, with the time in UTC.
+    pub(super) words: String,
+    /// Last sign of life of the run.
+    pub(super) life: Timestamp,
 }
 
 /// Something that a person asked, answered or waited for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Occasion {
     pub(super) at: Timestamp,
     /// One sentence.
     pub(super) what: String,
+    /// Length of the wait that it was, or that it ended, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) waited_ms: Option<u64>,
 }
 
 impl Heard {
@@ -111,17 +135,21 @@ impl Heard {
                 says,
                 ..
             } => {
+                let ends_loop = loop_id.is_some();
+                let checks = self.checks.entry(codon_id.clone()).or_default();
+                let before = checks.iter().find(|known| known.ends_loop == ends_loop);
                 let check = CheckReport {
                     run: run.clone(),
                     passed: *passed,
                     why: why.clone(),
                     says: says.clone(),
-                    ends_loop: loop_id.is_some(),
+                    ends_loop,
+                    number: before.map_or(1, |known| known.number.saturating_add(1)),
                 };
-                let checks = self.checks.entry(codon_id.clone()).or_default();
-                checks.retain(|known| known.ends_loop != check.ends_loop);
+                checks.retain(|known| known.ends_loop != ends_loop);
                 checks.push(check);
             }
+            Event::Info { message } => self.inform(message, entry.timestamp),
             Event::StateTransition { transition, .. } => self.transition(transition, entry.timestamp),
             Event::ApprovalRequested { codon_id, question } => {
                 self.asked = Some(entry.timestamp);
@@ -154,11 +182,28 @@ impl Heard {
         }
     }
 
+    /// Takes in what only a message of the runtime says.
+    fn inform(&mut self, message: &str, at: Timestamp) {
+        if message.contains(LEFT_BEHIND) {
+            self.note(at, message.to_owned());
+        } else if message.contains(Requires::UNMET)
+            && let Some((codon, _)) = message.split_once(": ")
+            && let Ok(codon) = codon.parse()
+        {
+            let times = self.reminded.entry(codon).or_default();
+            *times = times.saturating_add(1);
+        }
+    }
+
     fn transition(&mut self, event: &StateEvent, at: Timestamp) {
         match event {
             StateEvent::RunStarted {
                 starting_conditions, ..
             } => {
+                self.crash = None;
+                if starting_conditions.source().is_none() {
+                    self.lived.clear();
+                }
                 let resumes = starting_conditions.resumed_session().is_some();
                 self.starting = starting_conditions.source().is_some() && !resumes;
                 self.note(at, started(starting_conditions));
@@ -169,6 +214,8 @@ impl Heard {
                 ..
             } => {
                 self.start_with(codon_id);
+                self.checks.remove(codon_id);
+                self.reminded.remove(codon_id);
                 if let Some(chosen) = chosen_agent
                     && let Some(instead) = &chosen.instead
                 {
@@ -178,14 +225,11 @@ impl Heard {
             }
             StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
             StateEvent::RunCrashed { run_id, .. } => {
-                let attempts = self.view.items.values().flat_map(|item| item.attempts.values());
-                let mut crashed = attempts.filter(|attempt| {
-                    attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run_id)
-                });
-                let codon = crashed.next().and_then(|attempt| attempt.id.clone());
-                let words = crash_words(codon.as_ref(), self.alive);
-                let what = format!("the run crashed: {words}; the next start found that at {at}");
-                self.note(self.alive.unwrap_or(at), what);
+                let open = self.cut_off(run_id).and_then(|attempt| attempt.id.clone());
+                let asked = self.view.ask.as_ref().and_then(|ask| ask.codon.as_ref());
+                let words = crash_words(open.as_ref(), asked, self.alive);
+                let found = format!("; the next start found that at {at}");
+                self.crash(run_id, words, &found, self.alive.unwrap_or(at));
             }
             StateEvent::RunFailed {
                 cause,
@@ -205,11 +249,14 @@ impl Heard {
             } => {
                 let words = answer_words(answer.granted, answer.by.as_deref(), None);
                 let because = because(answer.reason.as_deref());
-                let after = self.asked.take().map(|asked| at.since(asked));
-                let after = after.filter(|after| *after >= Duration::from_secs(1));
+                let waited = self.asked.take().map(|asked| at.since(asked));
+                let after = waited.filter(|waited| *waited >= Duration::from_secs(1));
                 let after = after.map(|after| format!(" after {}", short_duration(after)));
                 let after = after.unwrap_or_default();
                 self.note(at, format!("{}: {words}{after}{because}", answer.codon_id));
+                if let Some(newest) = self.occasions.last_mut() {
+                    newest.waited_ms = waited.map(millis);
+                }
             }
             _ => {}
         }
@@ -227,18 +274,54 @@ impl Heard {
     }
 
     /// Takes in the crash of the newest run, which no event has reported yet.
-    pub(super) fn take_crash(&mut self, crash: &UnseenCrash, now: Timestamp) {
+    pub(super) fn take_crash(&mut self, run: &RunId, crash: &UnseenCrash, now: Timestamp) {
         self.view.mark_crashed();
-        let at = crash.after.unwrap_or(now);
-        self.note(at, format!("the run crashed: {}", crash.words()));
+        self.crash(run, crash.words(), "", crash.after.unwrap_or(now));
+    }
+
+    /// Notes the crash of a run with its last sign of `life`, and how long its attempt worked at least.
+    fn crash(&mut self, run: &RunId, words: String, found: &str, life: Timestamp) {
+        let lived = self.cut_off(run).and_then(|attempt| {
+            let suspended = Duration::from_millis(attempt.suspended_ms);
+            Some(life.since(attempt.began?).saturating_sub(suspended))
+        });
+        self.lived.extend(lived.map(|lived| (run.clone(), lived)));
+        self.note(life, format!("the run crashed: {words}{found}"));
+        self.crash = Some(ReportedCrash { words, life });
+    }
+
+    /// Returns the attempt that the crash of a run interrupted.
+    fn cut_off(&self, run: &RunId) -> Option<&AttemptView> {
+        let mut attempts = self.view.items.values().flat_map(|item| item.attempts.values());
+        attempts.find(|attempt| attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run))
+    }
+
+    /// Returns the time for which an attempt of this run worked at least, if a crash interrupted it.
+    pub(super) fn lived(&self, run: Option<&RunId>, crashed: bool) -> Duration {
+        let lived = run.and_then(|run| self.lived.get(run)).filter(|_| crashed);
+        lived.copied().unwrap_or_default()
+    }
+
+    /// Returns the sum of those times.
+    pub(super) fn lived_in_all(&self) -> Duration {
+        self.lived.values().sum()
     }
 
     fn note(&mut self, at: Timestamp, what: String) {
-        self.occasions.push(Occasion { at, what });
+        self.occasions.push(Occasion {
+            at,
+            what,
+            waited_ms: None,
+        });
         if self.occasions.len() > OCCASIONS {
             self.occasions.remove(0);
         }
     }
+}
+
+/// Returns the milliseconds of a duration.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Whether an event is one of a start that closes what a crash left open.

@@ -6,19 +6,24 @@ use std::time::Duration;
 
 use hankweave_core::budget::over_budget;
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::hank::agent_words;
+use hankweave_core::id::CodonId;
 use hankweave_core::view::{CodonCount, RunState, excerpt};
 use hankweave_core::wire::NextSteps;
 use hankweave_runtime::checkpoint::ChangeKind;
 
 use super::attempts::AttemptReport;
-use super::gathered::{BEFORE, CodonReport, FileReport, OTHERS, Receipt, SENTINELS, UNDONE};
+use super::gathered::{
+    AgentReport, BEFORE, CodonReport, FileReport, OTHERS, PlannedReport, Receipt, SENTINELS,
+};
+use super::heard::CheckReport;
 use super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;
 use crate::report::{counted, duration, tokens, worked};
 use crate::screen::{offset_date, offset_period, offset_time, one_line, with_offset_times};
 
-/// Undone codons that are named in the table.
-const NAMED_CODONS: usize = 6;
+/// Codons or files that are named in a sentence.
+const NAMED: usize = 6;
 
 /// Shortest time without work that a report says.
 const SHORTEST_IDLE: Duration = Duration::from_millis(100);
@@ -49,16 +54,26 @@ fn plain(text: &str) -> String {
     escaped
 }
 
-/// Text of the record within a line, with its times as the other ones of the report; the ids of iterations, such as `mend#1`, are code.
+/// Text of the record within a line, with its times as the other ones of the report; the ids of iterations, such as `mend#1`, and what stands in backticks are code.
 fn with_ids(text: &str) -> String {
+    let text = with_offset_times(&one_line(text));
+    let parts: Vec<&str> = text.split('`').collect();
+    let is_paired = parts.len() % 2 == 1;
+    let parts = parts.iter().enumerate().map(|(at, part)| match at % 2 {
+        1 if is_paired && !part.trim().is_empty() => code(part),
+        _ => with_iterations(part),
+    });
+    let between = if is_paired { "" } else { "\\`" };
+    parts.collect::<Vec<_>>().join(between)
+}
+
+fn with_iterations(mut rest: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-#".contains(c);
     let is_id = |word: &str| {
         let parts = word.split_once('#');
         parts.is_some_and(|(name, number)| !name.is_empty() && number.parse::<u32>().is_ok())
     };
     let mut written = String::new();
-    let text = with_offset_times(text);
-    let mut rest = text.as_str();
     while let Some(first) = rest.chars().next() {
         let end = match is_part(first) {
             true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
@@ -69,6 +84,16 @@ fn with_ids(text: &str) -> String {
         rest = others;
     }
     written
+}
+
+/// Returns names as code, the first of them: `a`, `b` and 3 more.
+fn named<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let listed = names.take(NAMED).map(code).collect::<Vec<_>>().join(", ");
+    match more {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
 }
 
 /// Returns the report as a terminal shows it: without the backslashes that keep texts of others from being markup.
@@ -182,7 +207,15 @@ impl Receipt {
         let (id, began) = (code(id.as_str()), offset_date(began));
         write!(text, "{which} {id} in {directory}, started {began}")?;
         match self.ended {
-            Some(ended) => writeln!(text, ", ended {}.\n", offset_date(ended)),
+            Some(ended) => {
+                let ended = offset_date(ended);
+                let earliest = if self.ended_is_lower_bound {
+                    " at the earliest"
+                } else {
+                    ""
+                };
+                writeln!(text, ", ended {ended}{earliest}.\n")
+            }
             None => writeln!(text, ".\n"),
         }
     }
@@ -247,9 +280,9 @@ impl Receipt {
                 "| {} ({}) | {}{attempts} | {} | {} | {} | {} |",
                 plain(&codon.name),
                 code(codon.id.as_str()),
-                codon.state,
-                codon.time(),
-                codon.cost.display(codon.cost_is_lower_bound),
+                codon.outcome.state,
+                codon.outcome.time(),
+                codon.outcome.cost.display(codon.outcome.cost_is_lower_bound),
                 codon.changes(),
                 codon
                     .did
@@ -261,6 +294,7 @@ impl Receipt {
         writeln!(text)?;
         self.write_attempts(text)?;
         self.write_prompts(text)?;
+        self.write_agents(text)?;
         self.write_terms(text)?;
         self.codons.iter().try_for_each(|codon| codon.write_notes(text))
     }
@@ -323,13 +357,9 @@ impl Receipt {
     fn undone_codons(&self) -> String {
         let undone = self.attempts.iter().filter(|attempt| attempt.undone);
         let codons: BTreeSet<&str> = undone.map(|attempt| attempt.codon.as_str()).collect();
-        let mut named: Vec<String> = codons.iter().take(NAMED_CODONS).map(|id| code(id)).collect();
-        if codons.len() > NAMED_CODONS {
-            named.push(format!("{} more", codons.len() - NAMED_CODONS));
-        }
-        match named.is_empty() {
+        match codons.is_empty() {
             true => String::new(),
-            false => format!(": {}", named.join(", ")),
+            false => format!(": {}", named(codons.into_iter())),
         }
     }
 
@@ -358,9 +388,9 @@ impl Receipt {
         for codon in &self.codons {
             let required = codon.requires.as_ref().map(|required| {
                 let met = match required.met {
-                    Some(true) => " (met)",
-                    Some(false) => " (not met)",
-                    None => "",
+                    Some(true) => format!(" (met {})", at_try(codon.attempts, required.number)),
+                    Some(false) => " (not met)".to_owned(),
+                    None => String::new(),
                 };
                 format!("requires {}{met}", plain(&required.words))
             });
@@ -396,6 +426,33 @@ impl Receipt {
         writeln!(text)
     }
 
+    /// Writes agents, models and permissions in a line, each with the codons that had them.
+    fn write_agents(&self, text: &mut String) -> fmt::Result {
+        let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+        for codon in &self.codons {
+            let Some(words) = codon.agent.as_ref().map(AgentReport::words) else {
+                continue;
+            };
+            let id = codon.id.configured();
+            match groups.iter_mut().find(|(known, _)| *known == words) {
+                Some((_, ids)) if ids.contains(&id) => {}
+                Some((_, ids)) => ids.push(id),
+                None => groups.push((words, vec![id])),
+            }
+        }
+        let line = match groups.as_slice() {
+            [] => return Ok(()),
+            [(words, _)] => plain(words),
+            groups => {
+                let group = |(words, ids): &(String, Vec<&str>)| {
+                    format!("{} ({})", plain(words), named(ids.iter().copied()))
+                };
+                groups.iter().map(group).collect::<Vec<_>>().join("; ")
+            }
+        };
+        writeln!(text, "Worked on by: {line}.\n")
+    }
+
     fn write_checks(&self, text: &mut String) -> fmt::Result {
         let checks = self
             .codons
@@ -405,13 +462,8 @@ impl Receipt {
             if index == 0 {
                 writeln!(text, "## Checks\n")?;
             }
-            let result = if check.passed { "passed" } else { "failed" };
-            write!(
-                text,
-                "- {}: {} {result}",
-                code(codon.id.as_str()),
-                code(&check.run)
-            )?;
+            let (id, run) = (code(codon.id.as_str()), code(&check.run));
+            write!(text, "- {id}: {run} {}", check.result(codon.attempts))?;
             if let Some(why) = &check.why {
                 write!(text, " ({})", with_ids(why))?;
             }
@@ -499,7 +551,7 @@ impl Receipt {
         )?;
         for (model, sum) in &self.money.by_model {
             let used = sum.tokens;
-            let is_model = ![SENTINELS, UNDONE, BEFORE, OTHERS].contains(&model.as_str());
+            let is_model = ![SENTINELS, BEFORE, OTHERS].contains(&model.as_str());
             let [read, cached, written] = match !is_model && used == TokenUsage::ZERO {
                 true => ["-", "-", "-"].map(str::to_owned),
                 false => [
@@ -561,26 +613,69 @@ impl Receipt {
         }
         writeln!(text, "## What is next\n")?;
         if let Some(outlook) = outlook {
-            writeln!(text, "{}.\n", self.as_sentence(outlook))?;
+            let after = match self.after_next.as_slice() {
+                [] => String::new(),
+                planned => format!(" After that: {}.", PlannedReport::words(planned)),
+            };
+            writeln!(text, "{}.{after}\n", self.as_sentence(outlook))?;
         }
         if let Some(asked) = question {
             let since = offset_time(asked.since);
             writeln!(text, "> {} (asked {since})\n", plain(&asked.question))?;
         }
         let mut commands = commands.iter();
-        commands.try_for_each(|next| writeln!(text, "- {}: {}", code(&next.command), next.effect))
+        commands.try_for_each(|next| writeln!(text, "- {}: {}", code(&next.command), with_ids(&next.effect)))
+    }
+}
+
+/// Returns at which try of which attempt work passed: `at once`, `at try 2`, `in attempt 3`.
+fn at_try(attempt: usize, number: u32) -> String {
+    match (attempt, number) {
+        (1, 1) => "at once".to_owned(),
+        (1, number) => format!("at try {number}"),
+        (attempt, 1) => format!("in attempt {attempt}"),
+        (attempt, number) => format!("at try {number} of attempt {attempt}"),
+    }
+}
+
+impl CheckReport {
+    /// Returns its result in words; the check of a loop runs once in each iteration.
+    fn result(&self, attempt: usize) -> String {
+        let result = if self.passed { "passed" } else { "failed" };
+        match self.ends_loop || (!self.passed && (attempt, self.number) == (1, 1)) {
+            true => result.to_owned(),
+            false => format!("{result} {}", at_try(attempt, self.number)),
+        }
+    }
+}
+
+impl AgentReport {
+    /// `claude with claude-sonnet-4-5, permissions edit`
+    fn words(&self) -> String {
+        let agent = agent_words(&self.name, None, self.model.as_deref());
+        match &self.permissions {
+            Some(permissions) => format!("{agent}, {permissions}"),
+            None => agent,
+        }
+    }
+}
+
+impl PlannedReport {
+    /// `build`, `ship` (asks first)
+    fn words(planned: &[Self]) -> String {
+        let named = planned.iter().take(NAMED).map(|codon| {
+            let asks = if codon.asks { " (asks first)" } else { "" };
+            format!("{}{asks}", code(codon.id.as_str()))
+        });
+        let named = named.collect::<Vec<_>>().join(", ");
+        match planned.len().saturating_sub(NAMED) {
+            0 => named,
+            more => format!("{named} and {more} more"),
+        }
     }
 }
 
 impl CodonReport {
-    /// Time at work of its attempts, as far as it is known.
-    fn time(&self) -> String {
-        match (self.time_is_unknown, self.worked_ms) {
-            (true, 0) => "unknown".to_owned(),
-            (is_lower_bound, millis) => worked(Duration::from_millis(millis), is_lower_bound),
-        }
-    }
-
     /// `2 files changed, +12 −3`
     fn changes(&self) -> String {
         let files = self.files_changed.map_or_else(|| "-".to_owned(), changed);
@@ -597,7 +692,19 @@ impl CodonReport {
             let result = code(&excerpt(&result.to_string(), MOST_OF_RESULT));
             writeln!(text, "{} answered with the result {result}\n", plain(&self.name))?;
         }
-        for trouble in self.why.iter().chain(&self.remarks) {
+        if let Some(left) = &self.unsaved {
+            let (files, command) = (changed(left.count as u64), code(&left.command));
+            let paths = named(left.changes.iter().map(|file| file.path.as_str()));
+            match left.count {
+                0 => writeln!(text, "> {}: left no file changed\n", plain(&self.name))?,
+                _ => writeln!(
+                    text,
+                    "> {}: left {files}, {paths}, which {command} shows\n",
+                    plain(&self.name)
+                )?,
+            }
+        }
+        for trouble in self.outcome.why.iter().chain(&self.remarks) {
             writeln!(text, "> {}: {}\n", plain(&self.name), with_ids(trouble))?;
         }
         Ok(())
@@ -607,21 +714,21 @@ impl CodonReport {
 impl AttemptReport {
     /// Writes a line: `plan, attempt 1: Nov 26 23:01 +01:00 for 12s, $0.2500, failed (undone), on codex with gpt-5.6: the answer was cut off`.
     fn write(&self, text: &mut String) -> fmt::Result {
-        let Self { number, state, .. } = self;
-        let time = match self.time_is_unknown {
-            true => "for an unknown time".to_owned(),
-            false => format!("for {}", worked(Duration::from_millis(self.worked_ms), false)),
-        };
+        let (number, outcome) = (self.number, &self.outcome);
         let (id, began) = (code(self.codon.as_str()), offset_time(self.began));
-        let cost = self.cost.display(self.cost_is_lower_bound);
-        write!(text, "- {id}, attempt {number}: {began} {time}, {cost}, {state}")?;
+        let cost = outcome.cost.display(outcome.cost_is_lower_bound);
+        let (time, state) = (outcome.time(), &outcome.state);
+        write!(
+            text,
+            "- {id}, attempt {number}: {began} for {time}, {cost}, {state}"
+        )?;
         if self.undone {
             write!(text, ", undone or run again")?;
         }
         if let Some(agent) = &self.agent {
             write!(text, ", on {}", plain(agent))?;
         }
-        match &self.why {
+        match &outcome.why {
             Some(why) => writeln!(text, ": {}", with_ids(why)),
             None => writeln!(text),
         }
@@ -646,7 +753,17 @@ impl RollbackReport {
             None => {}
         }
         match &self.brings_back {
-            Some(command) => writeln!(text, "; {} brings it back", code(command))?,
+            Some(command) if self.takes_back.is_empty() => {
+                writeln!(text, "; {} brings it back", code(command))?;
+            }
+            Some(command) => {
+                let later = named(self.takes_back.iter().map(CodonId::as_str));
+                let command = code(command);
+                writeln!(
+                    text,
+                    "; {command} brings it back, but undoes what came after it: {later}"
+                )?;
+            }
             None => writeln!(text)?,
         }
         let mut named = self.changes.iter();
@@ -717,6 +834,11 @@ mod tests {
             with_ids("rollback --codon mend#1: a_b #2"),
             "rollback --codon `mend#1`: a\\_b \\#2"
         );
+        assert_eq!(
+            with_ids("`kill 7` ends mend#1; 2 * 3"),
+            "`kill 7` ends `mend#1`; 2 \\* 3"
+        );
+        assert_eq!(with_ids("a ` b*"), "a \\` b\\*");
         assert_eq!(
             unescaped("a\\_b \\`x\\\\ `c\\_d` ``e`\\f`` \\#"),
             "a_b `x\\ `c\\_d` ``e`\\f`` #"

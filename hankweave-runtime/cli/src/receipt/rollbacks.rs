@@ -44,6 +44,9 @@ pub(super) struct RollbackReport {
     /// Command that brings that back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) brings_back: Option<String>,
+    /// Codons that have begun since, whose work that command takes back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) takes_back: Vec<CodonId>,
 }
 
 /// Returns the newest rollbacks, in their order.
@@ -70,7 +73,9 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
             let command = |sha: &CheckpointSha| format!("rollback --to {}", sha.short());
             // In a task the worker goes back, not a user.
             let brings_back = safety.as_ref().filter(|_| status.task.is_none());
+            let takes_back = brings_back.map_or_else(Vec::new, |_| begun_since(status, operation.at));
             RollbackReport {
+                takes_back,
                 operation: operation.id.clone(),
                 command: operation.command.clone(),
                 at: operation.at,
@@ -88,6 +93,17 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
             }
         })
         .collect()
+}
+
+/// Returns the codons of the history that have begun since this time, in their order.
+fn begun_since(status: &StatusView<'_>, at: Timestamp) -> Vec<CodonId> {
+    let newest = status.thread.codons.iter();
+    let newest = newest.take_while(|entry| *entry.codon.start_time() >= at);
+    let mut ids: Vec<CodonId> = newest.map(|entry| entry.codon.codon_id().clone()).collect();
+    ids.reverse();
+    let mut known = BTreeSet::new();
+    ids.retain(|id| known.insert(id.clone()));
+    ids
 }
 
 /// Returns the files that an operation changed, as its checkpoints have them. Files that it has spared differ between them as well: those that were changed after

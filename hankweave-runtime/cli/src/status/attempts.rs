@@ -30,7 +30,18 @@ pub(crate) struct AttemptTotals {
 impl StatusView<'_> {
     /// Returns the sums by codon.
     pub(crate) fn attempts(&self) -> HashMap<&CodonId, AttemptTotals> {
-        AttemptTotals::of(self.thread, self.live.then_some((self.holder.as_ref(), self.now)))
+        AttemptTotals::of(self.thread, self.process_now())
+    }
+
+    /// Returns the figures of one attempt.
+    pub(crate) fn totals_of(&self, codon: &CodonExecution) -> AttemptTotals {
+        let mut totals = AttemptTotals::default();
+        totals.add(codon, self.process_now());
+        totals
+    }
+
+    fn process_now(&self) -> Option<(Option<&ServerLockRecord>, Timestamp)> {
+        self.live.then_some((self.holder.as_ref(), self.now))
     }
 }
 

@@ -215,9 +215,9 @@ impl StatusView<'_> {
             Recovery::Session | Recovery::LastSuccess => self.back_to_success(id),
         };
         // After a rollback the target was chosen already.
-        match self.state.pending_rollback {
-            None => format!("{does}; asks first on a terminal"),
-            Some(_) => does,
+        match self.state.pending_rollback.is_some() || self.typed.is_detached() {
+            false => format!("{does}; asks first on a terminal"),
+            true => does,
         }
     }
 

@@ -19,6 +19,9 @@ pub(crate) struct UnseenCrash {
     /// Codon that was open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) codon_id: Option<CodonId>,
+    /// Codon that waited for an approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_codon_id: Option<CodonId>,
     /// Time of the newest event: the run crashed then at the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Timestamp>,
@@ -34,8 +37,12 @@ impl UnseenCrash {
         let crashed = newest.filter(|run| run.status == RunStatus::Running && !status.live);
         let Some(run) = crashed else { return Ok(None) };
         let dir = ExecutionDir::new(execution.to_owned());
+        // One that an earlier run has put, or none, is as old as the run.
+        let asked = status.question.as_ref();
+        let asked = asked.filter(|asked| asked.since > run.start_time);
         Ok(Some(Self {
             codon_id: run.open_codon().map(|codon| codon.codon_id().clone()),
+            asked_codon_id: asked.and_then(|asked| asked.codon.clone()),
             after: crate::state::last_recorded(execution)?,
             left_running: inspect::left_running(&RealDisk, &dir, status.state),
         }))
@@ -43,7 +50,7 @@ impl UnseenCrash {
 
     /// Returns it in a sentence, with the time in UTC.
     pub(crate) fn words(&self) -> String {
-        crash_words(self.codon_id.as_ref(), self.after)
+        crash_words(self.codon_id.as_ref(), self.asked_codon_id.as_ref(), self.after)
     }
 
     /// Returns what still works, and what ends it; `None` where nothing does.
@@ -61,16 +68,18 @@ impl UnseenCrash {
     }
 }
 
-/// Describes a crash: when it was at the earliest, and the codon that was open.
-pub(crate) fn crash_words(codon: Option<&CodonId>, after: Option<Timestamp>) -> String {
-    let during = match codon {
-        Some(codon) => format!(" while {codon} was at work"),
-        None => " between two codons".to_owned(),
+/// Describes a crash: when it was at the earliest, and the codon that was open, or that waited for an approval.
+pub(crate) fn crash_words(
+    open: Option<&CodonId>,
+    asked: Option<&CodonId>,
+    after: Option<Timestamp>,
+) -> String {
+    let during = match (open, asked) {
+        (Some(codon), _) => format!("while {codon} was at work"),
+        (None, Some(codon)) => format!("while {codon} waited for an approval"),
+        (None, None) => "between two codons".to_owned(),
     };
-    match after {
-        Some(after) => {
-            format!("its process ended without recording why{during}, at {after} at the earliest")
-        }
-        None => format!("its process ended without recording why{during}"),
-    }
+    let after = after.map(|after| format!(", at {after} at the earliest"));
+    let after = after.unwrap_or_default();
+    format!("its process ended without recording why {during}{after}")
 }

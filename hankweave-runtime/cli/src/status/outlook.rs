@@ -131,6 +131,21 @@ impl StatusView<'_> {
         }
     }
 
+    /// Returns the codons that have not started, without the one that the outlook names as the next.
+    pub(crate) fn after_next(&self) -> Vec<&CodonId> {
+        let started = self.thread.newest_records();
+        let is_open = self
+            .state
+            .runs
+            .front()
+            .is_some_and(|run| run.open_codon().is_some());
+        let next = self.next().filter(|_| !is_open && !self.is_blocked());
+        let next = self.asked_codon().map(CodonId::as_str).or(next);
+        let planned = self.state.execution_plan.iter().map(|entry| &entry.codon_id);
+        let others = planned.filter(|id| !started.contains_key(id) && Some(id.as_str()) != next);
+        others.collect()
+    }
+
     /// Returns the codon with which a loop would continue that is stuck.
     pub(super) fn stuck(&self) -> Option<&CodonId> {
         match self.decision.as_ref()? {

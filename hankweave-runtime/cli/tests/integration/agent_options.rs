@@ -450,6 +450,15 @@ fn a_sandbox_of_the_users_own_codex_is_not_overridden_without_a_word() {
         let finished = project.run(["validate"]);
         let said = format!("{}{}", finished.stdout, finished.stderr);
         assert!(!said.contains("does not hold"), "{said}");
+        project.run(["run", "--headless", "--new"]).expect_code(1);
+        let report = project.run(["report", "--json"]).expect_code(0).json_document();
+        let agent = &report["codons"][0]["agent"];
+        let limited = (permissions != "all").then(|| format!("permissions {permissions}"));
+        assert_eq!(agent["permissions"], json!(limited), "{report:#}");
+        assert_eq!(
+            (&agent["name"], &agent["model"]),
+            (&json!("codex"), &json!("gpt-5.2"))
+        );
     }
 }
 

@@ -1,6 +1,10 @@
 //! The report of a run: what it says, after each end, and to whom it is offered.
 
+use std::time::Duration;
+
 use hankweave_testing::TestProject;
+use hankweave_testing::processes::Watched;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::{assert_usd, project, shell_agent, writing_agent};
@@ -52,7 +56,8 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "| build (`build`) | completed |",
             "| 1 file changed, +2 −0 | working |",
             "- build: Build \\<b\\>it\\</b\\>",
-            "- `build`: `echo all 3 tests pass` passed: `all 3 tests pass`",
+            "- `build`: `echo all 3 tests pass` passed at once: `all 3 tests pass`",
+            "Worked on by: command with shell.",
             "> build: sentinel watch: be \\| careful",
             "- `watch` (1 answer, ",
             "): be \\| careful",
@@ -150,10 +155,15 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
 fn a_report_is_true_after_a_kill_and_before_the_first_run() {
     let project = project();
     project.run(["report"]).expect_code(65);
-    let agent = writing_agent(&project, "exec sleep 600");
+    project.write("kept.txt", "mine\n");
+    let agent = writing_agent(
+        &project,
+        "echo half > half.txt; echo more >> kept.txt; exec sleep 600",
+    );
     project.write_hank(&json!({"hank": [codon(&agent, "a", "go"), codon(&agent, "b", "later")]}));
     let mut running = project.start(["run", "--headless"]);
     running.wait_for_line(|line| line.contains("so far"));
+    until_changed(&project, "kept.txt", "mine\n");
     running.kill();
     let written = project.directory().join(".hankweave/report.md");
     assert!(!written.exists(), "it says nothing of the run that works");
@@ -169,9 +179,37 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
             "a crashed",
             "hankweave run",
             "**The run crashed: its process ended without recording why while a was at work, at ",
+            "> a: left 2 files changed, `half.txt`, `kept.txt`, which `hankweave diff a -e ",
+            "a crashed; the next run continues from the last checkpoint. After that: `b`.\n",
         ],
     );
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
+    let (codon, attempt) = (&json["codons"][0], &json["attempts"][0]);
+    for key in [
+        "state",
+        "why",
+        "cost",
+        "costIsLowerBound",
+        "workedMs",
+        "timeIsUnknown",
+    ] {
+        assert_eq!(attempt[key], codon[key], "{key}: {json:#}");
+    }
+    assert_eq!(attempt["costIsLowerBound"], true);
+    let lived = attempt["workedMs"].as_u64().unwrap();
+    assert!(
+        lived > 0 && json["workedMs"].as_u64().unwrap() >= lived,
+        "{json:#}"
+    );
+    assert_eq!(json["money"]["byModel"]["claude-sonnet-4-5"]["atLeast"], true);
+    let shown: Vec<&str> = codon["unsaved"]["command"]
+        .as_str()
+        .unwrap()
+        .split(' ')
+        .skip(1)
+        .collect();
+    let shown = project.run(shown).expect_code(0).stdout.clone();
+    assert!(shown.contains("+half") && shown.contains("+more"), "{shown}");
     let last = project.run(["journal", "--json"]);
     let last = last.json_lines().pop().unwrap()["timestamp"].clone();
     let crash = json["occasions"].as_array().unwrap().last().unwrap().clone();
@@ -203,6 +241,93 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
         ),
         (&json!("crashed"), &json!(true), &json!(2))
     );
+    assert_eq!(attempts[0]["workedMs"], lived);
+    // What was undone is the money of its model as well.
+    let models = later["money"]["byModel"].as_object().unwrap();
+    assert_eq!(models.keys().collect::<Vec<_>>(), ["claude-sonnet-4-5"]);
+    assert_usd(&models["claude-sonnet-4-5"]["cost"], 0.6);
+}
+
+/// Waits until a file no longer holds this text.
+fn until_changed(project: &TestProject, path: &str, before: &str) {
+    while read(project, path) == before {
+        std::thread::yield_now();
+    }
+}
+
+// covers: CLI-44
+#[test]
+fn a_run_that_was_killed_at_a_question_ended_then_whenever_that_is_answered() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut ship = codon(&agent, "ship", "Ship it");
+    ship["approval"] = json!("Ship it?");
+    project.write_hank(&json!({"hank": [codon(&agent, "build", "go"), ship, codon(&agent, "tell", "go")]}));
+    let begun = project
+        .run(["run", "--detach", "--json"])
+        .expect_code(0)
+        .json_document();
+    let mut follower = project.start(["attach", "--json", "--after", "0"]);
+    follower.wait_for_line(|line| line.contains("approval.requested"));
+    let run = Watched::new(u32::try_from(begun["pid"].as_u64().unwrap()).unwrap()).unwrap();
+    let pid = Pid::from_raw(i32::try_from(begun["pid"].as_i64().unwrap()).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    assert!(run.ends_within(Duration::from_secs(60)));
+    follower.kill();
+    let cause =
+        "**The run crashed: its process ended without recording why while ship waited for an approval, at ";
+    let before = project.run(["report", "--json"]).expect_code(0).json_document();
+    assert_has(
+        &report(&project),
+        &[
+            cause,
+            " at the earliest.\n",
+            "ship waits for an approval. After that: `tell`.\n",
+            &format!(
+                "&& hankweave run {} --detach`: lets ship begin",
+                project.directory().canonicalize().unwrap().display()
+            ),
+        ],
+    );
+    project.run(["approve", "ship"]).expect_code(0);
+    assert_has(&report(&project), &[cause, ": crashed\n", " at the earliest.\n"]);
+    let after = project.run(["report", "--json"]).expect_code(0).json_document();
+    assert!(before["ended"].is_string(), "{before:#}");
+    for key in ["ended", "endedIsLowerBound", "cause"] {
+        assert_eq!(after[key], before[key], "{key}");
+    }
+    let answer = after["occasions"].as_array().unwrap().last().unwrap();
+    assert!(answer["waitedMs"].is_u64(), "{answer}");
+    assert_eq!(project.left_behind(), []);
+}
+
+// covers: CLI-44
+#[test]
+fn a_report_says_whether_work_passed_at_once() {
+    let project = project();
+    let script = |first: &str, later: &str| {
+        let command = format!("if [ ${{SESSION_TURN}} = 1 ]; then {first}; else {later}; fi");
+        json!({"turns": [{"text": "Done.", "tools": [{"bash": {"command": command}}]}]}).to_string()
+    };
+    project.write("late.json", script("true", "touch late.txt"));
+    let late = json!({"script": "late.json"});
+    let mut checked = codon(&late, "checked", "go");
+    checked["check"] = json!({"run": "test -e late.txt", "retries": 2});
+    project.write("needed.json", script("true", "touch needed.txt"));
+    let mut required = codon(&json!({"script": "needed.json"}), "required", "go");
+    required["requires"] = json!(["needed.txt"]);
+    for codon in [&mut checked, &mut required] {
+        codon["model"] = json!("claude-sonnet-4-5");
+    }
+    project.write_hank(&json!({"hank": [checked, required]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_has(
+        &report(&project),
+        &[
+            "- `checked`: `test -e late.txt` passed at try 2\n",
+            "- `required`: requires changes of needed.txt (met at try 2)\n",
+        ],
+    );
 }
 
 // covers: CLI-14, CLI-44
@@ -228,16 +353,17 @@ fn processes_that_a_crash_has_left_are_named_with_what_ends_them() {
             &format!("{pid}; the next run ends what it left, `kill "),
         ],
     );
-    assert_has(
-        &report(&project),
-        &["## Remarks", &format!("{pid}; the next run ends what it left")],
-    );
+    let kill = format!("{pid}; the next run ends what it left, `kill ");
+    assert_has(&report(&project), &["## Remarks", &kill]);
+    let html = project.run(["report", "--html"]).expect_code(0).stdout.clone();
+    assert!(html.contains("<code>kill ") && !html.contains('`'), "{html}");
     let json = project.run(["status", "--json"]).expect_code(0).json_document();
     let left = json["crash"]["leftRunning"].as_array().unwrap();
     assert!(left.contains(&json!(pid.parse::<i32>().unwrap())), "{left:?}");
     project.run(["run", "--headless", "--max-time", "1", "--recover", "crash-point"]);
     let status = project.run(["status", "--json"]).expect_code(0).json_document();
     assert_eq!(status["crash"], Value::Null);
+    assert_has(&report(&project), &["that a crashed run had left behind w"]);
 }
 
 // covers: CLI-44
@@ -262,7 +388,7 @@ fn a_report_names_run_directory_date_requirements_forks_and_undone_codons() {
         &[
             &format!("Run `{run}` in `{}`, started {year}", directory.display()),
             ", ended 2",
-            "What the hank says besides:\n\n- `plan`: requires changes of done.txt (met)\n- `idle`: requires changes of other.md (not met)\n",
+            "What the hank says besides:\n\n- `plan`: requires changes of done.txt (met at once)\n- `idle`: requires changes of other.md (not met)\n",
         ],
     );
     project
@@ -365,4 +491,18 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
         (read(&project, "mine.txt"), read(&project, "done.txt")),
         ("other\n".to_owned(), "go\n".to_owned())
     );
+
+    // Once codons have begun since, the command takes back their work, and the report says so.
+    project.run(["undo"]).expect_code(0);
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+    let json = project.run(["report", "--json"]).expect_code(0).json_document();
+    for back in json["rollbacks"].as_array().unwrap() {
+        assert_eq!(back["takesBack"], json!(["a"]), "{json:#}");
+    }
+    let lines = report(&project);
+    assert_has(
+        &lines,
+        &["` brings it back, but undoes what came after it: `a`\n"],
+    );
+    assert!(!lines.contains("` brings it back\n"), "{lines}");
 }

@@ -1,4 +1,4 @@
-//! Every example of the pages about hanks: it is valid without a warning about itself, and those that need no real agent run.
+//! Every example of the pages about hanks and scripts: it is valid without a warning about itself, and those that need no real agent run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::project;
 
 /// The pages, in `docs`, and how many examples each has at least.
-const PAGES: [(&str, usize); 2] = [("hank.md", 13), ("sentinels.md", 6)];
+const PAGES: [(&str, usize); 3] = [("hank.md", 13), ("sentinels.md", 6), ("scripted-agent.md", 4)];
 
 /// A block of a page, and what the comment before it says.
 pub(crate) struct Block {
@@ -86,10 +86,11 @@ fn run(project: &TestProject, kind: &str) {
     match how {
         "example: run" => arguments.extend(["--agent", "scripted"]),
         "example: run with --output" => arguments.extend(["--agent", "scripted", "--output", "results"]),
-        "example: run as it is" => {}
+        "example: run as it is" | "example: pause as it is" => {}
         _ => panic!("{how}"),
     }
-    project.run(arguments).expect_code(0);
+    let code = if how == "example: pause as it is" { 3 } else { 0 };
+    project.run(arguments).expect_code(code);
     for file in leaves.split(" and ").filter(|file| !file.is_empty()) {
         let found = [
             project.directory().join("work").join(file),

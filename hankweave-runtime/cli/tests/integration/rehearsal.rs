@@ -53,6 +53,10 @@ fn options_of_agents_fallbacks_and_results_have_a_line_for_each_codon() {
     ] {
         assert!(told.stderr.contains(words), "{words}: {told}");
     }
+    // The scripted agent stands in for the real ones in a run as well.
+    project
+        .run(["run", "--agent", "scripted", "--headless"])
+        .expect_code(0);
 }
 
 /// Copies that rehearsals have left.

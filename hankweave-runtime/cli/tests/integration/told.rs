@@ -256,7 +256,7 @@ fn a_run_of_a_minute_has_a_length_and_a_crash_marks_the_time_that_it_took() {
     assert_eq!(document["run"]["workedIsLowerBound"], true);
     let report = printed(&project, "report");
     assert!(
-        report.contains("at work") && report.contains("| crashed | unknown |"),
+        report.contains("at work") && report.contains("| crashed | at least "),
         "{report}"
     );
     assert!(

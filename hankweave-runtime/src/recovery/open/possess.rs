@@ -8,6 +8,7 @@ use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::time::Timestamp;
+use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
 use super::OpenExecutionError;
@@ -21,6 +22,7 @@ use crate::recovery::rigs::{last_hank, remembered};
 use crate::recovery::{checkpoints, crash};
 use crate::state_manager::StateManager;
 use crate::world::World;
+use crate::world::process::Sweep;
 
 /// How long a lock that is held is tried again. A killed server may not have ended yet, and a child that it
 /// was about to start holds the lock until it becomes another program. A start right after a kill must not
@@ -55,7 +57,7 @@ pub(super) async fn possess(
     // Owned by `Opened`, whose run awaits it after `shutdown`.
     let writer = task.spawn();
     let state = manager.snapshot();
-    let survivors = sweep(&world, &dir, &state, &mut notices).await;
+    let swept = sweep(&world, &dir, &state).await;
     let now = world.clock.now();
     for cost in costs(&world, &dir, options, hank, &state, now).await {
         record(&manager, cost).await?;
@@ -67,6 +69,11 @@ pub(super) async fn possess(
         notices.push(told);
         record(&manager, closed).await?;
     }
+    if let Some(message) = crash::ended_words(swept.killed) {
+        notices.push(message.clone());
+        // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
+        drop(manager.record(Event::Info { message }).await);
+    }
     let in_order = checkpoints::put_in_order(&world, &records.checkpoints, &state).await?;
     notices.extend(in_order.notices);
     let possession = LockedExecution {
@@ -76,7 +83,7 @@ pub(super) async fn possess(
         writer,
         checkpoints: records.checkpoints,
         restorable: Some(in_order.restorable),
-        survivors,
+        survivors: swept.survivors,
         rig_copies: Arc::default(),
         notices,
     };
@@ -112,25 +119,15 @@ async fn records(
     }
 }
 
-/// Ends what a crashed run left running; returns how many processes could not be ended.
-async fn sweep(
-    world: &World,
-    dir: &ExecutionDir,
-    state: &HankweaveState,
-    notices: &mut Vec<String>,
-) -> usize {
-    let mut survivors = 0;
+/// Ends what a crashed run left running.
+async fn sweep(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Sweep {
+    let mut all = Sweep::default();
     for marker in crash::markers(&*world.disk, dir.root(), state) {
         let swept = world.spawner.sweep(&marker).await;
-        survivors += swept.survivors;
-        if swept.killed > 0 {
-            notices.push(format!(
-                "{} processes that a crashed run had left behind were ended",
-                swept.killed
-            ));
-        }
+        all.killed += swept.killed;
+        all.survivors += swept.survivors;
     }
-    survivors
+    all
 }
 
 /// Counts the costs of crashed codons; without a `hank` the one that ran last tells how their agents ran.
