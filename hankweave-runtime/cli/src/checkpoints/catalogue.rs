@@ -1,6 +1,6 @@
 //! Every checkpoint that the state or the repository knows, and how a person names one (CLI-13).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use hankweave_core::document::HankweaveState;
@@ -95,8 +95,7 @@ impl Catalogue {
         let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex {
             let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
-            let hint = self.iterations(name).unwrap_or_else(|| self.lists());
-            return Err(CliError::new(CliErrorKind::Input, message).hint(hint));
+            return Err(CliError::new(CliErrorKind::Input, message).hint(self.lists()));
         }
         let fits = |row: &&CheckpointRow| row.sha.as_str().starts_with(&wanted);
         let fitting: Vec<&CheckpointRow> = self.rows.iter().filter(fits).collect();
@@ -114,24 +113,13 @@ impl Catalogue {
         }
     }
 
-    /// Names the iterations of a codon in a loop that have checkpoints.
-    fn iterations(&self, name: &str) -> Option<String> {
-        let ids = self.rows.iter().filter_map(|row| row.codon_id.as_deref());
-        let of_loop = ids.filter(|id| id.strip_prefix(name).is_some_and(|rest| rest.starts_with('#')));
-        let ids: BTreeSet<&str> = of_loop.collect();
-        let newest = self
-            .rows
-            .iter()
-            .find_map(|row| row.codon_id.as_deref().filter(|id| ids.contains(id)))?;
-        Some(format!(
-            "`{name}` runs in a loop; name an iteration, the newest is {newest}"
-        ))
-    }
-
-    /// The newest checkpoint of the work of a codon, or of any. The files with which it started are none of its work.
+    /// The newest checkpoint of the work of a codon, in a loop of its newest iteration, or of any. The files with which it started are none of its work.
     pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&CheckpointRow> {
         let is_meant = |row: &&CheckpointRow| match codon {
-            Some(codon) => row.codon_id.as_deref() == Some(codon),
+            Some(codon) => row.codon_id.as_deref().is_some_and(|id| {
+                let iteration = id.strip_prefix(codon);
+                iteration.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+            }),
             None => row.codon_id.is_some(),
         };
         self.rows.iter().filter(|row| row.kind != "start").find(is_meant)

@@ -154,11 +154,7 @@ fn commands_without_a_live_run_name_what_shows_the_record() {
             .contains("`hankweave view` serves its page"),
         "{page}"
     );
-    let diff = project.run(["diff", "mend"]);
-    assert!(
-        diff.expect_code(65)
-            .stderr
-            .contains("`mend` runs in a loop; name an iteration, the newest is mend#1"),
-        "{diff}"
-    );
+    // A codon of a loop is its newest iteration here, and all of them in its logs.
+    let diff = |what: &str| project.run(["diff", what]).expect_code(0).stdout.clone();
+    assert_eq!(diff("mend"), diff("mend#1"));
 }
