@@ -257,12 +257,15 @@ impl CurrentAttempt {
     }
 }
 
+/// Phase of a codon whose agent works.
+pub(super) const WORKING: &str = "working";
+
 /// Phase of an open codon in a word.
 pub(super) const fn phase(status: CodonStatus) -> &'static str {
     match status {
         CodonStatus::Preparing => "rig",
         CodonStatus::Starting | CodonStatus::Initializing => "starting",
-        CodonStatus::Running => "working",
+        CodonStatus::Running => WORKING,
         CodonStatus::CompletingSentinels => "sentinels",
         CodonStatus::Completed | CodonStatus::Failed | CodonStatus::Skipped => "ended",
     }

@@ -10,7 +10,7 @@ use super::attempt::{AttemptKey, AttemptState, AttemptView, is_free};
 use super::files::FileChanges;
 use super::history::HistoryView;
 use super::item::ItemView;
-use super::now::{CurrentActivity, CurrentAttempt};
+use super::now::{CurrentActivity, CurrentAttempt, WORKING};
 use super::sentinel::SentinelView;
 use super::undone::{RolledBack, UndoView, UndoneAttempts};
 use super::wait::WaitView;
@@ -401,6 +401,12 @@ impl RunView {
     pub fn current(&self) -> Option<(&CurrentAttempt, &AttemptView)> {
         let now = self.now.as_ref()?;
         Some((now, self.attempt(&now.item, now.key())?))
+    }
+
+    /// Whether the agent of the open attempt works: it may be in the middle of an answer, so that it costs at least what is known.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.now.as_ref().is_some_and(|open| open.phase == WORKING)
     }
 
     /// Returns the time at work of all attempts until `now`, those that count no longer included, by which the total budget counts (HANK-35).

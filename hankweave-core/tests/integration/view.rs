@@ -306,6 +306,10 @@ fn the_plan_has_one_row_for_each_entry_and_the_iterations_go_round_inside() {
     assert_eq!(view.headline, "Runs Name of build (iteration 2)");
     assert_eq!(view.next.as_deref(), Some("Then Name of review"));
     assert_eq!(view.now.as_ref().unwrap().phase, "working");
+    assert!(
+        view.is_working() && !fold(&told(&story.run_crashes())).is_working(),
+        "an answer may be open as long as the agent works"
+    );
     assert_eq!(view.items["fix"].iteration, Some(2));
     assert_eq!(view.position(), (1, 4), "a codon of a loop counts once");
     assert_eq!(

@@ -9,7 +9,7 @@ import { Planned } from "./planned";
 import { REPORT, Report } from "./report";
 import { type Route, readPlan, readRoute, writePlan, writeRoute } from "./route";
 import type { Transcript } from "./transcript";
-import { type Place, type View, attemptsOf, current, find, hasEnded, lost, nameOf, places, planned } from "./view";
+import { type Place, type View, attemptsOf, current, find, hasEnded, lost, nameOf, places, planned, withOpenCost } from "./view";
 import { Timeline } from "./timeline";
 import { clock } from "./words";
 
@@ -48,7 +48,8 @@ export function App({ connection, transcript }: { connection: Connection; transc
     const timer = told ? setTimeout(() => tell(""), TOLD_FOR) : undefined;
     return () => clearTimeout(timer);
   }, [told]);
-  const view = connection.link === "lost" && connection.view ? lost(connection.view, connection.lostAt) : connection.view;
+  const newest = connection.view && withOpenCost(connection.view);
+  const view = connection.link === "lost" && newest ? lost(newest, connection.lostAt) : newest;
   useKeys(connection, transcript, () => help((is) => !is), tell);
   const { place, route, planned, missing }: Chosen = view ? chosen(view) : {};
   return (

@@ -201,6 +201,15 @@ export interface Place {
   attempt: Attempt;
 }
 
+/** Returns the view with the cost of an agent that works as a lower bound: it may be in the middle of an answer. */
+export function withOpenCost(view: View): View {
+  const open = current(view);
+  if (view.now?.phase !== "working" || !open) return view;
+  const item = view.items![open.item]!;
+  const attempts = { ...item.attempts, [open.key]: { ...open.attempt, atLeast: true } };
+  return { ...view, money: { ...view.money, atLeast: true }, items: { ...view.items, [open.item]: { ...item, attempts } } };
+}
+
 /** Returns the view of a run that does not answer since `at`: whether its open attempt still runs is unknown. */
 export function lost(view: View, at: number): View {
   const open = current(view);

@@ -66,7 +66,7 @@ pub(crate) fn attempt_time(attempt: &AttemptView, now: Timestamp) -> String {
 /// Progress of a run, as every screen shows it: `4 of 9`, `12m31s of 4h0m`, `$1.24 of $5.00`, `ctx 61 %`.
 pub(crate) fn progress(view: &RunView, now: Timestamp) -> Vec<String> {
     let (done, all) = view.completed();
-    let [time, spent] = used(view, false, now);
+    let [time, spent] = used(view, view.is_working(), now);
     let mut parts = vec![format!("{done} of {all}")];
     if view.run.is_some() {
         parts.push(time);

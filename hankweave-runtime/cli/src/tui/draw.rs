@@ -232,7 +232,7 @@ fn costs(view: &View, model: &RunModel, width: usize, now: Timestamp) -> Vec<Lin
     };
     let head = line("codon", "time", "tokens", "cost");
     let spent = &model.view.money;
-    let all = money(spent.spent, spent.spent_at_least());
+    let all = money(spent.spent, spent.spent_at_least() || model.view.is_working());
     let undone = model.view.undone.sum().map(|undone| {
         let time = worked(Duration::from_millis(undone.duration_ms), undone.lost_time);
         let time = time

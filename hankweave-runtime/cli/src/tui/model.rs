@@ -28,6 +28,8 @@ pub(super) struct CodonRow<'v> {
     pub(super) title: String,
     /// `None` before it has begun.
     pub(super) attempt: Option<(AttemptKey, &'v AttemptView)>,
+    /// Its agent works.
+    is_working: bool,
 }
 
 impl RunModel {
@@ -84,7 +86,14 @@ impl RunModel {
         if let Some((key, _)) = attempt.filter(|(key, _)| key.attempt > 1) {
             title += &format!(" (attempt {})", key.attempt);
         }
-        CodonRow { id, title, attempt }
+        let open = self.view.now.as_ref().filter(|_| self.view.is_working());
+        let key = attempt.map(|(key, _)| key);
+        CodonRow {
+            id,
+            title,
+            attempt,
+            is_working: open.is_some_and(|open| open.item == id && Some(open.key()) == key),
+        }
     }
 
     /// The attempt that runs.
@@ -164,7 +173,9 @@ impl CodonRow<'_> {
     /// Cost of the attempt with its sentinels.
     pub(super) fn cost(&self) -> String {
         let attempt = self.attempt.map(|(_, attempt)| attempt);
-        attempt.map_or_else(String::new, |attempt| money(attempt.spent(), attempt.at_least))
+        attempt.map_or_else(String::new, |attempt| {
+            money(attempt.spent(), attempt.at_least || self.is_working)
+        })
     }
 }
 

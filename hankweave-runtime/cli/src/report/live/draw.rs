@@ -129,7 +129,11 @@ fn write_current(
     text.styled(AnsiColor::Cyan.on_default(), turn)?;
     let position = view.position_in_loop(&current.item, current.iteration);
     let name = (view.name(&current.item), position.as_deref());
-    let line = Columns::of(view, room.columns).line(name, (attempt, lived), phase);
+    let open = AttemptView {
+        at_least: attempt.at_least || view.is_working(),
+        ..attempt.clone()
+    };
+    let line = Columns::of(view, room.columns).line(name, (&open, lived), phase);
     writeln!(text, " {line}")
 }
 

@@ -113,8 +113,8 @@ impl ListRow {
                 None => money.spent,
             }),
             at_least: match money.limit {
-                Some(_) => money.at_least,
-                None => money.spent_at_least(),
+                Some(_) => money.at_least || view.is_working(),
+                None => money.spent_at_least() || view.is_working(),
             },
             limit: money.limit,
             since,
