@@ -85,6 +85,29 @@ impl CliError {
         self.hint.as_deref()
     }
 
+    /// Puts the refusals of some of `all` tasks together; `None` where there is none. The first one decides the exit code, and a remedy that several have is told once.
+    pub(crate) fn of_several(mut refused: Vec<Self>, all: usize) -> Option<Self> {
+        if all == 1 {
+            return refused.pop();
+        }
+        let first = refused.first()?.kind;
+        let mut message = format!("{} of {all} tasks were refused", refused.len());
+        let mut hints: Vec<String> = Vec::new();
+        for Self {
+            message: why, hint, ..
+        } in refused
+        {
+            // Writing to a text cannot fail.
+            let _ = write!(message, "\n  {why}");
+            hints.extend(hint.filter(|hint| !hints.contains(hint)));
+        }
+        let error = Self::new(first, message);
+        Some(match hints.is_empty() {
+            true => error,
+            false => error.hint(hints.join("\n")),
+        })
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -370,6 +370,7 @@ mod tests {
             steps: vec![TaskTransition::Start(Start { agent_id, by_hand })],
             cost: None,
             approval: None,
+            by: None,
             lease: Some(Duration::from_secs(30)),
             files: Patch::Keep,
         };

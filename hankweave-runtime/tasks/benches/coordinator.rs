@@ -243,6 +243,7 @@ async fn steps(coordinator: &dyn Coordinator, tasks: usize) -> f64 {
                     steps: vec![step],
                     cost: None,
                     approval: None,
+                    by: None,
                     lease: None,
                     files: Patch::Keep,
                 };
@@ -299,6 +300,7 @@ async fn cycles(coordinator: &dyn Coordinator) -> f64 {
                 steps: vec![step],
                 cost: None,
                 approval: None,
+                by: None,
                 lease: None,
                 files: Patch::Keep,
             };

@@ -66,11 +66,11 @@ pub(crate) enum TaskCommand {
     /// Recover the state of a task whose file cannot be read
     #[command(hide = true)]
     Recover(TaskName),
-    /// Cancel a task; stop its run if it is running
-    Cancel(TaskName),
-    /// Requeue a failed or cancelled task, or start it for an agent
+    /// Cancel tasks; stop their runs if they are running
+    Cancel(TaskNames),
+    /// Requeue failed or cancelled tasks, or start them for an agent
     ///
-    /// Its run continues where it was.
+    /// Their runs continue where they were.
     #[command(
         after_long_help = "Examples:\n  hankweave task resume task_1770110100250\n  hankweave task resume task_1770110100250 --max-cost 5\n  hankweave task resume task_1770110100250 --agent ann"
     )]
@@ -96,7 +96,7 @@ pub(crate) enum TaskCommand {
         after_long_help = "Example:\n  hankweave task complete task_1770110100250 -m \"Finished by hand\" -r '{\"pages\": 3}'"
     )]
     Complete(TaskCompleteArgs),
-    /// Requeue a running task that has lost its worker
+    /// Requeue running tasks that have lost their worker
     Detach(TaskDetachArgs),
     /// List the attempts of a task: worker, time, cost and outcome
     #[command(hide = true)]
@@ -133,7 +133,7 @@ pub(crate) struct TaskCompleteArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TaskDetachArgs {
     #[command(flatten)]
-    pub(crate) task: TaskName,
+    pub(crate) tasks: TaskNames,
     /// Requeue it only when it is this agent's
     #[arg(short, long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
@@ -164,6 +164,13 @@ pub(crate) struct TaskName {
     /// Task
     #[arg(value_name = "ID", value_parser = task_id)]
     pub(crate) id: TaskId,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TaskNames {
+    /// Tasks; one that is refused keeps none of the others from it
+    #[arg(value_name = "ID", required = true, value_parser = task_id)]
+    pub(crate) ids: Vec<TaskId>,
 }
 
 #[derive(Debug, Args)]
@@ -335,7 +342,7 @@ pub(crate) struct TaskRestoreArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TaskResumeArgs {
     #[command(flatten)]
-    pub(crate) task: TaskName,
+    pub(crate) tasks: TaskNames,
     /// Restore this checkpoint of its files first
     #[arg(short, long, value_name = "CHECKPOINT")]
     pub(crate) checkpoint: Option<String>,

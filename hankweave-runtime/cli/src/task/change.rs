@@ -1,5 +1,6 @@
 //! `hankweave task cancel`, `approve`, `deny`, `resume`, `complete`, `detach` and `delete`
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use hankweave_task_model::{CheckpointId, TaskError};
 use hankweave_tasks::coordinator::UpdateTask;
 use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 use hankweave_tasks::worker::TaskSpec;
+use serde_json::json;
 
 use super::create::print_hint;
 use super::show::{held_until, line, needed_budget, room_needed};
@@ -29,7 +31,7 @@ use crate::output;
 use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far};
-use crate::screen::{ask, one_line, print_stderr};
+use crate::screen::{ask, one_line};
 use crate::validate::ceiling;
 
 async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Result<ExitCode, CliError> {
@@ -43,31 +45,83 @@ async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// Cancels a task, or asks its worker to stop it.
+/// Task after a step, and sentences about what is next.
+type SteppedTask = (TaskRow, Vec<String>);
+
+/// Takes a step for each of these tasks. One that is refused keeps none of the others from it, and all refusals are reported together.
+async fn for_each(
+    global: &Global,
+    registry: &Registry,
+    ids: &[TaskId],
+    step: impl AsyncFn(&TaskId) -> Result<SteppedTask, CliError>,
+) -> Result<ExitCode, CliError> {
+    let mut seen = BTreeSet::new();
+    let ids: Vec<&TaskId> = ids.iter().filter(|id| seen.insert(*id)).collect();
+    let (mut rows, mut refused) = (Vec::new(), Vec::new());
+    for id in &ids {
+        match step(id).await {
+            Ok((row, hints)) => {
+                if !global.json() {
+                    print_row(global, registry, &row).await?;
+                }
+                if !global.json() && !global.quiet {
+                    hints.iter().for_each(|hint| print_hint(hint));
+                }
+                rows.push(row);
+            }
+            Err(error) => refused.push(error),
+        }
+    }
+    match rows.as_slice() {
+        _ if !global.json() => {}
+        [row] if ids.len() == 1 => drop(output::print_json(row)?),
+        [] => {}
+        rows => drop(output::print_json(&json!({"tasks": rows}))?),
+    }
+    CliError::of_several(refused, ids.len()).map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Cancels a task for a user, or asks its worker to stop it.
 pub(crate) async fn cancel_or_ask(registry: &Registry, id: &TaskId) -> Result<TaskRow, TaskError> {
-    match registry.lifecycle.cancel(id).await {
-        Err(TaskError::ResourceLocked { .. }) => registry.coordinator.request_cancel(id.clone()).await,
+    let by = user_name(registry);
+    match registry.lifecycle.asked_by(&by).cancel(id).await {
+        Err(TaskError::ResourceLocked { .. }) => {
+            registry.coordinator.request_cancel(id.clone(), Some(by)).await
+        }
         row => row,
     }
 }
 
-pub(super) async fn cancel(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
-    let row = cancel_or_ask(registry, id)
-        .await
-        .map_err(|error| registry.failure(&error))?;
-    if row.cancel_requested_at.is_some() && !global.quiet {
-        let show = registry.typed(&format!("task show {id}"));
-        let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
-        let absent = holders.and_then(|holders| absent_worker(registry, &holders, &row));
-        print_hint(&match absent {
-            None => format!("its worker stops it; `{show}` shows when it has"),
-            Some(absent) => format!(
-                "{}; its worker stops it once it works again; `{show}` shows when it has",
-                absent.in_short()
-            ),
-        });
-    }
-    print_row(global, registry, &row).await
+pub(super) async fn cancel(
+    global: &Global,
+    registry: &Registry,
+    ids: &[TaskId],
+) -> Result<ExitCode, CliError> {
+    for_each(global, registry, ids, async |id| {
+        let row = cancel_or_ask(registry, id).await;
+        let row = row.map_err(|error| registry.failure(&error))?;
+        let is_asked = row.cancel_requested_at.is_some();
+        let hint = match is_asked {
+            true => Some(stopping_words(registry, &row).await?),
+            false => None,
+        };
+        Ok((row, hint.into_iter().collect()))
+    })
+    .await
+}
+
+/// Returns when the worker of a task stops it, as it was asked to.
+async fn stopping_words(registry: &Registry, row: &TaskRow) -> Result<String, CliError> {
+    let show = registry.typed(&format!("task show {}", row.id()));
+    let holders = TaskHolders::of(registry, std::slice::from_ref(row)).await?;
+    let absent = holders.and_then(|holders| absent_worker(registry, &holders, row));
+    Ok(match absent {
+        None => format!("its worker stops it; `{show}` shows when it has"),
+        Some(absent) => format!(
+            "{}; its worker stops it once it works again; `{show}` shows when it has",
+            absent.in_short()
+        ),
+    })
 }
 
 /// Approves or denies what a waiting task asks about (TASK-123).
@@ -123,7 +177,18 @@ pub(super) async fn resume(
     registry: &Registry,
     args: &TaskResumeArgs,
 ) -> Result<ExitCode, CliError> {
-    let (id, given) = (&args.task.id, args.checkpoint.clone());
+    for_each(global, registry, &args.tasks.ids, async |id| {
+        resume_one(registry, id, args).await
+    })
+    .await
+}
+
+async fn resume_one(
+    registry: &Registry,
+    id: &TaskId,
+    args: &TaskResumeArgs,
+) -> Result<SteppedTask, CliError> {
+    let given = args.checkpoint.clone();
     let files = registry.files(&registry.task(id).await?);
     let named = files.run(move |files| {
         let named = given.as_deref().map(|given| files.checkpoint_id(Some(given)));
@@ -131,30 +196,22 @@ pub(super) async fn resume(
     });
     let checkpoint = named.await.map_err(|error| registry.layer_failure(&error))?;
     if let Some(agent) = &args.agent {
-        return resume_for(global, registry, id, checkpoint, agent).await;
+        return resume_for(registry, id, checkpoint, agent).await;
     }
-    refuse_spent(registry, args).await?;
-    raise_limits(registry, args).await?;
+    refuse_spent(registry, id, args).await?;
+    raise_limits(registry, id, args).await?;
     if args.anew {
         let row = start_anew(registry, id).await?;
         if row.record.status() == TaskStatus::Pending {
-            return print_row(global, registry, &row).await;
+            return Ok((row, Vec::new()));
         }
     }
     let room = room_needed(registry, &registry.task(id).await?);
     let row = registry.lifecycle.resume(id, checkpoint).await;
     let row = unless_held(registry, id, row).await?;
-    print_row(global, registry, &row).await?;
-    if let Some(room) = room.filter(|_| !global.quiet && !global.json()) {
-        print_hint(&room);
-    }
-    if !global.quiet
-        && !global.json()
-        && let Some(elsewhere) = registry.begun_elsewhere(&row)
-    {
-        print_hint(&format!("it was {elsewhere}"));
-    }
-    Ok(ExitCode::SUCCESS)
+    let elsewhere = registry.begun_elsewhere(&row);
+    let elsewhere = elsewhere.map(|elsewhere| format!("it was {elsewhere}"));
+    Ok((row, room.into_iter().chain(elsewhere).collect()))
 }
 
 /// Forgets where the files of a task are that this folder lacks, so that any worker may start it anew (TASK-127).
@@ -194,8 +251,7 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
 }
 
 /// Refuses to resume a task whose total budget is spent and would not be raised: its next attempt would fail at once (TASK-115).
-async fn refuse_spent(registry: &Registry, args: &TaskResumeArgs) -> Result<(), CliError> {
-    let id = &args.task.id;
+async fn refuse_spent(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
     if !matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled) {
         return Ok(());
@@ -272,8 +328,8 @@ fn refuse_with(
 }
 
 /// Notes the new limits with the run of a task that can be resumed (TASK-115).
-async fn raise_limits(registry: &Registry, args: &TaskResumeArgs) -> Result<(), CliError> {
-    let (id, limits) = (&args.task.id, args.limits());
+async fn raise_limits(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
+    let limits = args.limits();
     let row = registry.task(id).await?;
     match row.record.status() {
         _ if limits.is_empty() => return Ok(()),
@@ -313,12 +369,11 @@ async fn raise_limits(registry: &Registry, args: &TaskResumeArgs) -> Result<(), 
 
 /// Starts it for an agent, which works in its workspace (TASK-115). Nobody holds its lock then.
 async fn resume_for(
-    global: &Global,
     registry: &Registry,
     id: &TaskId,
     checkpoint: Option<CheckpointId>,
     agent: &AgentId,
-) -> Result<ExitCode, CliError> {
+) -> Result<SteppedTask, CliError> {
     let row = registry.task(id).await?;
     let is_here = registry.lifecycle.check_location(&row).await;
     is_here.map_err(|error| registry.failure(&error))?;
@@ -329,16 +384,18 @@ async fn resume_for(
     })?;
     let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
     let row = unless_held(registry, id, row).await?;
-    print_row(global, registry, &row).await?;
-    if !global.quiet && !global.json() {
-        let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
-        print_stderr(format!(
-            "{} works on it in {}\nend with `{done}` or `{free}`;\na worker requeues it once nothing has changed for its --orphan-after\n",
-            one_line(agent.as_str()),
-            workspace.display()
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+    let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
+    let works = format!(
+        "{} works on it in {}",
+        one_line(agent.as_str()),
+        workspace.display()
+    );
+    let hints = vec![
+        works,
+        format!("end with `{done}` or `{free}`;"),
+        "a worker requeues it once nothing has changed for its --orphan-after".to_owned(),
+    ];
+    Ok((row, hints))
 }
 
 /// Completes a running task without a live worker (TASK-105).
@@ -374,21 +431,28 @@ pub(super) async fn detach(
     registry: &Registry,
     args: &TaskDetachArgs,
 ) -> Result<ExitCode, CliError> {
-    let id = &args.task.id;
-    if let Some(agent) = &args.agent {
-        let has = agent_of(&registry.task(id).await?);
-        if has.as_ref() != Some(agent) {
-            let message = match has {
-                Some(other) => format!("{id} is a task of {other}, not of {agent}"),
-                None => format!("{id} is no task of {agent}: it has not started"),
-            };
-            return Err(CliError::new(CliErrorKind::Input, message));
-        }
-    }
     let step = TaskStep::Requeue(DETACHED.to_owned());
-    let row = registry.lifecycle.take(id, &step).await;
-    let row = unless_held(registry, id, row).await?;
-    print_row(global, registry, &row).await
+    let lifecycle = registry.lifecycle.asked_by(&user_name(registry));
+    for_each(global, registry, &args.tasks.ids, async |id| {
+        if let Some(agent) = &args.agent {
+            check_agent(registry, id, agent).await?;
+        }
+        let row = lifecycle.take(id, &step).await;
+        let row = unless_held(registry, id, row).await?;
+        Ok((row, Vec::new()))
+    })
+    .await
+}
+
+/// Refuses a task on which this agent does not work.
+async fn check_agent(registry: &Registry, id: &TaskId, agent: &str) -> Result<(), CliError> {
+    let has = agent_of(&registry.task(id).await?);
+    let message = match has {
+        Some(own) if own == agent => return Ok(()),
+        Some(other) => format!("{id} is a task of {other}, not of {agent}"),
+        None => format!("{id} is no task of {agent}: it has not started"),
+    };
+    Err(CliError::new(CliErrorKind::Input, message))
 }
 
 /// Names in the error of a task that is held how long that lasts, and what to type.

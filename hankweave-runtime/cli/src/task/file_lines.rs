@@ -76,11 +76,16 @@ pub(super) fn read_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result
     })
 }
 
-/// Returns a mistake in words. An unknown key is named alone, with the one that it was meant to be if there is such a key.
+/// Returns a mistake in words. An unknown key is named alone, with the one that it was meant to be if there is such a key; otherwise every key with a value that
+/// cannot be used.
 fn mistake(line: &str, error: &serde_json::Error) -> String {
     let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
     let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) else {
-        return plain(error);
+        let wrong: Vec<String> = keys.into_iter().filter_map(wrong_value).collect();
+        return match wrong.is_empty() {
+            true => plain(error),
+            false => wrong.join("; "),
+        };
     };
     match did_you_mean(unknown, &KEYS) {
         Some(advice) => format!("`{unknown}` is no key of a task; {advice}"),
@@ -88,18 +93,27 @@ fn mistake(line: &str, error: &serde_json::Error) -> String {
     }
 }
 
+/// Returns what is wrong with the value of a key.
+fn wrong_value((key, value): (String, Value)) -> Option<String> {
+    let required = ["name", "hank"].map(|key| (key.to_owned(), Value::from("x")));
+    let mut alone = Map::from_iter(required);
+    alone.insert(key.clone(), value);
+    let error = TaskLine::deserialize(Value::Object(alone)).err()?;
+    Some(format!("`{key}`: {}", plain(&error)))
+}
+
 /// Mistakes of a file, by the number of their line.
 #[derive(Debug, Default)]
 pub(super) struct LineMistakes {
-    reasons: BTreeMap<usize, String>,
+    reasons: BTreeMap<usize, Vec<String>>,
     /// Remedies of their errors, in a hint below all.
     remedies: BTreeSet<String>,
 }
 
 impl LineMistakes {
-    /// Adds a mistake; of a line with several the first is reported.
+    /// Adds a mistake of a line, which may have several.
     pub(super) fn add(&mut self, number: usize, reason: String) {
-        self.reasons.entry(number).or_insert(reason);
+        self.reasons.entry(number).or_default().push(reason);
     }
 
     /// Adds an error of a line. Its remedy, which several lines may have, is reported once.
@@ -120,8 +134,9 @@ impl LineMistakes {
             self.reasons.len()
         );
         let mut first = BTreeMap::new();
-        for (number, reason) in &self.reasons {
-            let said = *first.entry(reason).or_insert(*number);
+        for (number, reasons) in &self.reasons {
+            let reason = reasons.join("; ");
+            let said = *first.entry(reason.clone()).or_insert(*number);
             let reason = match said == *number {
                 true => reason.trim_end().replace('\n', "\n    "),
                 false => format!("like line {said}"),

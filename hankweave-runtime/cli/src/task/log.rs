@@ -72,17 +72,19 @@ fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
         let data = entry.data.as_ref();
         let message = data.and_then(|data| data["result"]["message"].as_str());
         let requeued = error.filter(|_| entries.next_if(|next| is_requeued(entry, next)).is_some());
+        let by = data.and_then(|data| data["by"].as_str());
+        let by = by.map_or_else(String::new, |by| format!(" by {by}"));
         lines.push(match requeued {
             Some(why) => LogLine {
                 entry,
                 level: LogLevel::Warning,
-                message: format!("Task requeued: {}", in_words(why).unwrap_or(why)),
+                message: format!("Task requeued{by}: {}", in_words(why).unwrap_or(why)),
                 detail: None,
             },
             None => LogLine {
                 entry,
                 level: entry.level,
-                message: entry.message.clone(),
+                message: format!("{}{by}", entry.message),
                 detail: error.or(message),
             },
         });

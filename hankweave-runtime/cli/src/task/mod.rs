@@ -61,7 +61,7 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliErro
         TaskCommand::Checkpoint(args) => files::checkpoint(global, registry, args).await,
         TaskCommand::Restore(args) => files::restore(global, registry, args).await,
         TaskCommand::Recover(task) => files::recover(global, registry, &task.id).await,
-        TaskCommand::Cancel(task) => change::cancel(global, registry, &task.id).await,
+        TaskCommand::Cancel(tasks) => change::cancel(global, registry, &tasks.ids).await,
         TaskCommand::Approve(args) => change::answer(global, registry, args, true).await,
         TaskCommand::Deny(args) => change::answer(global, registry, args, false).await,
         TaskCommand::Resume(args) => change::resume(global, registry, args).await,

@@ -9,7 +9,7 @@ use console::{measure_text_width, truncate_str};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::changed;
+use hankweave_core::view::{changed, excerpt};
 use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
@@ -346,6 +346,13 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         &json!((!attempts.is_empty()).then_some(attempts.len())),
     );
     details.add("changed", &json!(local_time(row.updated_at)));
+    if let Some(by) = row.cancelled_by() {
+        let label = match row.record.status() {
+            TaskStatus::Cancelled => "cancelled",
+            _ => "stopping",
+        };
+        details.add(label, &json!(format!("by {}", one_line(by))));
+    }
     if let Some(absent) = absent {
         let advice = absent.with_advice(&row, |what| registry.typed(what));
         details.add("worker", &json!(advice));
@@ -473,8 +480,20 @@ fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, attempts:
     }
     for codon in &attempt.codons {
         details.add("codon", &json!(codon_words(codon)));
+        if !codon["result"].is_null() {
+            details.add(
+                "",
+                &json!(format!(
+                    "result: {}",
+                    excerpt(&codon["result"].to_string(), MOST_OF_RESULT)
+                )),
+            );
+        }
     }
 }
+
+/// Longest result of a codon that is shown, in bytes.
+const MOST_OF_RESULT: usize = 200;
 
 /// Returns for a running task that is held how long that lasts, and what to type (TASK-105).
 pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Option<String>, CliError> {

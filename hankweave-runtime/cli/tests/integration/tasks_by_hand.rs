@@ -97,6 +97,33 @@ fn a_task_is_let_go_or_completed_by_hand_once_nobody_works_on_it() {
     assert_eq!(project.left_behind(), []);
 }
 
+/// Several tasks are resumed or cancelled at once: what is refused keeps none of the others from it, and the log says who asked.
+// covers: TASK-129
+#[test]
+fn several_tasks_take_a_step_at_once() {
+    let project = project();
+    write_hank(&project, "0");
+    for id in ["a", "b", "c"] {
+        create(&project, id, &[]);
+    }
+    let rows = told(&project, &["task", "cancel", "a", "b", "a"]);
+    assert_eq!(rows["tasks"].as_array().map(Vec::len), Some(2), "{rows}");
+    let refused = project.run(["task", "resume", "a", "c", "b", "d"]);
+    let said = &refused.expect_code(65).stderr;
+    assert!(
+        said.contains("2 of 4 tasks were refused\n  ") && said.contains("`c`") && said.contains("`d`"),
+        "{said}"
+    );
+    assert_eq!(refused.stdout.matches("pending").count(), 2, "{refused}");
+    project.run(["task", "cancel", "c"]).expect_code(0);
+    let by = told(&project, &["task", "show", "c"])["task"]["cancelledBy"].clone();
+    let by = by.as_str().unwrap();
+    let show = project.run(["task", "show", "c"]).stdout;
+    assert!(show.contains(&format!("  cancelled    by {by}\n")), "{show}");
+    let log = project.run(["task", "log", "c"]).stdout;
+    assert!(log.contains(&format!("Task cancelled by {by}\n")), "{log}");
+}
+
 // covers: TASK-107
 #[test]
 fn tasks_are_listed_cut_filtered_and_counted_as_is_asked() {

@@ -419,6 +419,7 @@ fn every_bad_line_of_a_list_is_named_with_its_place() {
         json!({"id": "good", "name": "again", "hank": "quick"}),
         json!({"id": "up", "name": "up", "hank": "quick", "after": ["down"]}),
         json!({"id": "down", "name": "down", "hank": "quick", "after": ["up"]}),
+        json!({"id": "odd", "name": "odd", "hank": "quick", "priority": "high", "owner": 5}),
     ];
     let file: String = lines.iter().map(|line| format!("{line}\n\n")).collect();
     project.write("tasks.jsonl", file);
@@ -427,12 +428,13 @@ fn every_bad_line_of_a_list_is_named_with_its_place() {
     says(
         said,
         &[
-            "no task was created: 5 of 8 lines of `tasks.jsonl` cannot be used",
+            "no task was created: 6 of 9 lines of `tasks.jsonl` cannot be used",
             "\n  tasks.jsonl:3: the hank cannot be used\n    ",
             "\n  tasks.jsonl:7: `after` names `gone`, which is neither in this file nor in the registry\n",
             "\n  tasks.jsonl:9: like line 3\n",
             "\n  tasks.jsonl:11: `good` is the id of line 1\n",
             "\n  tasks.jsonl:13: `after` leads back to the task: `up` after `down` after `up`\n",
+            "\n  tasks.jsonl:17: `priority`: must be a whole number, not the text \"high\"; `owner`: must be a text, not 5\n",
         ],
     );
     assert!(!said.contains("jsonl:5:"), "{said}");
@@ -676,7 +678,10 @@ fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
     let log = text(&project, &["task", "log", "page"]);
     says(
         &log,
-        &["warning  Task requeued: DETACHED: no worker held it, and it was requeued by hand\n"],
+        &[
+            "warning  Task requeued by ",
+            ": DETACHED: no worker held it, and it was requeued by hand\n",
+        ],
     );
     assert!(
         !log.contains("Task failed") && !log.contains("Task resumed"),
@@ -684,7 +689,7 @@ fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
     );
     let of_level = |level: &str| text(&project, &["task", "log", "page", "--level", level]);
     assert_eq!(of_level("error"), "");
-    says(&of_level("warning"), &["Task requeued: "]);
+    says(&of_level("warning"), &["Task requeued by "]);
     work(&project);
     let listed = text(&project, &["task", "executions", "page"]);
     let rows: Vec<Vec<&str>> = listed

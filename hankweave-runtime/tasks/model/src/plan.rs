@@ -186,6 +186,7 @@ mod tests {
                 steps: vec![step],
                 cost,
                 approval: None,
+                by: None,
                 lease: None,
                 files: Patch::Keep,
             };

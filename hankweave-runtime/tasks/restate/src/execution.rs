@@ -92,7 +92,7 @@ impl RestateExecution {
         self.is_cancelled = true;
         if let Some(working) = &self.working {
             let id = self.files.id().clone();
-            working.coordinator.request_cancel(id).await?;
+            working.coordinator.request_cancel(id, None).await?;
         }
         Ok(())
     }

@@ -109,6 +109,7 @@ impl RestateTask {
             steps,
             cost: None,
             approval: None,
+            by: None,
             lease: None,
             files: Patch::Keep,
         };

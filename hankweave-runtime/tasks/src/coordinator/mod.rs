@@ -16,7 +16,7 @@ use hankweave_task_model::{LockGrant, LogEntry, Resource, TaskError};
 
 pub use changes::{Changes, Hints};
 pub use presence::{OrphanAction, Presence, WorkerPresence, WorkerTerms};
-pub(crate) use presence::{present, terms_of};
+pub(crate) use presence::{present, terms_in, terms_of};
 pub use request::{
     Acquire, Acquired, Claim, Claimed, CommitRequest, Create, ExclusiveHold, HeldLock, ListQuery, Release,
     Renew, TaskFilter, UpdateTask,
@@ -76,12 +76,12 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// [`TaskError::VersionConflict`] or [`TaskError::InvalidTransition`].
     fn change(&self, change: RegistryChange) -> CoordinatorFuture<'_, ChangedTask>;
 
-    /// Asks the worker of a task to stop; the request is stored in its row until the next step.
+    /// Asks the worker of a task to stop, for a user; the request is stored in its row until the next step.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::TaskNotFound`].
-    fn request_cancel(&self, id: TaskId) -> CoordinatorFuture<'_, TaskRow>;
+    fn request_cancel(&self, id: TaskId, by: Option<String>) -> CoordinatorFuture<'_, TaskRow>;
 
     /// The log lines of a task after a number, in their order (TASK-21). They stay until the task is deleted.
     fn log_lines(&self, id: TaskId, behind: u64) -> CoordinatorFuture<'_, Vec<LogEntry>>;

@@ -85,8 +85,13 @@ struct Scope {
 
 /// Returns the terms in a lock that is a worker's presence.
 pub(crate) fn terms_of(lock: &HeldLock) -> Option<WorkerTerms> {
-    lock.resource.strip_prefix(RESOURCE)?;
-    let scope: Scope = serde_json::from_str(&lock.held.holder.scope).ok()?;
+    terms_in(&lock.resource, &lock.held.holder)
+}
+
+/// Returns the terms in the holder of a lock that is a worker's presence.
+pub(crate) fn terms_in(resource: &str, holder: &Holder) -> Option<WorkerTerms> {
+    resource.strip_prefix(RESOURCE)?;
+    let scope: Scope = serde_json::from_str(&holder.scope).ok()?;
     Some(scope.terms)
 }
 

@@ -57,8 +57,8 @@ impl<B: Backend> Coordinator for B {
         Box::pin(self.run(change))
     }
 
-    fn request_cancel(&self, id: TaskId) -> CoordinatorFuture<'_, TaskRow> {
-        Box::pin(self.run(RequestCancel(id)))
+    fn request_cancel(&self, id: TaskId, by: Option<String>) -> CoordinatorFuture<'_, TaskRow> {
+        Box::pin(self.run(RequestCancel { id, by }))
     }
 
     fn log_lines(&self, id: TaskId, behind: u64) -> CoordinatorFuture<'_, Vec<LogEntry>> {

@@ -6,7 +6,7 @@ use hankweave_task_model::{LockDemand, LockGrant, Resource, TaskError};
 use super::registry::not_found;
 use super::{ReadSet, Removed, Transaction, Tx, TxResult};
 use crate::coordinator::{
-    Acquire, Acquired, CommitRequest, HeldLock, Release, Renew, WorkerPresence, present, terms_of,
+    Acquire, Acquired, CommitRequest, HeldLock, Release, Renew, WorkerPresence, present, terms_in, terms_of,
 };
 
 /// Grants a lock on a resource that was read in this transaction, with a token that was drawn in it.
@@ -190,7 +190,11 @@ async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> TxResult<u64> {
     for name in tx.names_with(removed).await? {
         let before = tx.resource(&name).await?;
         let mut after = before.clone();
-        after.held.retain(|held| !removed.wants(held));
+        // Who is there says so for itself until its lease ends.
+        let stays = |held: &LockGrant| {
+            matches!(removed, Removed::OfOwner(_)) && terms_in(&name, &held.holder).is_some()
+        };
+        after.held.retain(|held| !removed.wants(held) || stays(held));
         number += (before.held.len() - after.held.len()) as u64;
         tx.put_resource(&name, &before, after).await?;
     }

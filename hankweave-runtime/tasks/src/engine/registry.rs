@@ -297,17 +297,21 @@ impl Transaction for RegistryChange {
     }
 }
 
-pub(super) struct RequestCancel(pub(super) TaskId);
+pub(super) struct RequestCancel {
+    pub(super) id: TaskId,
+    pub(super) by: Option<String>,
+}
 
 impl Transaction for RequestCancel {
     type Output = TaskRow;
 
     async fn perform<T: Tx>(&self, tx: &mut T) -> TxResult<TaskRow> {
-        let mut row = tx.task(&self.0).await?.ok_or_else(|| not_found(&self.0))?;
-        if row.cancel_requested_at.is_none() {
-            row.cancel_requested_at = Some(tx.now().await?);
-            tx.put_task(&row, &[]).await?;
+        let row = tx.task(&self.id).await?.ok_or_else(|| not_found(&self.id))?;
+        if row.cancel_requested_at.is_some() {
+            return Ok(row);
         }
+        let row = row.with_cancel_request(self.by.clone(), tx.now().await?)?;
+        tx.put_task(&row, &[]).await?;
         Ok(row)
     }
 
@@ -316,7 +320,7 @@ impl Transaction for RequestCancel {
     }
 
     fn failed(&self, reason: String) -> TaskError {
-        update_failed(&self.0, reason)
+        update_failed(&self.id, reason)
     }
 }
 

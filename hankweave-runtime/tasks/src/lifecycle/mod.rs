@@ -60,6 +60,8 @@ pub struct Lifecycle {
     cost: Option<TaskCost>,
     /// Folder of the task's files after a step that starts no attempt.
     files: Patch<FilesLocation>,
+    /// User who asks for the steps.
+    by: Option<String>,
 }
 
 impl fmt::Debug for Lifecycle {
@@ -97,6 +99,7 @@ impl Lifecycle {
             recorder: None,
             cost: None,
             files: Patch::Keep,
+            by: None,
         }
     }
 
@@ -105,6 +108,15 @@ impl Lifecycle {
     pub fn with_hold(&self, hold: ExclusiveHold) -> Self {
         Self {
             hold: Some(hold),
+            ..self.clone()
+        }
+    }
+
+    /// Notes this user with each step, who asks for it.
+    #[must_use]
+    pub fn asked_by(&self, user: &str) -> Self {
+        Self {
+            by: Some(user.to_owned()),
             ..self.clone()
         }
     }
@@ -459,6 +471,7 @@ impl Lifecycle {
         for made in 1.. {
             let change = RegistryChange {
                 cost,
+                by: self.by.clone(),
                 lease: self.lease_of_start(step),
                 files: files.clone(),
                 ..step.change(row, token)?

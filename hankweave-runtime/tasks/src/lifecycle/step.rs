@@ -166,6 +166,7 @@ impl TaskStep {
             steps: self.of(row)?,
             cost: None,
             approval: self.approval(row),
+            by: None,
             lease: None,
             files: Patch::Keep,
         })

@@ -105,7 +105,8 @@ impl LockGuard {
         if let Some(lock) = self.lock.take() {
             let expired = lock.expire();
             self.locks.0.metrics.expired.add(1);
-            tracing::warn!(
+            // Who works under it gets the error, and says what that means.
+            tracing::debug!(
                 resource = expired.resource,
                 owner = expired.owner,
                 token = expired.token,

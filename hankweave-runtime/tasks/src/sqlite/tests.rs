@@ -62,6 +62,7 @@ async fn work(registry: &Sqlite, name: &str) {
             steps: steps(),
             cost: None,
             approval: None,
+            by: None,
             lease: None,
             files: Patch::Keep,
         };

@@ -56,8 +56,6 @@ pub(super) struct TaskProgress {
     /// Whether a user skipped the newest codon, or no budget was left for it.
     is_skipped: bool,
     codons: Vec<Value>,
-    /// Completed codons that reached a limit of their own, in words.
-    over: Vec<String>,
     cost: Usd,
     cost_is_lower_bound: bool,
     /// Last failed codon; `None` once a later one has completed.
@@ -181,10 +179,6 @@ impl TaskProgress {
         if is_lower_bound {
             ended["costIsLowerBound"] = true.into();
         }
-        let exceeded = serde_json::from_value(data["budgetExceeded"].clone()).ok();
-        if let Some(exceeded) = exceeded.filter(|_| success) {
-            self.over.push(budget_reached(&codon, exceeded, is_lower_bound));
-        }
         if let Some(files) = data["filesChanged"].as_u64() {
             ended["filesChanged"] = files.into();
         }
@@ -195,8 +189,12 @@ impl TaskProgress {
         if outcome != outcome_of(success) {
             ended["outcome"] = outcome.into();
         }
-        if let Some(over) = over_budget(&data["budgetExceeded"], is_lower_bound).filter(|_| success) {
-            ended["overBudget"] = over.into();
+        let exceeded = serde_json::from_value(data["budgetExceeded"].clone()).ok();
+        if let Some(exceeded) = exceeded.filter(|_| success) {
+            ended["overBudget"] = budget_reached(exceeded, is_lower_bound).into();
+        }
+        if success && !data["result"].is_null() {
+            ended["result"] = data["result"].clone();
         }
         let data = ended;
         self.codons.push(data.clone());
@@ -210,14 +208,9 @@ impl TaskProgress {
 
     /// Returns the completed codons that reached limits of their own, with the overrun: a sentence about the result; `None` if none did.
     pub(super) fn over_budgets(&self) -> Option<String> {
-        let named = self
-            .over
-            .iter()
-            .take(NAMED)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join("; ");
-        match self.over.len().saturating_sub(NAMED) {
+        let over: Vec<String> = self.codons.iter().filter_map(over_budget).collect();
+        let named = over[..over.len().min(NAMED)].join("; ");
+        match over.len().saturating_sub(NAMED) {
             0 => (!named.is_empty()).then_some(named),
             more => Some(format!("{named}; and {more} more")),
         }
@@ -264,14 +257,20 @@ impl TaskProgress {
     }
 }
 
-/// Returns the limit that a completed codon reached: `draft: budget reached: used $0.0300 of $0.0110, over its budget by $0.0190`.
-fn budget_reached(codon: &str, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
+/// Returns an ended codon that reached a limit of its own, in words.
+fn over_budget(codon: &Value) -> Option<String> {
+    let over = codon["overBudget"].as_str()?;
+    Some(format!("{}: {over}", codon["id"].as_str()?))
+}
+
+/// Returns the limit that a completed codon reached: `budget reached: used $0.0300 of $0.0110, over its budget by $0.0190`.
+fn budget_reached(exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
     let over = match exceeded {
         BudgetExceeded::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
         _ => None,
     };
     let over = over.map_or_else(String::new, |over| format!(", {over}"));
-    format!("{codon}: budget reached: {exceeded}{over}")
+    format!("budget reached: {exceeded}{over}")
 }
 
 /// Returns the outcome of a codon in the word of every other screen: `paused` for one that a budget interrupted.
@@ -280,14 +279,6 @@ fn outcome(success: bool, interrupted_by: &Value) -> &'static str {
     match by.filter(|_| !success) {
         Some(_) => AttemptState::of(CodonStatus::Failed, by).map_or("failed", AttemptState::as_str),
         None => outcome_of(success),
-    }
-}
-
-/// Returns by how much a codon exceeded its own limit in US dollars, in words.
-fn over_budget(exceeded: &Value, is_lower_bound: bool) -> Option<String> {
-    match serde_json::from_value(exceeded.clone()).ok()? {
-        BudgetExceeded::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
-        _ => None,
     }
 }
 
@@ -406,7 +397,10 @@ mod tests {
         let Some(Milestone::Ended { data, .. }) = ended else {
             panic!("it has ended")
         };
-        assert_eq!(data["overBudget"], "over its budget by $0.0190");
+        assert_eq!(
+            data["overBudget"],
+            "budget reached: used $0.0290 of $0.0100, over its budget by $0.0190"
+        );
         let reason = json!({"message": "the budget is used up: used $0.0290 of $0.0100"});
         let failed = json!({"type": "CodonTransitioned", "data": {"codonId": "build", "to": "failed",
             "metadata": {"failureReason": reason, "budgetExceeded": exceeded}}});

@@ -30,6 +30,8 @@ pub struct RegistryChange {
     pub cost: Option<TaskCost>,
     /// Answer of a user, which is noted in the metadata.
     pub approval: Option<TaskApproval>,
+    /// User who asked for the steps, where a user did.
+    pub by: Option<String>,
     /// Lease of the worker that starts the task, which is noted with it.
     pub lease: Option<Duration>,
     /// Folder in which the files of the task are from now on.
@@ -48,7 +50,29 @@ pub struct ChangedTask {
 /// Lease of the task's newest worker, in milliseconds, among the names of the record that others wrote.
 const LEASE: &str = "leaseMs";
 
+/// User who cancelled the task, or has asked its worker to, among the names of the record that others wrote.
+const CANCELLED_BY: &str = "cancelledBy";
+
 impl TaskRow {
+    /// Returns the user who cancelled the task, or has asked its worker to; `None` where that is not noted, as in rows of older versions.
+    #[must_use]
+    pub fn cancelled_by(&self) -> Option<&str> {
+        self.record.extra().get(CANCELLED_BY)?.as_str()
+    }
+
+    /// Asks the worker of the task to stop, for a user. A request that is there already stays.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::TaskUpdateFailed`].
+    pub fn with_cancel_request(mut self, by: Option<String>, now: Timestamp) -> Result<Self, TaskError> {
+        if self.cancel_requested_at.is_none() {
+            self.cancel_requested_at = Some(now);
+            self.record = super::patch::with_fields(self.record, [(CANCELLED_BY, by.map(Value::from))])?;
+        }
+        Ok(self)
+    }
+
     /// Returns the lease of the task's newest worker; `None` where that is not noted, as in rows of older versions.
     #[must_use]
     pub fn lease(&self) -> Option<Duration> {
@@ -89,6 +113,14 @@ impl TaskRow {
         if let files @ Some(_) = stored(&change.files) {
             row.record = super::patch::with_fields(row.record, [(FILES_LOCATION, files)])?;
         }
+        let is_cancel = change.steps.contains(&TaskTransition::Cancel);
+        let asked = || self.cancelled_by().filter(|_| is_cancel).map(str::to_owned);
+        let by = change.by.clone().or_else(asked);
+        let noted = by
+            .as_deref()
+            .filter(|_| is_cancel)
+            .map_or(Value::Null, Value::from);
+        row.record = super::patch::with_fields(row.record, [(CANCELLED_BY, Some(noted))])?;
         if let Some(approval) = &change.approval {
             let mut noted = json!(approval);
             noted["at"] = json!(now);
@@ -96,7 +128,7 @@ impl TaskRow {
         }
         let steps = change.steps.iter();
         let lines = steps
-            .map(|step| row.step(step, change.approval.as_ref(), now))
+            .map(|step| row.step(step, (change.approval.as_ref(), by.as_deref()), now))
             .collect::<Result<Vec<_>, _>>()?;
         let mut lines: Vec<LogEntry> = lines.into_iter().flatten().collect();
         let is_end = self.record.status() == TaskStatus::Running;
@@ -109,7 +141,7 @@ impl TaskRow {
     fn step(
         &mut self,
         step: &TaskTransition,
-        approval: Option<&TaskApproval>,
+        (approval, by): (Option<&TaskApproval>, Option<&str>),
         now: Timestamp,
     ) -> Result<Option<LogEntry>, TaskError> {
         let from = self.record.status();
@@ -130,8 +162,11 @@ impl TaskRow {
         self.record = record;
         self.version += 1;
         self.status_version = self.version;
-        Ok(log_line(step, approval, from).map(|(level, message, data)| {
+        Ok(log_line(step, approval, from).map(|(level, message, mut data)| {
             self.log_seq += 1;
+            if let Some(by) = by {
+                data["by"] = by.into();
+            }
             LogEntry {
                 timestamp: now,
                 level,

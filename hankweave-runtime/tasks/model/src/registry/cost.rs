@@ -153,6 +153,7 @@ mod tests {
                 steps: vec![TaskTransition::Cancel],
                 cost: Some(cost),
                 approval: None,
+                by: None,
                 lease: None,
                 files: Patch::Keep,
             };
@@ -190,6 +191,7 @@ mod tests {
             steps: vec![TaskTransition::Resume],
             cost: None,
             approval: None,
+            by: None,
             lease: None,
             files: Patch::Keep,
         };
@@ -204,6 +206,7 @@ mod tests {
             steps: vec![TaskTransition::Resume],
             cost: None,
             approval: None,
+            by: None,
             lease: None,
             files: Patch::Keep,
         };

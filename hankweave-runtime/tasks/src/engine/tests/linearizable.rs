@@ -127,6 +127,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
                 steps,
                 cost: None,
                 approval: None,
+                by: None,
                 lease: None,
                 files: Patch::Keep,
             };

@@ -167,6 +167,7 @@ impl Place {
             steps: steps.into_iter().collect(),
             cost: None,
             approval: None,
+            by: None,
             lease: None,
             files: Patch::Keep,
         };

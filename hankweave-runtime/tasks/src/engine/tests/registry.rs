@@ -216,7 +216,11 @@ pub(super) async fn a_step_needs_a_living_token_and_the_version_that_was_read(pl
         place.coordinator.task(id("fix-3")).await,
         Ok(Some(running.clone()))
     );
-    place.coordinator.request_cancel(id("fix-3")).await.unwrap();
+    place
+        .coordinator
+        .request_cancel(id("fix-3"), Some("ann".to_owned()))
+        .await
+        .unwrap();
     let asked = place.coordinator.task(id("fix-3")).await.unwrap().unwrap();
     assert!(asked.cancel_requested_at.is_some() && asked.version == running.version);
     let requeued = place
@@ -300,6 +304,7 @@ pub(super) async fn what_a_task_has_cost_stays_with_it_whatever_its_steps(place:
         steps: vec![fail()],
         cost: Some(cost),
         approval: None,
+        by: None,
         lease: None,
         files: Patch::Keep,
     };

@@ -147,6 +147,7 @@ impl Stage {
             steps: vec![start],
             cost: None,
             approval: None,
+            by: None,
             lease: None,
             files: Patch::Keep,
         };
@@ -459,7 +460,7 @@ async fn a_task_that_is_called_off_is_stopped_in_order() {
             stage.until("started").await;
             stage
                 .coordinator
-                .request_cancel(stage.files.id().clone())
+                .request_cancel(stage.files.id().clone(), Some("ann".to_owned()))
                 .await
                 .unwrap();
         })
@@ -640,6 +641,7 @@ async fn a_task_that_was_kept_elsewhere_goes_on_with_its_lines_behind_its_token(
         steps: vec![TaskTransition::Resume],
         cost: None,
         approval: None,
+        by: None,
         lease: None,
         files: Patch::Keep,
     };

@@ -195,6 +195,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
         steps: vec![TaskTransition::Start(start)],
         cost: None,
         approval: None,
+        by: None,
         lease: None,
         files: Patch::Keep,
     };
