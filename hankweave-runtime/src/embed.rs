@@ -9,7 +9,7 @@ use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::id::RunId;
 use hankweave_core::thread::ExecutionThread;
 
-use crate::checkpoint::CheckpointStore;
+use crate::checkpoint::{CheckpointStore, RestorePlan};
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
@@ -260,6 +260,15 @@ impl Hankweave {
     /// Returns [`RunError`] when the checkpoints cannot be read.
     pub async fn trouble(&self) -> Result<Option<UnfinishedCodon>, RunError> {
         runner::trouble(&self.opened).await
+    }
+
+    /// Finds out which files the next run would change if it continued by [`Recovery::LastSuccess`]; `None` where it would take none back. Changes no file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RunError`] when the checkpoints or the files cannot be read.
+    pub async fn taken_back(&self) -> Result<Option<RestorePlan>, RunError> {
+        runner::taken_back(&self.opened).await
     }
 
     /// Whether a run would end at once, because every codon of the plan has ended.

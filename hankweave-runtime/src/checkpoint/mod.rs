@@ -120,4 +120,5 @@ pub use store::{
     InitialRequest, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
     SkipReason, Skipped, SurveyedFile, WorkspaceSurvey, named,
 };
+pub(crate) use store::{NAMED, changed_files};
 pub use tree::{ChangeKind, InvalidPath, PathChange, TreePath};

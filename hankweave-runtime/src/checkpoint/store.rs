@@ -376,28 +376,49 @@ pub struct RestorePlan {
 }
 
 impl RestorePlan {
+    /// Number of files that change.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.write.len() + self.delete.len()
+    }
+
+    /// Names the files that change, at most so many, and counts the others: `a, b (deleted) and 3 more`.
+    #[must_use]
+    pub fn names(&self, most: usize) -> String {
+        let written = self.write.iter().map(ToString::to_string);
+        let deleted = self.delete.iter().map(|path| format!("{path} (deleted)"));
+        first_named(written.chain(deleted), most)
+    }
+
     /// Names the files that change: `2 files changed: a, b (deleted)`; `None` when none does.
     #[must_use]
     pub fn summary(&self) -> Option<String> {
-        let written = self.write.iter().map(ToString::to_string);
-        let deleted = self.delete.iter().map(|path| format!("{path} (deleted)"));
-        let all: Vec<String> = written.chain(deleted).collect();
-        let files = match all.len() {
-            0 => return None,
-            1 => "1 file changed".to_owned(),
-            more => format!("{more} files changed"),
-        };
-        Some(format!("{files}: {}", named(all)))
+        match self.count() {
+            0 => None,
+            count => Some(format!("{}: {}", changed_files(count), self.names(NAMED))),
+        }
+    }
+}
+
+/// `1 file changed`, `2 files changed`
+pub(crate) fn changed_files(number: usize) -> String {
+    match number {
+        1 => "1 file changed".to_owned(),
+        _ => format!("{number} files changed"),
     }
 }
 
 /// Paths that a line names; more are counted.
-const NAMED: usize = 4;
+pub(crate) const NAMED: usize = 4;
 
 /// Names the first of these paths and counts the others: `a, b, c, d and 3 more`.
 pub fn named(paths: impl IntoIterator<Item = String>) -> String {
+    first_named(paths, NAMED)
+}
+
+fn first_named(paths: impl IntoIterator<Item = String>, most: usize) -> String {
     let mut paths = paths.into_iter();
-    let first: Vec<String> = paths.by_ref().take(NAMED).collect();
+    let first: Vec<String> = paths.by_ref().take(most).collect();
     match paths.count() {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),

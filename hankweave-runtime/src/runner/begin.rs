@@ -16,7 +16,7 @@ use hankweave_core::wire::{Event, ProgressKind};
 use super::RunError;
 use super::approval;
 use super::rollback::{self, RollbackError, UndoneWork};
-use crate::checkpoint::{InitialRequest, incomplete};
+use crate::checkpoint::{InitialRequest, RestorePlan, incomplete};
 use crate::codon::{NoBudget, no_budget_left, telling};
 use crate::counting::Counting;
 use crate::options::Recovery;
@@ -202,6 +202,23 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
         last_success: way_back(&state, &thread),
         default: thread.default_recovery(),
     }))
+}
+
+/// Finds out which files the next run would change if it continued at the last success; `None` where it would take none back. Changes no file.
+pub(crate) async fn taken_back(opened: &OpenedExecution) -> Result<Option<RestorePlan>, RunError> {
+    let state = opened.possession.manager.snapshot();
+    let known = rollback::known_checkpoints(&opened.possession).await?;
+    let thread = thread::build(&state, None, Some(&known));
+    let wish = RunIntent {
+        recovery: Some(Recovery::LastSuccess),
+        again: false,
+    };
+    let Resume::RollBack(source) = resume(&state, &thread, &opened.hank, wish, &known) else {
+        return Ok(None);
+    };
+    let work = UndoneWork::find(opened, &state, &thread, &source).await?;
+    let plan = rollback::preview_of_run(&opened.possession, source, work).await?;
+    Ok(Some(plan))
 }
 
 fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {

@@ -25,7 +25,7 @@ mod wait;
 pub use aftermath::has_unfinished_results;
 pub(crate) use approval::{record as answer_approval, withdraw as withdraw_approval};
 pub use begin::{SuccessTarget, UnfinishedCodon};
-pub(crate) use begin::{has_nothing_to_do, trouble};
+pub(crate) use begin::{has_nothing_to_do, taken_back, trouble};
 pub use cleanup::{CleanupError, CleanupPlan, CleanupReport, OldRun};
 pub(crate) use cleanup::{clean_up, plan as plan_cleanup};
 pub use command::{AcceptedCommand, Commander, Refusal, RunCommand};

@@ -98,7 +98,7 @@ fn what_was_changed_before_a_killed_run_stays_and_what_its_codon_did_goes() {
         "{finished}"
     );
     assert!(
-        said.contains(" of one (4 files changed: ")
+        said.contains(" of one (6 files changed: ")
             && said.contains(
                 "taken back to what they were when two began, with what was changed before: notes.txt, prices.txt\n"
             )
@@ -214,7 +214,7 @@ fn each_file_that_stays_is_named_once_and_new_ones_are_named_too() {
     let finished = project.run(["run", "--headless"]);
     let said = &finished.expect_code(0).stdout;
     for line in [
-        " of one (1 file changed: done.txt)\n",
+        " of one (2 files changed: done.txt, notes.txt)\n",
         "taken back to what they were when two began, with what was changed before: notes.txt\n",
         "changed since the run ended, so kept: late.txt, prices.txt\n",
     ] {

@@ -5,10 +5,9 @@ use hankweave_core::id::CodonId;
 use hankweave_core::wire::Event;
 
 use super::super::rig_cleanup::clean_up;
-use super::kept::KeptFiles;
 use super::route::RollbackPlan;
 use super::{Rollback, RollbackError};
-use crate::checkpoint::{TreePath, named};
+use crate::checkpoint::{NAMED, changed_files};
 use crate::recovery::LockedExecution;
 use crate::rig::RigCopy;
 
@@ -86,21 +85,17 @@ pub(super) async fn publish_arrival(
     possession.publish(arrived).await;
 }
 
-/// Describes the end of a rollback, with the files that it changed, except for those that the user had changed before: these are named by themselves.
-pub(super) fn arrived(rollback: &Rollback, changed: usize, kept: &KeptFiles) -> Event {
+/// Describes the end of a rollback, with the files that it changed.
+pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let (source, files) = (&rollback.source, &rollback.files);
     let behind = source.after_codon.as_ref().map(|id| format!(" of {id}"));
     let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
-    let taken_back: Vec<&TreePath> = kept.taken_back(files).collect();
-    let own = files.write.iter().chain(&files.delete);
-    let own = own.filter(|path| !taken_back.contains(path));
-    let message = match (changed, changed.saturating_sub(taken_back.len())) {
-        (0, _) => format!("the files are those of checkpoint {target}"),
-        (_, 0) => format!("rolled back to checkpoint {target}"),
-        (_, changed) => format!(
+    let message = match changed {
+        0 => format!("the files are those of checkpoint {target}"),
+        _ => format!(
             "rolled back to checkpoint {target} ({}: {})",
             changed_files(changed),
-            named(own.map(ToString::to_string))
+            files.names(NAMED)
         ),
     };
     Event::Info { message }
@@ -122,11 +117,4 @@ fn name_of(state: &HankweaveState, id: &CodonId) -> String {
     let planned = state.planned(id);
     let name = planned.and_then(|entry| entry.codon.name());
     name.unwrap_or(id.as_str()).to_owned()
-}
-
-pub(super) fn changed_files(number: usize) -> String {
-    match number {
-        1 => "1 file changed".to_owned(),
-        _ => format!("{number} files changed"),
-    }
 }

@@ -32,7 +32,7 @@ use self::undone::Ends;
 use super::approval;
 use super::rig_cleanup::{place, put_back, untouched};
 use super::target::{OperationCause, RollbackTarget};
-use crate::checkpoint::{Protection, RestorePlan, TreePath, named};
+use crate::checkpoint::{Protection, RestoreError, RestorePlan, TreePath, named};
 use crate::recovery::LockedExecution;
 
 pub use self::error::RollbackError;
@@ -108,6 +108,34 @@ pub(crate) async fn preview(
         kept: unsaved,
         ..route.rollback(plan, archived, record)
     })
+}
+
+/// Finds out which files a run would change that goes back to `source` by itself; `work` is what that undoes, as for [`go_back_to`]. Changes no file.
+pub(crate) async fn preview_of_run(
+    possession: &LockedExecution,
+    source: ContinuationSource,
+    work: Option<UndoneWork>,
+) -> Result<RestorePlan, RollbackError> {
+    let state = possession.manager.snapshot();
+    let thread = thread::build(&state, None, None);
+    let left = left_by_run(&state, &thread, &known_checkpoints(possession).await?);
+    let spares_changed = ends_newest(&state, None, left.as_ref());
+    let target = work.as_ref().map_or(&source.checkpoint_sha, UndoneWork::start);
+    let mut request = request(possession, target, left);
+    let disk = Arc::clone(&possession.world.disk);
+    let plan = possession.with_checkpoints(move |store| {
+        let new = work
+            .map(|work| work.new_files(store, &*disk))
+            .transpose()?
+            .flatten();
+        request.spares_changed = spares_changed && new.is_none();
+        let mut plan = store.plan_restore(&request)?;
+        plan.delete.extend(new.into_iter().flatten());
+        plan.delete.sort_unstable();
+        plan.delete.dedup();
+        Ok::<_, RestoreError>(plan)
+    });
+    plan.await.map_err(RollbackError::Restore)
 }
 
 /// Rolls back to `target`: restores the files and records where the next run continues.
@@ -208,7 +236,7 @@ async fn roll_back(
     match going_back.await {
         Ok(changed) => {
             rollback.rig_copies = cleaned.iter().map(place).collect();
-            possession.publish(arrived(&rollback, changed, kept)).await;
+            possession.publish(arrived(&rollback, changed)).await;
             for event in kept
                 .events(&rollback.files)
                 .into_iter()

@@ -9,8 +9,7 @@ use hankweave_core::wire::{Event, ProgressKind};
 use super::RollbackError;
 use super::archive::unarchive;
 use super::error::{cannot_be_read, changes_nothing};
-use super::events::changed_files;
-use crate::checkpoint::{Protection, RestoreRequest};
+use crate::checkpoint::{Protection, RestoreRequest, changed_files};
 use crate::codon::telling;
 use crate::recovery::LockedExecution;
 
@@ -121,7 +120,7 @@ async fn restore(possession: &LockedExecution, pending: &PendingRollback) -> Res
     let restore = possession.with_checkpoints(move |store| store.restore(&request));
     let restore = telling(&possession.manager, &possession.checkpoints, RESTORE, restore);
     match (restore.await, &pending.safety) {
-        (Ok(report), _) => Ok(report.done.write.len() + report.done.delete.len()),
+        (Ok(report), _) => Ok(report.done.count()),
         (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {
             safety: safety.clone(),
             source,

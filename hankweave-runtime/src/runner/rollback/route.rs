@@ -83,7 +83,7 @@ impl RollbackPlan {
             },
             after: self.source.clone(),
             undoes: self.cause.undoes.clone(),
-            files: u64::try_from(plan.write.len() + plan.delete.len()).unwrap_or(u64::MAX),
+            files: u64::try_from(plan.count()).unwrap_or(u64::MAX),
             removed: None,
             extra: Extra::default(),
         })

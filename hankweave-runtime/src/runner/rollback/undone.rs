@@ -19,6 +19,7 @@ use crate::checkpoint::{
     TreePath,
 };
 use crate::recovery::{LockedExecution, OpenedExecution};
+use crate::world::disk::Disk;
 
 /// How far the clock of a file system may be behind, in milliseconds.
 pub(super) const COARSE_MS: i64 = 20;
@@ -80,6 +81,29 @@ impl UndoneWork {
         }))
     }
 
+    /// Returns the checkpoint of the files with which it began.
+    pub(super) fn start(&self) -> &CheckpointSha {
+        &self.start
+    }
+
+    /// Returns the files that it made until a crash interrupted it, and that are taken back; `None` where no crash did, or nobody knows who made them.
+    pub(super) fn new_files(
+        self,
+        store: &dyn CheckpointStore,
+        disk: &dyn Disk,
+    ) -> Result<Option<Vec<TreePath>>, RestoreError> {
+        let Some(CutOff { request, log }) = self.cut_off else {
+            return Ok(None);
+        };
+        let before = store.files(&self.start).map_err(RestoreError::History)?;
+        let before: BTreeSet<TreePath> = before.into_iter().collect();
+        let mut seen = store.survey(&request.patterns).map_err(RestoreError::Safety)?;
+        seen.retain(|file| !before.contains(&file.path));
+        let during = (self.began, last_print(disk, log));
+        let is_known = seen.iter().all(|file| is_of_work(file.touched(), during));
+        Ok(is_known.then(|| seen.into_iter().map(|file| file.path).collect()))
+    }
+
     /// Puts the files with which the work began in the place of the target's, and what a crash has left in the place of what is left; returns the files that
     /// stay so.
     pub(super) async fn narrow(
@@ -93,8 +117,7 @@ impl UndoneWork {
             let (left, start, began) = (ends.left.clone(), self.start.clone(), self.began);
             let disk = Arc::clone(&possession.world.disk);
             let kept = possession.with_checkpoints(move |store| {
-                let printed = log.and_then(|log| disk.metadata(&log).ok());
-                let during = (began, printed.map(|log| log.modified_at()));
+                let during = (began, last_print(&*disk, log));
                 Kept::make(store, request, left, &start, during)
             });
             let kept = kept.await.map_err(RollbackError::Restore)?;
@@ -109,6 +132,17 @@ impl UndoneWork {
         ends.source.checkpoint_sha = self.start;
         Ok(files)
     }
+}
+
+/// Returns when an agent with this log printed last.
+fn last_print(disk: &dyn Disk, log: Option<PathBuf>) -> Option<Timestamp> {
+    Some(disk.metadata(&log?).ok()?.modified_at())
+}
+
+/// Whether a file that was last touched at this time was made by work: `during` is when that began, and when its agent printed last.
+fn is_of_work(touched: Timestamp, (began, printed): (Timestamp, Option<Timestamp>)) -> bool {
+    let oldest = Timestamp::from_millis(began.as_millis().saturating_sub(COARSE_MS));
+    touched >= oldest && printed.is_some_and(|last| touched <= last)
 }
 
 fn paths(changes: Vec<PathChange>) -> BTreeSet<TreePath> {
@@ -177,17 +211,15 @@ impl Kept {
             .iter()
             .map(|file| (&file.path, file.touched()))
             .collect();
-        let (began, printed) = during;
-        let oldest = Timestamp::from_millis(began.as_millis().saturating_sub(COARSE_MS));
-        let is_of_work = |change: &PathChange| {
+        let is_known = |change: &PathChange| {
             let touched = touched.get(&change.path);
-            touched.is_some_and(|touched| *touched >= oldest && printed.is_some_and(|last| *touched <= last))
+            touched.is_some_and(|touched| is_of_work(*touched, during))
         };
         let new: Vec<_> = changes
             .into_iter()
             .filter(|change| change.kind == ChangeKind::Added)
             .collect();
-        Ok(match new.iter().all(is_of_work) {
+        Ok(match new.iter().all(is_known) {
             true => Self {
                 left: Some(made.sha),
                 new: Vec::new(),
