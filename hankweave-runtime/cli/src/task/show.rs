@@ -245,13 +245,16 @@ fn write_line(
     } else {
         ""
     };
+    let cost = format!(" {:>10}  ", cost.map_or_else(|| "-".to_owned(), in_table));
     let told = format!(
-        " {:<owner$}  {:<time$}  {:>10}  ",
+        " {:<owner$}  {:<time$} {cost}",
         one_line(record.owner()),
-        local_time(at),
-        cost.map_or_else(|| "-".to_owned(), in_table),
+        local_time(at)
     );
     let (room, name) = (columns_of_output(), format!("{}{asked}", one_line(record.name())));
+    // A narrow terminal loses owner and time: the name is worth more.
+    let has_room = |room| STATUS + measure_text_width(&told) + LEAST_NAME <= room;
+    let told = if room.is_none_or(has_room) { told } else { cost };
     let rest = STATUS + measure_text_width(&told);
     // An id that leaves no room for some words of the name has a line of its own.
     let most = room.map_or(usize::MAX, |room| room.saturating_sub(rest + LEAST_NAME));
