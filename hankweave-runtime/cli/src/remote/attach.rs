@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use super::keys::{self, KeyAction, MenuState};
 use super::words::{self, AttachInput};
-use super::{command_failure, connect_failure, ended_failure, runtime};
+use super::{command_failure, connect, connect_failure, ended_failure, runtime};
 use crate::approval_prompt::KEYS;
 use crate::approval_prompt::PromptKey;
 use crate::args::{AttachArgs, Global};
@@ -91,7 +91,7 @@ pub(crate) async fn on_whole_screen(
             .hint("without it everything is told in lines"));
     }
     let typed = execution.map(About::about);
-    let client = match Client::connect(target.clone(), Options::commanding().after(0)).await {
+    let client = match connect(target.clone(), Options::commanding().after(0)).await {
         // Who may only watch does that.
         Err(ConnectError::Unauthorized { .. }) => Client::connect(target, Options::watching().after(0)).await,
         connected => connected,
@@ -125,7 +125,7 @@ async fn follow(
     typed: Option<&About>,
 ) -> Result<ExitCode, CliError> {
     let from_now_on = options.after.is_none();
-    let client = Client::connect(target, options).await;
+    let client = connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;
     let may_command = client.session().mode == Mode::ReadAndWrite;
     let (is_denied, control) = (control && !may_command, control && may_command);

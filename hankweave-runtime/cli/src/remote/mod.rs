@@ -7,12 +7,14 @@ mod words;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use hankweave_client::{Client, CommandError, ConnectError, Disconnected, FindError, Options, RunAddress};
 use hankweave_core::wire::Command;
 use hankweave_runtime::world::environment::Environment;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tokio::time::{Instant, sleep};
 
 use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPointArg, StopArgs};
 use crate::checkpoints;
@@ -126,7 +128,7 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
     let typed = HintCommands::about(execution);
     let answer = runtime()?.block_on(async {
         let target = RunAddress::Execution(execution.to_owned());
-        let client = Client::connect(target, Options::commanding()).await;
+        let client = connect(target, Options::commanding()).await;
         let client = client.map_err(|error| connect_failure(&error, Some(&typed)))?;
         let answer = client.command(command).await;
         client.close().await;
@@ -139,6 +141,21 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
         output::print(format!("{}\n", words::of_answer(&answer)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How long a process that works in the directory has to accept clients, as one that starts its run does soon, and how often that is tried.
+const STARTING: Duration = Duration::from_secs(10);
+const TRY: Duration = Duration::from_millis(50);
+
+/// Connects to a run, also to one that is about to accept clients.
+async fn connect(target: RunAddress, options: Options) -> Result<Client, ConnectError> {
+    let until = Instant::now() + STARTING;
+    loop {
+        match Client::connect(target.clone(), options).await {
+            Err(ConnectError::Find(FindError::NoPort { .. })) if Instant::now() < until => sleep(TRY).await,
+            connected => return connected,
+        }
+    }
 }
 
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
@@ -162,7 +179,7 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         ConnectError::Find(FindError::Elsewhere { .. }) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!("nothing was connected to; if you know it, `{ATTACH_BY_ADDRESS}` takes its address with the token")),
         ConnectError::Find(FindError::NoPort { .. }) => CliError::from_error(CliErrorKind::Held, error)
-            .hint("it is starting, or it is no run; try again in a moment"),
+            .hint("it waits for an answer before it starts its run, or it is no run"),
         ConnectError::Find(FindError::Suspended { pid, .. }) => {
             CliError::from_error(CliErrorKind::Held, error).hint(how_to_continue(*pid))
         }
