@@ -2,6 +2,7 @@
 
 use super::agent::AgentChoice;
 use super::document::{CodonConfig, Hank, PromptSource, RigAction, SentinelSource};
+use crate::id::CodonId;
 
 /// One path to something in the folder of the hank.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
 /// Target of a rig copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyTarget<'h> {
+    /// Codon of the rig.
+    pub codon: &'h CodonId,
     /// JSON path of its `to`.
     pub place: String,
     /// Path, relative to the agent's workspace.
@@ -63,6 +66,7 @@ pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = CopyTarget<'_>> {
         let items = codon.rig_setup.iter().enumerate();
         items.filter_map(move |(index, item)| match &item.action {
             RigAction::Copy { copy, replace } => Some(CopyTarget {
+                codon: &codon.id,
                 place: format!("{at}.rigSetup[{index}].copy.to"),
                 to: copy.to.as_str(),
                 replaces: *replace,

@@ -26,7 +26,7 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) checkpoints: String,
     /// The command that continues from here.
     pub(crate) resume: String,
-    /// The commands that continue a codon that was stopped, with their effects.
+    /// The commands that continue a codon that was stopped or failed, with their effects, in the order of `status`.
     pub(crate) ways: Vec<(String, String)>,
     /// The command that continues as hank.json is now, when it has changed.
     pub(crate) replan: Option<String>,
@@ -120,14 +120,12 @@ impl SummaryContext<'_> {
                 | RunResult::Stopped(_)
                 | RunResult::Paused(_)
         ) {
-            writeln!(text, "  continue     {}", self.resume)?;
-            let (plain, others): (Vec<_>, Vec<_>) =
-                self.ways.iter().partition(|(command, _)| *command == self.resume);
-            for (_, effect) in plain {
-                write_sentence(text, &format!("{LABEL}{effect}"))?;
+            if !self.ways.iter().any(|(command, _)| *command == self.resume) {
+                writeln!(text, "  continue     {}", self.resume)?;
             }
-            for (command, effect) in others {
-                writeln!(text, "  or           {command}")?;
+            for (number, (command, effect)) in self.ways.iter().enumerate() {
+                let label = if number == 0 { "continue" } else { "or" };
+                writeln!(text, "  {label:<11}  {command}")?;
                 write_sentence(text, &format!("{LABEL}{effect}"))?;
             }
         }

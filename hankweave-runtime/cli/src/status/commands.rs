@@ -69,6 +69,7 @@ impl StatusView<'_> {
             true => self.ways_on(run),
             false => Vec::new(),
         };
+        offers.extend(self.logs_of_failed());
         if !thread.codons.is_empty() {
             let back = typed.command("rollback --to SHA");
             let lists = format!("lists the checkpoints to which `{back}` goes back");
@@ -147,11 +148,9 @@ impl StatusView<'_> {
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let again = format!("keeps the files and runs {id} again");
-            let logs = typed.command(&format!("logs {id}"));
             let mut offers = vec![
                 offer(self.onward(), self.way_back(id)),
                 offer(self.recover("crash-point"), again),
-                offer(logs, format!("shows what was said and checked in {id}")),
             ];
             if failed.rig_setup_checkpoint().is_some() {
                 let back = typed.command(&format!("rollback --codon {id} --at rig-setup"));
@@ -162,6 +161,17 @@ impl StatusView<'_> {
         } else {
             Vec::new()
         }
+    }
+
+    /// Returns the command that shows what was said in the codon that failed and blocks.
+    fn logs_of_failed(&self) -> Option<SuggestedCommand> {
+        let is_shown = self.changes.misfits.is_empty() && self.next().is_none() && self.is_blocked();
+        let failed = self.thread.codons.first().filter(|_| is_shown)?.codon.codon_id();
+        let logs = self.typed.command(&format!("logs {failed}"));
+        Some(offer(
+            logs,
+            format!("shows what was said and checked in {failed}"),
+        ))
     }
 
     /// The smallest rollback after which a denied codon is asked about again: to the end of the codon before it, which stays done.

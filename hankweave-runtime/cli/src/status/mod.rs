@@ -144,8 +144,8 @@ pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Opt
     Ok(Some(view.outlook_after(run)))
 }
 
-/// Returns the commands that continue what the newest run of an execution directory has left, with their effects; none in the workspace of a task, or where the
-/// record cannot be read.
+/// Returns the commands that continue what the newest run of an execution directory has left, with their effects, in the order of `status`; none in the workspace
+/// of a task, or where the record cannot be read.
 pub(crate) fn ways_on(execution: &Path, state: &HankweaveState) -> Vec<SuggestedCommand> {
     let thread = thread::build(state, None, None);
     let hank = last_hank(execution);
@@ -160,6 +160,13 @@ pub(crate) fn ways_on(execution: &Path, state: &HankweaveState) -> Vec<Suggested
         (Ok(view), Some(run)) if view.task.is_none() && view.changes.misfits.is_empty() => view.ways_on(run),
         _ => Vec::new(),
     }
+}
+
+/// Whether a codon of hank.json has begun in the history that the next run continues.
+pub(crate) fn has_begun(state: &HankweaveState, codon: &CodonId) -> bool {
+    let thread = thread::build(state, None, None);
+    let mut begun = thread.codons.iter().map(|entry| entry.codon.codon_id());
+    begun.any(|id| id.configured() == codon.as_str())
 }
 
 /// Returns how the last run of an execution directory ended, and the command that continues it or starts over; `None` before its first run.

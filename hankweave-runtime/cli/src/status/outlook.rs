@@ -89,7 +89,9 @@ impl StatusView<'_> {
                 false if self.task.is_some() => {
                     format!("{id} crashed; the next worker continues from the last checkpoint")
                 }
-                false => format!("{id} crashed; the next run continues from the last checkpoint"),
+                false => format!(
+                    "{id} crashed; the next run continues from the last checkpoint, unless it is told another way"
+                ),
             };
         }
         if let Some(words) = self.between(run) {

@@ -270,10 +270,8 @@ fn a_stop_names_every_command_that_continues() {
     assert_has(
         &stopped.expect_code(130).stderr,
         &[
-            "\n  continue     hankweave run --max-cost 5\n",
-            "rolls back to the last success, plan, and runs build again",
-            "\n  or           hankweave run --max-cost 5 --recover session\n",
-            "keeps the files and lets build continue in its session",
+            // In the order of `status` and of the question.
+            "\n  continue     hankweave run --max-cost 5 --recover session\n               keeps the files and lets build continue in its session\n  or           hankweave run --max-cost 5\n               rolls back to the last success, plan, and runs build again",
         ],
     );
 }
