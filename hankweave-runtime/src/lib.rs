@@ -94,8 +94,9 @@ pub use runner::{
     SuccessTarget, UnfinishedCodon,
 };
 pub use server::{
-    AnswerPaths, AnswerTokens, ListServer, OpenRecordError, Origin, RecordServer, RunList, RunReport,
-    RunTexts, ServeError, ServerLimits, ServerOptions, exported_page, record_name,
+    AnswerPaths, AnswerTokens, CommandGuard, CommandRefusal, ListServer, OpenRecordError, Origin,
+    RecordServer, RunList, RunReport, RunTexts, ServeError, ServerLimits, ServerOptions, exported_page,
+    record_name,
 };
 pub use shutdown::{Shutdown, StopCause};
 pub use state_manager::{CostFigures, Delivery, PersistenceError, Subscription, TransitionError};

@@ -7,8 +7,10 @@ use std::time::Duration;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::{CodonId, TaskId};
 use hankweave_core::time::Timestamp;
+use hankweave_core::wire::Command;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+use hankweave_runtime::{CommandGuard, CommandRefusal};
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_tasks::layers::{TaskLayers, WORKSPACE};
@@ -129,11 +131,7 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
 /// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task, past its registry (TASK-126). `marker` is
 /// that of this process, by which the worker's own run shows.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
-    let is_of_worker = marker.is_some_and(|marker| {
-        let own = format!("task/{}/", task.id);
-        marker.as_encoded_bytes().starts_with(own.as_bytes())
-    });
-    match is_of_worker {
+    match task.is_run_by_worker(marker) {
         true => Ok(()),
         false => task.clone().looked_up().check_completed(),
     }
@@ -507,6 +505,37 @@ impl OwningTask {
             ),
         };
         Err(CliError::new(kind, message).hint(hint))
+    }
+
+    /// Whether the worker of the task has started the process with this marker.
+    pub(crate) fn is_run_by_worker(&self, marker: Option<&OsStr>) -> bool {
+        let own = format!("task/{}/", self.id);
+        marker.is_some_and(|marker| marker.as_encoded_bytes().starts_with(own.as_bytes()))
+    }
+
+    /// Returns the guard of a run that the worker of the task has started: clients may do no more than the commands of the same names (TASK-126).
+    pub(crate) fn guard(self) -> CommandGuard {
+        let task = Self {
+            status: TaskStatus::Running,
+            row: None,
+            ..self
+        };
+        CommandGuard::new(move |command| {
+            let refused = match command {
+                Command::ServerShutdown { .. }
+                | Command::ServerForceShutdown { .. }
+                | Command::CodonForceStop { .. } => task.refuse_stop(),
+                Command::RollbackToCheckpoint { .. }
+                | Command::RollbackToCodon { .. }
+                | Command::RollbackToLastSuccess { .. } => task.check_ended("rollback").err()?,
+                Command::RollbackUndo { .. } => task.check_ended("undo").err()?,
+                _ => return None,
+            };
+            Some(CommandRefusal {
+                message: refused.message().to_owned(),
+                hint: refused.remedy().map(str::to_owned),
+            })
+        })
     }
 
     /// Names the task in an error about its workspace.

@@ -5,16 +5,21 @@ use std::io::{self, BufRead, IsTerminal};
 
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::view::stopped_words;
+use hankweave_runtime::checkpoint::RestorePlan;
 use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::keyboard;
+use crate::report::counted;
 use crate::screen;
 use crate::wrap::hanging;
 
 /// Start of a line that continues an offer.
 const INDENT: &str = "     ";
+
+/// Most files that an offer names.
+const MOST_NAMED: usize = 12;
 
 /// User's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,30 +30,76 @@ pub(crate) enum RecoveryChoice {
     Nothing,
 }
 
-/// Asks on a terminal. Without one nothing is chosen, and the run continues by its defaults.
-pub(crate) fn ask(trouble: &UnfinishedCodon) -> Option<RecoveryChoice> {
-    if !can_ask() {
-        return None;
-    }
-    keyboard::forget_typed();
-    Some(answer(trouble, &mut io::stdin().lock(), &mut put))
-}
-
-fn can_ask() -> bool {
+/// Whether somebody at a terminal can be asked. Otherwise nothing is chosen, and the run continues by its defaults.
+pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Prints the question again each time that the program continues after Ctrl+Z: what the shell has printed meanwhile stands below it.
-pub(crate) async fn repeat(trouble: &UnfinishedCodon) -> Infallible {
-    let continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()));
-    let Some(mut continued) = continued.ok().filter(|_| can_ask()) else {
-        return std::future::pending().await;
-    };
-    while continued.recv().await.is_some() {
-        // Who cannot read it answers nothing.
-        let _ = put(question(trouble, &offers(trouble)));
+/// Question where the next run shall continue.
+pub(crate) struct RecoveryQuestion {
+    trouble: UnfinishedCodon,
+    offers: Vec<RecoveryOption>,
+}
+
+impl RecoveryQuestion {
+    /// `files` are those that the run would take back if it continued at the last success, where that is known.
+    pub(crate) fn new(trouble: UnfinishedCodon, files: Option<&RestorePlan>) -> Self {
+        let offers = offers(&trouble, files);
+        Self { trouble, offers }
     }
-    std::future::pending().await
+
+    /// Asks on the terminal.
+    pub(crate) fn ask(&self) -> RecoveryChoice {
+        keyboard::forget_typed();
+        self.answer(&mut io::stdin().lock(), &mut put)
+    }
+
+    /// Prints the question again each time that the program continues after Ctrl+Z: what the shell has printed meanwhile stands below it.
+    pub(crate) async fn repeat(&self) -> Infallible {
+        let continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()));
+        let Ok(mut continued) = continued else {
+            return std::future::pending().await;
+        };
+        while continued.recv().await.is_some() {
+            // Who cannot read it answers nothing.
+            let _ = put(question(&self.trouble, &self.offers));
+        }
+        std::future::pending().await
+    }
+
+    /// Repeats the question until the answer is one of the offers; no answer at all means to do nothing.
+    fn answer(
+        &self,
+        input: &mut dyn BufRead,
+        put: &mut dyn FnMut(String) -> io::Result<()>,
+    ) -> RecoveryChoice {
+        let offers = &self.offers;
+        let mut refused = String::new();
+        loop {
+            let mut line = String::new();
+            let question = format!("{refused}{}", question(&self.trouble, offers));
+            // Who cannot read the question or answer it does not want anything to happen.
+            if put(question).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
+                return RecoveryChoice::Nothing;
+            }
+            let typed = line.trim();
+            if matches!(typed, "q" | "quit") {
+                return RecoveryChoice::Nothing;
+            }
+            let number = typed
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| number.checked_sub(1));
+            let chosen = number.and_then(|index| offers.get(index));
+            if let Some(offer) = chosen.or_else(|| offers.iter().find(|offer| offer.name == typed)) {
+                return RecoveryChoice::Recover(offer.recovery);
+            }
+            refused = match typed.is_empty() {
+                true => String::new(),
+                false => format!("`{typed}` is none of the answers\n"),
+            };
+        }
+    }
 }
 
 fn put(question: String) -> io::Result<()> {
@@ -59,40 +110,6 @@ fn put(question: String) -> io::Result<()> {
     screen::ask(lines.collect::<Vec<_>>().join("\n") + " ")
 }
 
-/// Repeats the question until the answer is one of the offers; no answer at all means to do nothing.
-fn answer(
-    trouble: &UnfinishedCodon,
-    input: &mut dyn BufRead,
-    put: &mut dyn FnMut(String) -> io::Result<()>,
-) -> RecoveryChoice {
-    let offers = offers(trouble);
-    let mut refused = String::new();
-    loop {
-        let mut line = String::new();
-        let question = format!("{refused}{}", question(trouble, &offers));
-        // Who cannot read the question or answer it does not want anything to happen.
-        if put(question).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
-            return RecoveryChoice::Nothing;
-        }
-        let typed = line.trim();
-        if matches!(typed, "q" | "quit") {
-            return RecoveryChoice::Nothing;
-        }
-        let number = typed
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| number.checked_sub(1));
-        let chosen = number.and_then(|index| offers.get(index));
-        if let Some(offer) = chosen.or_else(|| offers.iter().find(|offer| offer.name == typed)) {
-            return RecoveryChoice::Recover(offer.recovery);
-        }
-        refused = match typed.is_empty() {
-            true => String::new(),
-            false => format!("`{typed}` is none of the answers\n"),
-        };
-    }
-}
-
 /// One way to continue.
 struct RecoveryOption {
     recovery: Recovery,
@@ -101,8 +118,20 @@ struct RecoveryOption {
     what: String,
 }
 
+/// Names the files that a rollback changes: `takes back 2 files: a, b (deleted)`.
+fn taken_back(files: &RestorePlan) -> String {
+    match files.count() {
+        0 => "changes no file".to_owned(),
+        count => format!(
+            "takes back {}: {}",
+            counted(count, "file"),
+            files.names(MOST_NAMED)
+        ),
+    }
+}
+
 /// Returns the choices. An impossible one is not offered.
-fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
+fn offers(trouble: &UnfinishedCodon, files: Option<&RestorePlan>) -> Vec<RecoveryOption> {
     let codon = &trouble.codon;
     let kept = match trouble.crashed {
         true => format!(
@@ -125,6 +154,10 @@ fn offers(trouble: &UnfinishedCodon) -> Vec<RecoveryOption> {
                 "start again with the first codon and the files as they were before it, because no codon has completed; {kept}"
             )
         }
+    };
+    let back = match files {
+        Some(files) => format!("{back}\n{INDENT}{}", taken_back(files)),
+        None => back,
     };
     let session = trouble.session.then(|| RecoveryOption {
         recovery: Recovery::Session,
@@ -170,7 +203,13 @@ fn question(trouble: &UnfinishedCodon, offers: &[RecoveryOption]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_runtime::checkpoint::TreePath;
+
     use super::*;
+
+    fn path(path: &str) -> TreePath {
+        TreePath::new(path.as_bytes()).unwrap()
+    }
 
     #[track_caller]
     fn answers(typed: &str, expected: RecoveryChoice, questions: usize) {
@@ -188,7 +227,20 @@ mod tests {
             text.push_str(&question);
             Ok(())
         };
-        assert_eq!(answer(&trouble, &mut typed.as_bytes(), &mut put), expected);
+        let files = RestorePlan {
+            write: vec![path("TODO.md")],
+            delete: (10..24)
+                .map(|number| path(&format!("src/{number}.txt")))
+                .collect(),
+            spared: Vec::new(),
+        };
+        let question = RecoveryQuestion::new(trouble, Some(&files));
+        assert_eq!(question.answer(&mut typed.as_bytes(), &mut put), expected);
+        assert!(
+            text.contains("\n     takes back 15 files: TODO.md, src/10.txt (deleted), ")
+                && text.contains(", src/20.txt (deleted) and 3 more\n"),
+            "{text}"
+        );
         assert_eq!(text.matches("b failed: oh no").count(), questions, "{text}");
         assert!(text.contains("the last success, a"));
         assert_eq!(
@@ -227,8 +279,8 @@ mod tests {
                 text.push_str(&question);
                 Ok(())
             };
-            let answer = answer(trouble, &mut typed.as_bytes(), &mut put);
-            (answer, text)
+            let question = RecoveryQuestion::new(trouble.clone(), None);
+            (question.answer(&mut typed.as_bytes(), &mut put), text)
         };
         let (chosen, text) = ask(&stopped(true, SuccessTarget::Beginning), "1\n");
         assert_eq!(chosen, RecoveryChoice::Recover(Recovery::Session));

@@ -6,13 +6,15 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
-use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
+use hankweave_core::hank::{MAX_WAIT_SECONDS, Problem, Setting};
+use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
@@ -25,8 +27,8 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, make_new_files_private};
 use hankweave_runtime::world::process::MARKER_VARIABLE;
 use hankweave_runtime::{
-    Builder, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery, RunOptions, RunOutcome,
-    RunResult, ServerOptions, Shutdown, StopCause,
+    Builder, CommandGuard, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery,
+    RunOptions, RunOutcome, RunResult, ServerOptions, Shutdown, StopCause,
 };
 #[cfg(feature = "otel")]
 use tokio_util::task::AbortOnDropHandle;
@@ -49,7 +51,7 @@ use crate::otel;
 use crate::owning_task::{OwningTask, check_run};
 use crate::prices;
 use crate::prompt_line::PromptForm;
-use crate::question::{self, RecoveryChoice};
+use crate::question::{self, RecoveryChoice, RecoveryQuestion};
 use crate::receipt::{self, Listening};
 use crate::rehearsal::RehearsalCopy;
 use crate::report::{LiveContext, Reporter, SummaryContext, headline};
@@ -63,7 +65,7 @@ use crate::stopping;
 use crate::suspend::{self, SuspendSignals};
 use crate::toggle::Toggle;
 use crate::typed::{CommandEdit, HintCommands, path_word};
-use crate::validate::dry_run;
+use crate::validate::{dry_run, replaced};
 
 pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
     if args.dry_run {
@@ -80,10 +82,12 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         Some(task) => task.explain(error),
         None => with_moved_hank(args.workspace(), error),
     })?;
+    let environment = Environment::of_process();
+    let marker = environment.get(MARKER_VARIABLE);
     if let Some(task) = task.as_ref().filter(|_| !args.rehearse) {
-        check_run(task, Environment::of_process().get(MARKER_VARIABLE))?;
+        check_run(task, marker)?;
     }
-    if let Some(task) = task.filter(|_| !global.json() && !global.quiet) {
+    if let Some(task) = task.as_ref().filter(|_| !global.json() && !global.quiet) {
         print_stderr(task.note());
     }
     let configuration = config::resolve_trusted(loaded.readable(), &config::flags(&args.settings)?)?;
@@ -94,6 +98,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .adopting_orphans()
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let options = options(global, args, &configuration)?;
+    let work = args.hank.execution.as_ref().unwrap_or(&loaded.root);
+    let copied_over = loaded.readable().filter(|_| !args.rehearse);
+    let copied_over = copied_over.map_or_else(Vec::new, |hank| replaced(hank, work));
     let rehearsal = || rehearsal_copy(args, &loaded, &options, &world);
     let mut copy = args.rehearse.then(rehearsal).transpose()?;
     let asks = loaded
@@ -122,6 +129,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         waits: !args.rehearse && !configuration.flag(Setting::Autostart),
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
+        copied_over,
+        guard: task
+            .filter(|task| task.is_run_by_worker(marker))
+            .map(OwningTask::guard),
         detachment: Cell::new(detachment.map(|detachment| detachment.asking(asks))),
     };
     let runtime = lasting_runtime().map_err(|error| CliError::no_threads(&error))?;
@@ -234,6 +245,10 @@ struct Start<'a> {
     copy: Option<&'a Path>,
     /// Whether it is kept after the end.
     keeps_copy: Cell<bool>,
+    /// Files and folders that rigs copy over, each with its codon.
+    copied_over: Vec<(CodonId, Problem)>,
+    /// Refuses commands of clients to the run of a worker.
+    guard: Option<CommandGuard>,
     /// Process that leaves its terminal.
     detachment: Cell<Option<Detachment>>,
 }
@@ -285,10 +300,16 @@ async fn serve(
     if shutdown.cause().is_some() {
         return leave(hankweave, stopped(&shutdown)).await;
     }
+    if !hankweave.is_finished() {
+        start.tell_replaced(&hankweave.state_reader()(), &report);
+    }
     // Where nothing is left to do, the page would be gone before anybody could open it.
     if !hankweave.is_finished()
         && let Err(error) = hankweave
-            .serve(server_options(args, configuration, hankweave.directory().root()))
+            .serve(ServerOptions {
+                guard: start.guard.clone(),
+                ..server_options(args, configuration, hankweave.directory().root())
+            })
             .await
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
@@ -384,7 +405,7 @@ async fn drive(
             warnings: crate::state::record_warnings(&execution, &state()),
             rehearse: typed.rehearse(),
             ways: match outcome.result {
-                RunResult::Stopped(_) => status::ways_on(&execution, &state()),
+                RunResult::Stopped(_) | RunResult::Failed(_) => status::ways_on(&execution, &state()),
                 _ => Vec::new(),
             },
             ..ending(&execution, typed, resume, log)
@@ -415,6 +436,15 @@ async fn drive(
 }
 
 impl Start<'_> {
+    /// Says which files and folders the rigs of the codons that come will copy over.
+    fn tell_replaced(&self, state: &HankweaveState, report: &Reporter) {
+        for (codon, problem) in &self.copied_over {
+            if self.args.new || !status::has_begun(state, codon) {
+                report.notice(&problem.message);
+            }
+        }
+    }
+
     /// Moves the output of a detached run into its log. One that has nothing to do says so on the terminal.
     async fn leave_terminal(&self, hankweave: &Hankweave, report: &Reporter) -> Result<(), CliError> {
         let Some(mut detachment) = self.detachment.take() else {
@@ -550,7 +580,7 @@ fn ending<'a>(
 async fn may_go_on(
     hankweave: &mut Hankweave,
     world: &World,
-    watch: Pin<&mut impl Future<Output = Infallible>>,
+    mut watch: Pin<&mut impl Future<Output = Infallible>>,
     shutdown: &Shutdown,
     typed: &HintCommands,
 ) -> Result<bool, CliError> {
@@ -558,19 +588,29 @@ async fn may_go_on(
     let Some(trouble) = trouble.map_err(|error| run_failure(&error, typed))? else {
         return Ok(true);
     };
-    let asked = trouble.clone();
-    let ask = world.blocking.run(move || question::ask(&asked));
+    if !question::can_ask() {
+        return Ok(true);
+    }
+    let files = tokio::select! {
+        biased;
+        never = watch.as_mut() => match never {},
+        () = shutdown.requested() => return Ok(true),
+        files = hankweave.taken_back() => files,
+    };
+    // What cannot be read now is told by the run that needs it.
+    let question = Arc::new(RecoveryQuestion::new(trouble, files.ok().flatten().as_ref()));
+    let asked = Arc::clone(&question);
+    let ask = world.blocking.run(move || asked.ask());
     let answer = tokio::select! {
         biased;
-        never = question::repeat(&trouble) => match never {},
+        never = question.repeat() => match never {},
         never = watch => match never {},
         () = shutdown.requested() => return Ok(true),
         answer = ask => answer,
     };
     match answer {
-        None => {}
-        Some(RecoveryChoice::Recover(recovery)) => hankweave.recover(recovery),
-        Some(RecoveryChoice::Nothing) => return Ok(shutdown.cause().is_some()),
+        RecoveryChoice::Recover(recovery) => hankweave.recover(recovery),
+        RecoveryChoice::Nothing => return Ok(shutdown.cause().is_some()),
     }
     Ok(true)
 }

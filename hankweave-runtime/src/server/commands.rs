@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use super::ledger::{CommandLedger, LedgerStatus};
 use super::outbox::Outbox;
 use super::replies::{ParsedRequest, Replies};
+use super::{CommandGuard, CommandRefusal};
 use crate::error::chain;
 use crate::runner::{AcceptedCommand, Commander, LiveFiles, Refusal, RollbackTarget, RunCommand};
 use crate::shutdown::{Shutdown, StopCause};
@@ -49,6 +50,7 @@ pub(super) struct Executor {
     pub(super) hank: Arc<Hank>,
     pub(super) replies: Replies,
     pub(super) files: LiveFiles,
+    pub(super) guard: Option<CommandGuard>,
 }
 
 /// Result of a command.
@@ -58,7 +60,11 @@ type Result<T> = std::result::Result<T, CommandFailure>;
 enum CommandFailure {
     Refused(Refused),
     ByTheRun(Refusal),
+    ByTheOwner(CommandRefusal),
 }
+
+/// Code of a command on which the owner of the run decides.
+const OWNED: &str = "OWNED_BY_TASK";
 
 /// Carries out commands until every sender is dropped.
 pub(super) async fn run(executor: Executor, mut commands: mpsc::Receiver<QueuedCommand>) {
@@ -118,6 +124,9 @@ impl Executor {
                         self.replies
                             .error(&attempted, chain(&refusal), refusal.code(), hint)
                     }
+                    CommandFailure::ByTheOwner(CommandRefusal { message, hint }) => {
+                        self.replies.error(&attempted, message, OWNED, hint)
+                    }
                 };
                 for outbox in ledger.abandon(&job.request).iter().chain([&job.from]) {
                     outbox.push(text.clone());
@@ -133,6 +142,11 @@ impl Executor {
 
     async fn execute(&self, job: &QueuedCommand) -> Result<DirectPayload> {
         let ack = |outcome| acknowledge(job, outcome);
+        if let Some(guard) = &self.guard {
+            guard
+                .check(&job.request.command)
+                .map_err(CommandFailure::ByTheOwner)?;
+        }
         match &job.request.command {
             Wanted::CheckpointList { run_id } => {
                 let state = self.manager.snapshot();

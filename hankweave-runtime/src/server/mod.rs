@@ -48,7 +48,7 @@ use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::view::RunView;
-use hankweave_core::wire::{CodonDescription, Event, NextSteps, Ready};
+use hankweave_core::wire::{CodonDescription, Command, Event, NextSteps, Ready};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -102,6 +102,38 @@ pub struct ServerOptions {
     pub texts: Option<Arc<dyn RunTexts>>,
     /// Host and port under which others reach the server, as through a proxy; answers of notifications may come to it (WIRE-50).
     pub reached_as: Option<String>,
+    /// Refuses commands that the owner of the run decides; without it none is refused for that.
+    pub guard: Option<CommandGuard>,
+}
+
+/// Refuses commands of clients to a run whose owner decides on them, as the worker of a task does.
+#[derive(Clone)]
+pub struct CommandGuard(Arc<dyn Fn(&Command) -> Option<CommandRefusal> + Send + Sync>);
+
+/// Refusal by a [`CommandGuard`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandRefusal {
+    /// Why the command is refused.
+    pub message: String,
+    /// What helps instead.
+    pub hint: Option<String>,
+}
+
+impl CommandGuard {
+    /// `refuse` returns why a command is refused; `None` lets it pass.
+    pub fn new(refuse: impl Fn(&Command) -> Option<CommandRefusal> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(refuse))
+    }
+
+    fn check(&self, command: &Command) -> Result<(), CommandRefusal> {
+        (self.0)(command).map_or(Ok(()), Err)
+    }
+}
+
+impl std::fmt::Debug for CommandGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CommandGuard")
+    }
 }
 
 /// Report of a run.
@@ -139,6 +171,7 @@ impl Default for ServerOptions {
             limits: ServerLimits::default(),
             texts: None,
             reached_as: None,
+            guard: None,
         }
     }
 }
@@ -361,6 +394,7 @@ impl Bound {
             hank: Arc::clone(&hank),
             replies: replies.clone(),
             files: run.files,
+            guard: self.options.guard.clone(),
         };
         let position = run.manager.last_seq();
         let events = run.manager.subscribe_after(position);

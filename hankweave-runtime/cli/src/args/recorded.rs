@@ -11,7 +11,7 @@ use super::{ExecutionArgs, PartOrDir};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// Codon, in a loop with its newest iteration or one, as draft#1; checkpoint; or range FROM..TO [default: the newest codon]
+    /// Codon, checkpoint or range FROM..TO of checkpoints [default: the newest codon]
     #[arg(value_name = "CODON|CHECKPOINT[..CHECKPOINT]")]
     what: Option<PartOrDir<String>>,
     #[command(flatten)]

@@ -28,12 +28,13 @@ use crate::status::outlook;
 
 /// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
-    let looked = load_input(&args.hank, &args.settings)?;
-    let execution = args.hank.execution.as_ref().unwrap_or(&looked.loaded.root);
     let continues = |state: &HankweaveState| !args.new && !is_rehearsal(state);
-    let state = read_execution(execution).ok().filter(continues);
+    let looked = load_input(&args.hank, &args.settings, &|work| {
+        read_execution(work).ok().filter(continues)
+    })?;
+    let (execution, state) = (&looked.work, &looked.state);
     let recovery = args.recover.map(Recovery::from);
-    let changes = match (&state, &looked.loaded.hank) {
+    let changes = match (state, &looked.loaded.hank) {
         (Some(state), Some(hank)) if args.replan => PlanChanges::anew(state, hank, recovery),
         (Some(state), Some(hank)) => PlanChanges::of(state, hank, recovery),
         _ => PlanChanges::default(),
@@ -50,8 +51,8 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         },
         Some((state, outlook)) => recorded(state, outlook, args),
     };
-    let money = state.map_or_else(MoneyView::default, |state| {
-        RunView::of_state(&state, &thread::build(&state, None, None), 0).money
+    let money = state.as_ref().map_or_else(MoneyView::default, |state| {
+        RunView::of_state(state, &thread::build(state, None, None), 0).money
     });
     if global.json() {
         let mut document = looked.as_json();

@@ -10,7 +10,7 @@ mod view;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use anstyle::AnsiColor;
 use hankweave_core::agent::Capabilities;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
+use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{CodonConfig, Hank, Problem, Severity, copy_targets, fallback_list};
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::AgentList;
@@ -42,10 +43,11 @@ use crate::output;
 use crate::prices;
 use crate::report::{counted, write_problems};
 use crate::screen::{SafeText, columns_of_output, print_stderr};
+use crate::status::has_begun;
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, CliError> {
-    let looked = load_input(&args.hank, &args.settings)?;
+    let looked = load_input(&args.hank, &args.settings, &|_| None)?;
     if global.json() {
         output::print_json(&looked.as_json())?;
     } else {
@@ -82,6 +84,10 @@ struct ValidationInput {
     /// Codons without the fallbacks that the hank has, because the scripted agent stands in for all, with those.
     left_out: Vec<(CodonId, String)>,
     prices: Arc<Prices>,
+    /// Directory in which a run would work.
+    work: PathBuf,
+    /// Record that it would continue.
+    state: Option<HankweaveState>,
 }
 
 impl ValidationInput {
@@ -112,7 +118,12 @@ impl ValidationInput {
     }
 }
 
-fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput, CliError> {
+/// `continued` returns the record that a run in a directory would continue.
+fn load_input(
+    args: &HankArgs,
+    settings: &SettingArgs,
+    continued: &dyn Fn(&Path) -> Option<HankweaveState>,
+) -> Result<ValidationInput, CliError> {
     let mut loaded = load_hank(&args.hank)?;
     let written = loaded.readable().cloned();
     let own = written.as_ref().map(|hank| Ceiling::default().or_from_hank(hank));
@@ -122,8 +133,12 @@ fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput
         fallbacks_left_out(written, planned)
     });
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
+    let state = continued(&work);
     if let Some(hank) = loaded.readable() {
-        let mut problems = replaced(hank, &work);
+        let comes = |codon: &CodonId| !state.as_ref().is_some_and(|state| has_begun(state, codon));
+        let replaced = replaced(hank, &work).into_iter();
+        let replaced = replaced.filter_map(|(codon, problem)| comes(&codon).then_some(problem));
+        let mut problems: Vec<Problem> = replaced.collect();
         let data = args.data.as_deref();
         problems.extend(data.and_then(|data| unusable(hank, data, &work)));
         problems.extend(missing(hank));
@@ -136,6 +151,8 @@ fn load_input(args: &HankArgs, settings: &SettingArgs) -> Result<ValidationInput
         own: own.unwrap_or_default(),
         left_out,
         prices,
+        work,
+        state,
     })
 }
 
@@ -181,8 +198,8 @@ fn plan(
     Ok((drivers, ceiling, options.prices))
 }
 
-/// Returns the files and folders that a run in `work` would copy over (HANK-13).
-fn replaced(hank: &Hank, work: &Path) -> Vec<Problem> {
+/// Returns the files and folders that a run in `work` would copy over, each with the codon whose rig does that (HANK-13).
+pub(crate) fn replaced(hank: &Hank, work: &Path) -> Vec<(CodonId, Problem)> {
     let existing = copy_targets(hank).filter_map(|target| {
         let found = RealDisk.metadata(&work.join(target.to)).ok()?;
         let does = match (target.replaces, found.kind) {
@@ -194,7 +211,8 @@ fn replaced(hank: &Hank, work: &Path) -> Vec<Problem> {
         };
         let (to, work) = (target.to, work.display());
         let message = format!("`{to}` exists in `{work}`; a run that works there {does}");
-        Some(Problem::warning(&hank.places, target.place, message))
+        let problem = Problem::warning(&hank.places, target.place, message);
+        Some((target.codon.clone(), problem))
     });
     existing.collect()
 }

@@ -589,6 +589,29 @@ fn validate_warns_of_files_that_a_copy_would_replace() {
     assert_eq!(warnings[0]["path"], "hank[0].rigSetup[1].copy.to");
 }
 
+/// A run says which files its rigs copy over before it does, and only of the codons whose rigs are still to run.
+// covers: HANK-13
+#[test]
+fn a_run_says_which_files_its_rigs_copy_over() {
+    let project = project();
+    project.write("template.txt", "new\n");
+    let rig = json!({"type": "copy", "copy": {"from": "template.txt", "to": "notes.txt"}});
+    let codon = json!({"id": "only", "name": "only", "agent": "scripted", "continuationMode": "fresh",
+        "promptText": "hello", "rigSetup": [rig], "checkpointedFiles": ["notes.txt"]});
+    project.write_hank(&json!({"hank": [codon]}));
+    let warns = |arguments: &[&str]| {
+        let run = project.run([&["run", "--headless"], arguments].concat());
+        format!("{}", run.expect_code(0)).contains("`notes.txt` exists in ")
+    };
+    assert!(!warns(&[]));
+    project.write("notes.txt", "mine\n");
+    assert!(
+        !warns(&["--dry-run"]) && !warns(&[]),
+        "its rig does not run again"
+    );
+    assert!(warns(&["--new", "--dry-run"]) && warns(&["--new"]));
+}
+
 // A variable that is always set contradicts nobody.
 // covers: CLI-21
 #[test]

@@ -126,7 +126,8 @@ fn a_killed_run_is_crashed_in_every_list() {
         assert_eq!(state_of(&text, "two"), "crashed", "{text}");
         assert!(text.contains(" unknown "), "its time is not known: {text}");
     }
-    let outlook = "two crashed; the next run continues from the last checkpoint";
+    let outlook =
+        "two crashed; the next run continues from the last checkpoint, unless it is told another way";
     for command in ["status", "history"] {
         assert_has(&printed(&project, command), &[outlook]);
     }
@@ -186,6 +187,26 @@ fn what_is_typed_before_a_question_answers_none() {
     terminal.press("q\n");
     assert_eq!(terminal.close(), Some(1), "nothing was chosen but to do nothing");
     assert_eq!(done(&project), "one\n");
+}
+
+/// The question names the files that going back takes with it, with those of the user, and a client that comes meanwhile waits for the run.
+// covers: CLI-15, CLI-17, RUN-2
+#[test]
+fn the_question_names_the_files_that_are_taken_back() {
+    let project = killed();
+    project.write("done.txt", "one\nmine\n");
+    let Some(mut terminal) = Terminal::sized(&project, 40, 200, "run") else {
+        return;
+    };
+    terminal.until("takes back 1 file: done.txt");
+    assert_eq!(done(&project), "one\nmine\n", "to ask changes nothing");
+    let mut attached = project.start(["attach", "--json"]);
+    terminal.press("last-success\n");
+    terminal.until("of one (1 file changed: done.txt)");
+    attached.wait_for_line(|line| line.contains("\"assistant.action\"") && line.contains("\"two\""));
+    terminal.press("\u{3}");
+    assert_eq!(terminal.close(), Some(130));
+    assert_eq!(attached.finish_within(SOON).code, Some(0));
 }
 
 /// After `fg` the question stands below what the shell has printed.

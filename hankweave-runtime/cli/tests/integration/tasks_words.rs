@@ -255,6 +255,18 @@ fn a_killed_attempt_costs_what_nobody_knows_and_its_codon_runs_no_more() {
             && refused.contains("`hankweave task cancel slow` stops it"),
         "{refused}"
     );
+    // So are the keys of a client.
+    if let Some(mut terminal) = Terminal::sized(&project, 40, 200, &format!("attach --control -e {place}")) {
+        for keys in ["x", "qy"] {
+            terminal.until("draft");
+            terminal.press(keys);
+            terminal.until("refused: `stop` does not work for a task, which would fail of it");
+            terminal.until("`hankweave task cancel slow` stops it");
+        }
+        terminal.press("d");
+        assert_eq!(terminal.close(), Some(0));
+    }
+    assert_eq!(shown(&project, "slow")["data"]["running"], "draft");
     worker.kill();
     while !text(&project, &["task", "show", "slow"]).contains("none holds it") {
         std::thread::yield_now();
@@ -311,13 +323,14 @@ fn lines_about_tasks_fit_a_narrow_terminal() {
     create(&project, "red", name, "red", &[]);
     let long = "a-rather-long-id-of-a-task-with-a-date-2026-11-27";
     create(&project, long, name, "red", &[]);
-    let fits = |line: &str, parts: &[&str]| {
-        let Some(mut terminal) = Terminal::sized(&project, 60, 80, line) else {
+    let fits_in = |columns: u16, line: &str, parts: &[&str]| {
+        let Some(mut terminal) = Terminal::sized(&project, 60, columns, line) else {
             return;
         };
         terminal.until_standing(|screen| parts.iter().all(|part| screen.contains(part)));
         terminal.close();
     };
+    let fits = |line: &str, parts: &[&str]| fits_in(80, line, parts);
     // A name that is long is cut, and an id that leaves no room for it has a line of its own.
     let (cut, own) = ("Write the second cha…\n", format!("{long}\n"));
     let reason = "    test: the agent reported success but exited with code 3\n";
@@ -332,6 +345,12 @@ fn lines_about_tasks_fit_a_narrow_terminal() {
         ],
     );
     fits("task list", &["Write the s…\n", &own, reason]);
+    // On a narrower one owner and time go first.
+    fits_in(
+        40,
+        "task list",
+        &["red\n    failed        $0.0000  Write the s…\n"],
+    );
     let last = "               the second part of the tests of the first chapter is red\n";
     fits(
         "task show red",
