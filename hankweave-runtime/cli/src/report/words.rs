@@ -320,7 +320,7 @@ pub(super) fn answer(content: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use hankweave_core::cost::TokenUsage;
-    use hankweave_core::view::{ItemView, ViewedRun};
+    use hankweave_core::view::{CurrentAttempt, ItemView, ViewedRun};
 
     use super::*;
 
@@ -355,6 +355,26 @@ mod tests {
         let place = |line: &str| line.find(" tokens").map(|place| line[..place].chars().count());
         assert_eq!(place(&line(true)), place(&line(false)));
         assert!(line(true).contains("≥ $0.0360"), "{}", line(true));
+    }
+
+    // covers: CLI-24
+    #[test]
+    fn what_an_agent_costs_that_works_is_not_known_yet() {
+        let spent = |phase: &str| {
+            let now = Some(CurrentAttempt {
+                phase: phase.to_owned(),
+                ..CurrentAttempt::default()
+            });
+            let view = RunView {
+                now,
+                ..RunView::default()
+            };
+            progress(&view, Timestamp::from_millis(0)).pop()
+        };
+        assert_eq!(
+            ["rig", "working"].map(spent),
+            ["$0.0000", "unknown"].map(|word| Some(word.to_owned()))
+        );
     }
 
     // covers: CLI-24
