@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::text::{TITLE, excerpt};
+use super::text::{LINE, excerpt};
 use crate::agent::{FailureKind, FailureReason, InterruptedBy};
 use crate::codon::{CodonExecution, CodonStatus, InsteadOf};
 use crate::cost::{TokenUsage, Usd};
@@ -260,7 +260,7 @@ impl From<&FailureReason> for AttemptWhy {
     fn from(reason: &FailureReason) -> Self {
         Self {
             kind: reason.kind,
-            message: reason.words().map(|text| excerpt(text, TITLE)),
+            message: reason.words().map(|text| excerpt(text, LINE)),
             retriable: reason.retriable,
             until: reason.retry_at,
         }

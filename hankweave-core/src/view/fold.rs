@@ -168,7 +168,7 @@ impl RunView {
                 ..
             } => self.note_suspension(*suspended_at, *suspended_ms, seq),
             Event::RunEnded { cause, .. } => {
-                self.cause = cause.as_deref().map(|cause| excerpt(cause, TITLE));
+                self.cause = cause.as_deref().map(|cause| excerpt(cause, LINE));
             }
             _ => {}
         }
