@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::document::HankweaveState;
@@ -513,33 +514,41 @@ impl OwningTask {
         marker.is_some_and(|marker| marker.as_encoded_bytes().starts_with(own.as_bytes()))
     }
 
-    /// Returns the guard of a run that the worker of the task has started: clients may do no more than the commands of the same names (TASK-126).
-    pub(crate) fn guard(self) -> CommandGuard {
-        let task = Self {
+    /// Returns the task as the guard of the run that its worker has started.
+    pub(crate) fn guard(self) -> Arc<dyn CommandGuard> {
+        Arc::new(Self {
             status: TaskStatus::Running,
             row: None,
             ..self
-        };
-        CommandGuard::new(move |command| {
-            let refused = match command {
-                Command::ServerShutdown { .. }
-                | Command::ServerForceShutdown { .. }
-                | Command::CodonForceStop { .. } => task.refuse_stop(),
-                Command::RollbackToCheckpoint { .. }
-                | Command::RollbackToCodon { .. }
-                | Command::RollbackToLastSuccess { .. } => task.check_ended("rollback").err()?,
-                Command::RollbackUndo { .. } => task.check_ended("undo").err()?,
-                _ => return None,
-            };
-            Some(CommandRefusal {
-                message: refused.message().to_owned(),
-                hint: refused.remedy().map(str::to_owned),
-            })
         })
+    }
+
+    /// Lets a command to the run pass, or refuses it as the command line does.
+    fn check_command(&self, command: &Command) -> Result<(), CliError> {
+        match command {
+            Command::ServerShutdown { .. }
+            | Command::ServerForceShutdown { .. }
+            | Command::CodonForceStop { .. } => Err(self.refuse_stop()),
+            Command::RollbackToCheckpoint { .. }
+            | Command::RollbackToCodon { .. }
+            | Command::RollbackToLastSuccess { .. } => self.check_ended("rollback"),
+            Command::RollbackUndo { .. } => self.check_ended("undo"),
+            _ => Ok(()),
+        }
     }
 
     /// Names the task in an error about its workspace.
     pub(crate) fn explain(&self, error: CliError) -> CliError {
         error.hint(self.note().trim_end().to_owned())
+    }
+}
+
+/// Clients may do no more to a run than the commands of the same names (TASK-126).
+impl CommandGuard for OwningTask {
+    fn check(&self, command: &Command) -> Result<(), CommandRefusal> {
+        self.check_command(command).map_err(|refused| CommandRefusal {
+            message: refused.message().to_owned(),
+            hint: refused.remedy().map(str::to_owned),
+        })
     }
 }

@@ -248,7 +248,7 @@ struct Start<'a> {
     /// Files and folders that rigs copy over, each with its codon.
     copied_over: Vec<(CodonId, Problem)>,
     /// Refuses commands of clients to the run of a worker.
-    guard: Option<CommandGuard>,
+    guard: Option<Arc<dyn CommandGuard>>,
     /// Process that leaves its terminal.
     detachment: Cell<Option<Detachment>>,
 }

@@ -50,7 +50,7 @@ pub(super) struct Executor {
     pub(super) hank: Arc<Hank>,
     pub(super) replies: Replies,
     pub(super) files: LiveFiles,
-    pub(super) guard: Option<CommandGuard>,
+    pub(super) guard: Option<Arc<dyn CommandGuard>>,
 }
 
 /// Result of a command.

@@ -103,12 +103,18 @@ pub struct ServerOptions {
     /// Host and port under which others reach the server, as through a proxy; answers of notifications may come to it (WIRE-50).
     pub reached_as: Option<String>,
     /// Refuses commands that the owner of the run decides; without it none is refused for that.
-    pub guard: Option<CommandGuard>,
+    pub guard: Option<Arc<dyn CommandGuard>>,
 }
 
-/// Refuses commands of clients to a run whose owner decides on them, as the worker of a task does.
-#[derive(Clone)]
-pub struct CommandGuard(Arc<dyn Fn(&Command) -> Option<CommandRefusal> + Send + Sync>);
+/// Owner of a run that decides what clients may do to it, as the worker of a task does.
+pub trait CommandGuard: fmt::Debug + Send + Sync {
+    /// Lets a command of a client pass.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the owner refuses it.
+    fn check(&self, command: &Command) -> Result<(), CommandRefusal>;
+}
 
 /// Refusal by a [`CommandGuard`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,23 +123,6 @@ pub struct CommandRefusal {
     pub message: String,
     /// What helps instead.
     pub hint: Option<String>,
-}
-
-impl CommandGuard {
-    /// `refuse` returns why a command is refused; `None` lets it pass.
-    pub fn new(refuse: impl Fn(&Command) -> Option<CommandRefusal> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(refuse))
-    }
-
-    fn check(&self, command: &Command) -> Result<(), CommandRefusal> {
-        (self.0)(command).map_or(Ok(()), Err)
-    }
-}
-
-impl std::fmt::Debug for CommandGuard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CommandGuard")
-    }
 }
 
 /// Report of a run.

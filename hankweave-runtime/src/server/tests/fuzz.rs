@@ -38,7 +38,7 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
         is_list,
     });
     // A question waits, and no damage answers it.
-    let codon = hankweave_core::id::CodonId::new("deploy").unwrap();
+    let codon = CodonId::new("deploy").unwrap();
     for gate in &gates {
         let _ = gate.answers.issue(&World::real(), &codon);
     }
