@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::text::{LINE, excerpt};
+use super::text::{REASON, excerpt};
 use crate::agent::{FailureKind, FailureReason, InterruptedBy};
 use crate::codon::{CodonExecution, CodonStatus, InsteadOf};
 use crate::cost::{TokenUsage, Usd};
@@ -260,7 +260,7 @@ impl From<&FailureReason> for AttemptWhy {
     fn from(reason: &FailureReason) -> Self {
         Self {
             kind: reason.kind,
-            message: reason.words().map(|text| excerpt(text, LINE)),
+            message: reason.words().map(|text| excerpt(text, REASON)),
             retriable: reason.retriable,
             until: reason.retry_at,
         }

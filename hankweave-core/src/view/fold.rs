@@ -6,7 +6,7 @@ use super::item::CheckView;
 use super::now::{ContextUse, CurrentActivity, USAGE_LIMIT};
 use super::run_view::{AskedApproval, CommandView, RunState, RunView};
 use super::sentinel;
-use super::text::{LINE, NAME, TITLE, excerpt};
+use super::text::{LINE, NAME, REASON, TITLE, excerpt};
 use super::wait::{WaitKind, WaitView, add, wait_for_limit};
 use super::words::line_of;
 use crate::event::StateEvent;
@@ -168,7 +168,7 @@ impl RunView {
                 ..
             } => self.note_suspension(*suspended_at, *suspended_ms, seq),
             Event::RunEnded { cause, .. } => {
-                self.cause = cause.as_deref().map(|cause| excerpt(cause, LINE));
+                self.cause = cause.as_deref().map(|cause| excerpt(cause, REASON));
             }
             _ => {}
         }

@@ -48,7 +48,7 @@ async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Resul
 /// Task after a step, and sentences about what is next.
 type SteppedTask = (TaskRow, Vec<String>);
 
-/// Takes a step for each of these tasks. One that is refused keeps none of the others from it, and all refusals are reported together.
+/// Takes a step for each of these tasks. One that is refused keeps none of the others from it, and all refusals are reported together (TASK-129).
 async fn for_each(
     global: &Global,
     registry: &Registry,
