@@ -9,7 +9,7 @@ pub(super) const LINE: usize = 400;
 /// Longest purpose of a run, in bytes of JSON.
 pub(super) const GOAL: usize = 320;
 /// Longest reason of a failure, in bytes of JSON: with the place in the hank that helps.
-pub(super) const REASON: usize = 256;
+pub(super) const REASON: usize = 184;
 /// Longest title or message, in bytes of JSON.
 pub(super) const TITLE: usize = 160;
 /// Longest name of a codon, loop or model, in bytes of JSON.
