@@ -19,10 +19,15 @@ pub struct DeclaredPatterns {
 }
 
 impl DeclaredPatterns {
-    /// The patterns of the whole plan.
+    /// Returns the patterns of all checkpoints of the plan together. They are empty, which means every file, where its first codon has none: that one's
+    /// checkpoint takes every file, and each later one keeps them.
     #[must_use]
     pub fn of(plan: &SharedList<PlanEntry>) -> Vec<String> {
         let mut declared = Self::default();
+        let first = plan.get(0).map(|entry| entry.codon.checkpointed_files());
+        if first.is_none_or(|mut patterns| patterns.next().is_none()) {
+            return Vec::new();
+        }
         declared.count(plan, plan.len());
         declared.patterns
     }
@@ -87,5 +92,7 @@ mod tests {
         assert_eq!(declared.until(&other, &id("e")), ["x", "v"]);
         assert_eq!(declared.until(&other, &id("unknown")), ["x", "v"]);
         assert_eq!(DeclaredPatterns::of(&first.execution_plan), ["x", "y", "z", "w"]);
+        let every_file = state(&[("a", &[]), ("b", &["y"])]);
+        assert!(DeclaredPatterns::of(&every_file.execution_plan).is_empty());
     }
 }

@@ -145,6 +145,39 @@ fn a_codon_is_gone_back_to_and_the_next_run_goes_on_behind_it() {
     );
 }
 
+/// The first codon takes every file, for want of patterns, and the second one has some.
+// covers: HANK-19
+#[test]
+fn what_was_there_before_the_first_codon_survives_the_way_back_to_it() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str, files: &[&str]| json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": id, "checkpointedFiles": files});
+    project.write_hank(&json!({"hank": [codon("first", &[]), codon("second", &["done.txt"])]}));
+    project.write("note.txt", "of the user");
+    project.run(["run", "--headless"]).expect_code(0);
+    let report = project.run(["report", "--json"]).json_document();
+    let changed: Vec<&str> = report["files"]["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(changed, ["done.txt"], "{report:#}");
+
+    let initial =
+        project.state(&project.directory())["runs"][0]["startingConditions"]["initialCheckpointSha"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+    project
+        .run(["rollback", "--to", &initial, "--yes"])
+        .expect_code(0);
+    assert_eq!(
+        (text(&project, "note.txt"), text(&project, "done.txt")),
+        ("of the user".to_owned(), String::new())
+    );
+}
+
 // covers: STATE-59, HANK-23
 #[test]
 fn from_its_rig_setup_checkpoint_a_codon_runs_again_without_its_rig() {
