@@ -4,7 +4,7 @@ import { Codon } from "./codon";
 import { type Connection, addressToSend, hasReport, hasToken, isFile, recordPath } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
-import { Help, Mark, NoToken, showCodon } from "./parts";
+import { Help, Mark, NoToken, useOpened } from "./parts";
 import { Planned } from "./planned";
 import { REPORT, Report } from "./report";
 import { type Route, readPlan, readRoute, writePlan, writeRoute } from "./route";
@@ -52,6 +52,7 @@ export function App({ connection, transcript }: { connection: Connection; transc
   const view = connection.link === "lost" && newest ? lost(newest, connection.lostAt) : newest;
   useKeys(connection, transcript, () => help((is) => !is), tell);
   const { place, route, planned, missing }: Chosen = view ? chosen(view) : {};
+  useOpened(() => opened(route));
   return (
     <>
       <Bar connection={connection} help={() => help((is) => !is)} />
@@ -69,6 +70,13 @@ export function App({ connection, transcript }: { connection: Connection; transc
       <p class="told" role="status" id="told">{told}</p>
     </>
   );
+}
+
+/** Heading of what the address names, once it is drawn; moments and lines are scrolled to where they are drawn. */
+function opened(route: Route | undefined): Element | null {
+  const path = route?.changes?.path;
+  const file = [...document.querySelectorAll("[data-file]")].find((each) => each.ariaLabel === path);
+  return file ?? document.getElementById(location.hash === REPORT ? "report" : "codon");
 }
 
 function Missing({ why }: { why: string }) {
@@ -147,9 +155,14 @@ function useKeys(connection: Connection, transcript: Transcript, help: () => voi
       else if (event.key === "n" || event.key === "p") {
         const { place, route } = chosen(view);
         const seqs = transcript.moments.map(({ seq }) => seq);
-        const at = route?.seq === undefined ? seqs.length : seqs.indexOf(route.seq);
-        const to = seqs[at + (event.key === "n" ? 1 : -1)];
-        if (place && to !== undefined) location.hash = address(place, to);
+        const [isNext, last] = [event.key === "n", seqs.length - 1];
+        // Without a moment in the address the transcript stands at its end.
+        const at = route?.seq === undefined ? last + (isNext ? 0 : 1) : seqs.indexOf(route.seq);
+        const isAround = isNext ? at >= last : at <= 0;
+        const to = seqs[isAround ? (isNext ? 0 : last) : at + (isNext ? 1 : -1)];
+        if (!place || to === undefined) return;
+        if (isAround) tell(isNext ? "After the last moment comes the first." : "Before the first moment comes the last.");
+        location.hash = address(place, to);
       } else if (event.key === "/") document.getElementById("find")?.focus();
       else if (event.key === "+" || event.key === "-") {
         const zooms = [...document.querySelectorAll<HTMLElement>(".tl .seg button")];
@@ -164,10 +177,7 @@ function useKeys(connection: Connection, transcript: Transcript, help: () => voi
         const { place, planned: shown } = chosen(view);
         const at = all.indexOf(shown ? writePlan(shown) : place ? address(place) : "");
         const to = all[at + (event.key === "j" ? 1 : -1)];
-        if (to) {
-          location.hash = to;
-          showCodon();
-        }
+        if (to) location.hash = to;
       } else return;
       event.preventDefault();
     };

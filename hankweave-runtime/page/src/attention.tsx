@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Actions, EFFECTS, answers, redo, start, stop, undo } from "./actions";
 import { type Connection, type NextSteps as Next, hasReport, isFile } from "./connection";
-import { FileList, useDifferences } from "./changes";
+import { FileList, SINCE_START, useDifferences } from "./changes";
 import { withoutCause } from "./hero";
 import { Markdown, inline } from "./markdown";
 import { CommandLine, Meter, Path, useSecond, viewing } from "./parts";
@@ -74,7 +74,7 @@ function Changed({ connection, view }: { connection: Connection; view: View }) {
   const from = isFile ? undefined : base;
   const found = useDifferences(connection, from && kept?.attempt.checkpoint, from);
   const address = (place: Place, path: string) => writeRoute({ item: place.item, key: place.key, changes: { path, from } });
-  if (kept && typeof found === "object") return <FileList title="Changed since the run started:" of={found} route={{}} address={({ path }) => address(kept, path!)} most={8} />;
+  if (kept && typeof found === "object") return <FileList title={SINCE_START} of={found} route={{}} address={({ path }) => address(kept, path!)} most={8} />;
   if (kept && from && found === undefined && connection.canAsk) return <p class="by dim">Comparing files…</p>;
   const n = Object.keys(newest).length;
   if (!n) return null;

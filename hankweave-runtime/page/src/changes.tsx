@@ -12,6 +12,7 @@ const ROW = 20;
 const FOLDED = 5_000;
 /** Files that are shown at once; more come by a button. */
 const FILES = 200;
+export const SINCE_START = "Changed since the run started:";
 export const MARKS = { created: "+", modified: "~", deleted: "−", renamed: "→" };
 
 interface Props {
@@ -61,13 +62,19 @@ export function Changes({ connection, view, place, route }: Props) {
   const address = (changes: ChangesRoute): string => writeRoute({ item: place.item, key: place.key, changes: { from, ...changes } });
   return (
     <>
-      <nav class="rail changed" aria-label="Changed files">{typeof found === "object" && <FileList of={found} route={route} address={address} />}</nav>
+      <nav class="rail changed" aria-label="Changed files">{typeof found === "object" && <FileList title={titleFrom(view, from)} of={found} route={route} address={address} />}</nav>
       <div class="logbox review">
         <Bases {...{ view, place, from }} choose={(base) => (location.hash = writeRoute({ item: place.item, key: place.key, changes: { from: base } }))} />
         {typeof found !== "object" && connection.isGone ? <Gone folder={connection.folder} /> : found === undefined ? <p class="dim">{canAsk ? "Comparing…" : "There is no connection to the run."}</p> : typeof found === "string" ? <NotFound why={found} codon={place.attempt.id} /> : <Review key={`${found.from}..${found.to}`} connection={connection} of={found} route={route} address={address} />}
       </div>
     </>
   );
+}
+
+/** Title of the files that changed, which says what they are compared with. */
+function titleFrom(view: View, from: string | undefined): string | undefined {
+  if (from === undefined) return undefined;
+  return from === view.files.base ? SINCE_START : `Changed since ${from.slice(0, 12)}:`;
 }
 
 function NotFound({ why, codon }: { why: string; codon: string | undefined }) {
@@ -148,9 +155,10 @@ function Review({ connection, of, route, address }: ReviewProps) {
   const [most, show] = useState(FILES);
   const wanted = of.files.findIndex((file) => file.path === route.path);
   const shown = of.files.slice(0, Math.max(most, wanted + 1));
-  if (!of.files.length) return <p class="dim">The files are the same in both checkpoints.</p>;
+  if (!of.files.length && route.path === undefined) return <p class="dim">The files are the same in both checkpoints.</p>;
   return (
     <>
+      {route.path !== undefined && wanted < 0 && <p class="cause" role="alert" id="unknown-file">“{route.path}” is not among the files that changed between these checkpoints.</p>}
       {shown.map((file) => <FileSection key={file.path} {...{ connection, of, file, address }} route={file.path === route.path ? route : undefined} />)}
       {of.files.length > shown.length && <button type="button" class="more" onClick={() => show(most + FILES)}>{plural(of.files.length - shown.length, "more file")}</button>}
     </>

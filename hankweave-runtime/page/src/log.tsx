@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFile } from "./connection";
 import { Markdown } from "./markdown";
-import { Arrow } from "./parts";
+import { Arrow, bringIntoView } from "./parts";
 import { Glyph } from "./shapes";
 import { type Moment, type ToolUse, type Transcript, subject } from "./transcript";
 import { clock, count, plural, took, usd } from "./words";
@@ -24,6 +24,7 @@ export function Log({ transcript, address, target, isLive, gone }: { transcript:
   const [range, setRange] = useState<[number, number]>([0, 40]);
   const [isFollowing, follow] = useState(true);
   const [, redraw] = useState(0);
+  const sought = useRef<number | undefined>(undefined);
   const { moments } = transcript;
 
   const opened: Opened = {
@@ -59,6 +60,11 @@ export function Log({ transcript, address, target, isLive, gone }: { transcript:
     }
     if (heights.current.size > 3 * moments.length + 100) heights.current = new Map(moments.map((each) => [each.seq, height(each)]));
     if (isFollowing && target === undefined) view.scrollTop = view.scrollHeight;
+    const row = sought.current !== undefined && !isChanged && view.querySelector(`[data-seq="${sought.current}"]`);
+    if (row) {
+      sought.current = undefined;
+      bringIntoView(row);
+    }
     look();
     if (isChanged) redraw((n) => n + 1);
   });
@@ -68,7 +74,9 @@ export function Log({ transcript, address, target, isLive, gone }: { transcript:
     if (at < 0 || !box.current) return;
     follow(false);
     box.current.scrollTop = sum(0, at) - 80;
+    sought.current = moments[at]!.seq;
     look();
+    redraw((n) => n + 1);
   }, [target, transcript.isLoading]);
 
   const scrolled = () => {

@@ -105,6 +105,9 @@ export function Effects({ isLater }: { isLater?: boolean }) {
   );
 }
 
+/** Terms that are listed where a codon is to be approved. */
+const MOST_TERMS = 8;
+
 /** What starts when a question is approved. */
 export function Approved({ connection, view, id }: { connection: Connection; view: View; id: string }) {
   const described = useDescription(connection, view.run?.id, id);
@@ -114,7 +117,8 @@ export function Approved({ connection, view, id }: { connection: Connection; vie
     <section class="approved" id="approved">
       <h3 class="h3">{isDenied(view, id) ? "What was denied" : "What is to be approved"} <small>{known?.agent}</small></h3>
       {known?.prompt && <p class="first">{excerpt(known.prompt)}</p>}
-      <p><a href={writePlan(id)}>What {nameOf(view, id)} is to do, in full</a></p>
+      {known?.terms?.length ? <ul class="plain">{known.terms.slice(0, MOST_TERMS).map((term) => <li key={term}>{capital(term).slice(0, 200)}</li>)}</ul> : null}
+      <p><a id="in-full" href={writePlan(id)}>What {nameOf(view, id)} is to do, in full</a></p>
     </section>
   );
 }

@@ -2,7 +2,7 @@
 // right of it is only the order.
 import { useState } from "preact/hooks";
 import type { Connection } from "./connection";
-import { Choice, showCodon, useSecond } from "./parts";
+import { Choice, useSecond } from "./parts";
 import { writePlan } from "./route";
 import { type Scale, longBreaks, makeScale, middleOf, ticksOf } from "./scale";
 import { Glyph, type Shape, shapeOf as shapeOfAttempt, word } from "./shapes";
@@ -46,7 +46,7 @@ export function Timeline({ connection, view, chosen, planned, address }: { conne
   const upcoming = isOver ? [] : coming(view);
   const zooms = ZOOMS.filter((each) => (each === "To scale" ? long.breaks.length > 0 : each === "All" || SPANS[each] < drawn));
   return (
-    <section class="panel tl" aria-label="Timeline" onClick={(event) => (event.target as Element).closest(".row a") && showCodon()}>
+    <section class="panel tl" aria-label="Timeline">
       <div class="head">
         <h2>Timeline</h2>
         {zooms.length > 1 && <Choice label="Zoom" of={zooms} chosen={zooms.includes(zoom) ? zoom : "All"} choose={setZoom} />}
@@ -146,7 +146,6 @@ function Row({ id, item, view, scale, grid, chosen, planned, coming, address }: 
   const open = (event: MouseEvent) => {
     if (!to || (event.target as Element).closest("a")) return;
     location.hash = to;
-    showCodon();
   };
   return (
     <div class={classes.filter(Boolean).join(" ")} onClick={open}>

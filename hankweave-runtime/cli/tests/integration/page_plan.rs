@@ -72,6 +72,15 @@ fn a_planned_codon_opens_and_says_what_it_is_to_do() {
         page.until("document.getElementById('approved')?.innerText.includes('Never drop the old table.')");
         page.until("document.querySelector('#attention .effects')?.innerText.includes('The run ends before the codon.')");
     }
+    for part in ["May use 10m0s", "test -e done.txt"] {
+        reader.until(&format!(
+            "document.getElementById('approved')?.innerText.includes({})",
+            json!(part)
+        ));
+    }
+    reader.until("document.getElementById('codon')?.innerText.includes('Build it')");
+    what_is_opened_comes_into_view(&mut reader);
+    reader.evaluate("location.hash = '#/'");
     reader.until("document.getElementById('codon')?.innerText.includes('Build it')");
     reader.press("j");
     reader.until("location.hash === '#/plan/deploy'");
@@ -84,6 +93,50 @@ fn a_planned_codon_opens_and_says_what_it_is_to_do() {
     assert_eq!(page.evaluate("location.hash"), "#/plan/deploy");
     project.run(["stop"]).expect_code(0);
     running.finish_within(SOON);
+}
+
+/// Condition that the head of an element stands in the window.
+fn in_window(selector: &str) -> String {
+    format!(
+        "(() => {{ const place = document.querySelector('{selector}')?.getBoundingClientRect();
+            return place && place.top >= 0 && place.top < innerHeight && place.height > 0 && scrollY > 0; }})()"
+    )
+}
+
+/// Opens parts below the ask box in a low window: by a link, by addresses of a new page, and by a key.
+fn what_is_opened_comes_into_view(reader: &mut Page) {
+    reader.resize((1000, 400), "light");
+    reader.evaluate("scrollTo(0, 0)");
+    assert_eq!(
+        reader.evaluate("scrollY"),
+        0,
+        "what the page follows moves nothing"
+    );
+    for _ in 0..2 {
+        reader.evaluate("scrollTo(0, 0); document.getElementById('in-full').click()");
+        reader.until(&in_window("#planned h2"));
+    }
+    for (place, selector) in [
+        ("#/plan/deploy", "#planned h2"),
+        ("#/one.1.1", "#codon h2"),
+        ("#/one.1.1/changes", "#codon h2"),
+        ("#/report", "#report"),
+    ] {
+        reader.evaluate(&format!("history.replaceState(null, '', '{place}')"));
+        reader.evaluate("history.scrollRestoration = 'manual'");
+        reader.reload();
+        reader.until(&in_window(selector));
+    }
+    reader.evaluate("location.hash = '#/one.1.1'");
+    reader.until("document.querySelector('.log [data-seq]')");
+    reader.evaluate("scrollTo(0, 0)");
+    reader.press("n");
+    reader.until("location.hash.includes('@')");
+    reader.until(&in_window(".log .here"));
+    reader.reload();
+    reader.until(&in_window(".log .here"));
+    reader.evaluate("location.hash = '#/one.1.1/changes/NOPE.md'");
+    reader.until("document.getElementById('unknown-file')?.innerText.includes('NOPE.md')");
 }
 
 // covers: WIRE-28
