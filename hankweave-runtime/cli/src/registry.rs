@@ -332,7 +332,10 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
             )
         }
         TaskError::InvalidTransition { id, from: "failed" | "cancelled", method: "approve" | "deny" } => {
-            format!("`{}` lets a worker continue it, and ask again", typed(place, &format!("task resume {id}")))
+            format!(
+                "it does not wait for an approval; `{}` lets a worker continue it, up to its next approval, if it has one",
+                typed(place, &format!("task resume {id}"))
+            )
         }
         TaskError::InvalidTransition { id, from: "waiting", .. } => {
             let [approve, deny] = ["approve", "deny"].map(|answer| typed(place, &format!("task {answer} {id}")));

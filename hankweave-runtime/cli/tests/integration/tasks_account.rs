@@ -227,7 +227,9 @@ fn a_refused_step_names_what_applies() {
     let approved = project.run(["task", "approve", "page"]);
     says(
         &approved.expect_code(65).stderr,
-        &["`hankweave task resume page` lets a worker continue it, and ask again"],
+        &[
+            "it does not wait for an approval; `hankweave task resume page` lets a worker continue it, up to its next approval",
+        ],
     );
     let hold = write_paid_and_slow(&project);
     create(&project, "paid", "Paid", "paid", &[]);
