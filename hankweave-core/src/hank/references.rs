@@ -1,7 +1,7 @@
 //! The files that a hank names.
 
 use super::agent::AgentChoice;
-use super::document::{CodonConfig, Hank, PromptSource, RigAction, SentinelSource};
+use super::document::{CodonConfig, Fallback, Hank, PromptSource, RigAction, SentinelSource};
 use crate::id::CodonId;
 
 /// One path to something in the folder of the hank.
@@ -41,6 +41,8 @@ pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
     let global = hank.global_system_prompt.as_ref();
     let place = "globalSystemPromptFile".to_owned();
     let mut references = files(ReferenceKind::SystemPrompt, global, place);
+    let everywhere = hank.overrides.as_ref().and_then(|all| all.fallback.as_deref());
+    references.extend(scripts_of_fallbacks(everywhere, "overrides"));
     for (path, codon) in hank.located_codons() {
         references.extend(of_codon(codon, &path));
     }
@@ -81,10 +83,9 @@ fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
     let mut references = files(ReferenceKind::Prompt, prompt, format!("{at}.promptFile"));
     let place = format!("{at}.appendSystemPromptFile");
     references.extend(files(ReferenceKind::SystemPrompt, system_prompt, place));
+    references.extend(script(codon.agent.as_ref(), at));
+    references.extend(scripts_of_fallbacks(codon.fallback.as_deref(), at));
     let mut add = |kind, path, place| references.push(Reference { kind, path, place });
-    if let Some(AgentChoice::Script { script }) = &codon.agent {
-        add(ReferenceKind::AgentScript, script, format!("{at}.agent.script"));
-    }
     for (index, item) in codon.rig_setup.iter().enumerate() {
         if let RigAction::Copy { copy, .. } = &item.action {
             let place = format!("{at}.rigSetup[{index}].copy.from");
@@ -100,6 +101,23 @@ fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
         }
     }
     references
+}
+
+/// The scripts of a list of fallbacks.
+fn scripts_of_fallbacks<'h>(list: Option<&'h [Fallback]>, at: &str) -> impl Iterator<Item = Reference<'h>> {
+    let entries = list.unwrap_or_default().iter().enumerate();
+    entries.filter_map(move |(index, entry)| match entry {
+        Fallback::Agent(entry) => script(entry.agent.as_ref(), &format!("{at}.fallback[{index}]")),
+        Fallback::Wait => None,
+    })
+}
+
+fn script<'h>(agent: Option<&'h AgentChoice>, at: &str) -> Option<Reference<'h>> {
+    Some(Reference {
+        kind: ReferenceKind::AgentScript,
+        path: agent?.script()?,
+        place: format!("{at}.agent.script"),
+    })
 }
 
 fn files<'h>(kind: ReferenceKind, source: Option<&'h PromptSource>, at: String) -> Vec<Reference<'h>> {

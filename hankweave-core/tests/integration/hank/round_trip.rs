@@ -52,6 +52,27 @@ fn references_are_listed_with_their_places_in_order() {
     );
 }
 
+// covers: HANK-74
+#[test]
+fn scripts_of_fallbacks_are_files_of_the_hank() {
+    let text = r#"{"overrides": {"fallback": [{"agent": {"script": "all.json"}}]}, "hank": [
+        {"id": "a", "name": "A", "model": "sonnet", "continuationMode": "fresh", "promptText": "go",
+        "fallback": ["wait", {"agent": {"script": "own.json"}}]}]}"#;
+    let hank = parse(text).hank.unwrap();
+    let found: Vec<_> = references(&hank)
+        .into_iter()
+        .map(|r| (r.kind, r.path, r.place))
+        .collect();
+    let expected = [
+        ("all.json", "overrides.fallback[0].agent.script"),
+        ("own.json", "hank[0].fallback[1].agent.script"),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(path, place)| (ReferenceKind::AgentScript, path, place.to_owned()))
+    );
+}
+
 #[test]
 fn settings_without_an_effect_are_told() {
     let parsed = parse(EVERYTHING);

@@ -345,6 +345,18 @@ fn a_list_of_mistakes_breaks_between_words() {
     }
 }
 
+// covers: HANK-74
+#[test]
+fn scripts_of_fallbacks_are_read_and_must_be_there() {
+    let project = project();
+    project.write("bad.json", "{\"turnz\": 1}\n");
+    let own = json!({"fallback": [{"agent": {"script": "gone.json"}}]});
+    let everywhere = json!({"fallback": ["wait", {"agent": {"script": "bad.json"}}]});
+    project.write_hank(&json!({"overrides": everywhere, "hank": [codon(&project, "play", own)]}));
+    let validated = project.run(["validate"]).expect_code(1).stdout.clone();
+    assert_has(&validated, &["bad.json:1:2: error: ", "turnz", "gone.json"]);
+}
+
 // covers: HANK-74, SENT-8, CLI-10
 #[test]
 fn bad_lines_of_json_are_told_with_one_place_in_plain_words() {
