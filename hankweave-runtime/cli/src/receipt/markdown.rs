@@ -311,8 +311,8 @@ impl Receipt {
                 "| Undone or run again{which} | {attempts} | {time} | {cost} | - | - |"
             )?;
         }
-        if self.money.before > Usd::ZERO {
-            let before = self.money.before;
+        if let Some(before) = self.money.by_model.get(BEFORE) {
+            let before = before.cost.display(before.at_least);
             writeln!(
                 text,
                 "| Before the run that started over | - | - | {before} | - | - |"

@@ -219,14 +219,17 @@ pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy
 
 /// That a codon ended at a limit of its own, which is no failure.
 pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
-    let over = match exceeded {
-        BudgetExceeded::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
-        _ => None,
+    let used = match exceeded {
+        BudgetExceeded::Cost { limit, used } => {
+            let over = overrun_words(used, is_lower_bound, Some(limit));
+            let over = over.map(|over| format!(", {over}")).unwrap_or_default();
+            format!("used {} of {limit}{over}", used.display(is_lower_bound))
+        }
+        _ => exceeded.to_string(),
     };
-    let over = over.map(|over| format!(", {over}")).unwrap_or_default();
     match status {
-        CodonStatus::Skipped => format!("skipped, no budget left: {exceeded}{over}"),
-        _ => format!("budget reached: {exceeded}{over}"),
+        CodonStatus::Skipped => format!("skipped, no budget left: {used}"),
+        _ => format!("budget reached: {used}"),
     }
 }
 

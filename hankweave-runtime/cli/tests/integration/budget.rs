@@ -118,7 +118,9 @@ fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
     assert_usd(&summary["totals"]["actualDollars"], 0.6);
     let status = project.run(["status"]);
     assert!(
-        status.stdout.contains("budget reached: used $0.3000 of $0.2500"),
+        status.stdout.contains(
+            "budget reached: used at least $0.3000 of $0.2500, over its budget by at least $0.0500"
+        ),
         "{status}"
     );
     assert!(status.stdout.contains("budget: at least $0.6000, "), "{status}");

@@ -422,6 +422,10 @@ fn the_money_of_a_report_adds_up_over_failed_runs_and_new_plans() {
     let sum: f64 = rows.map(|row| row["cost"].as_f64().unwrap()).sum();
     assert_usd(&money["spent"], 0.9);
     assert_usd(&money["spent"], sum);
+    assert_has(
+        &report(&project),
+        &["| Before the run that started over | - | - | at least $0.6000 |"],
+    );
 }
 
 // covers: CLI-44
