@@ -4,6 +4,7 @@
 //! executes or writes anything (X8).
 
 mod beneath;
+mod commands;
 mod load;
 mod requirements;
 mod results;
@@ -13,5 +14,6 @@ mod tree;
 mod tests;
 
 pub use beneath::{MAX_FILE_BYTES, RefError, read_named};
+pub use commands::missing_programs;
 pub use load::{LoadHankError, LoadedHank, Prompt, PromptFileError, find_in, load, load_from};
 pub use requirements::{MissingRequirement, missing_requirements};

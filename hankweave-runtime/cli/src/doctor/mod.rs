@@ -11,7 +11,9 @@ use anstyle::{AnsiColor, Style};
 use hankweave_core::hank::{self, Hank, Problem};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
-use hankweave_runtime::hank_files::{self, LoadHankError, LoadedHank, missing_requirements};
+use hankweave_runtime::hank_files::{
+    self, LoadHankError, LoadedHank, missing_programs, missing_requirements,
+};
 use hankweave_runtime::preflight::{missing_agents, planned, unready};
 use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
@@ -56,7 +58,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
         let mut hank = hank.clone();
         configuration.write_into(&mut hank);
         let hank = planned(&hank, &options);
-        findings.extend(needs(&hank, &drivers));
+        findings.extend(needs(&hank, &loaded.root, &drivers));
         findings.extend(
             unready(&hank, loaded, &options, &world)
                 .into_iter()
@@ -170,23 +172,27 @@ fn prices(configuration: &Configuration) -> Result<Finding, CliError> {
 }
 
 /// Returns the unmet requirements of this hank.
-fn needs(hank: &Hank, drivers: &DriverSet) -> Vec<Finding> {
-    let error = |found: String| Finding::new("hank", "needs", CheckStatus::Error, found);
+fn needs(hank: &Hank, root: &Path, drivers: &DriverSet) -> Vec<Finding> {
+    let need = |level, found: String| Finding::new("hank", "needs", level, found);
+    let environment = Environment::of_process();
     let agents = missing_agents(hank, drivers)
         .into_iter()
         .map(|problem| problem.message);
-    let requirements = missing_requirements(hank, &Environment::of_process(), &RealDisk);
+    let requirements = missing_requirements(hank, &environment, &RealDisk);
     let requirements = requirements
         .into_iter()
         .map(|missing| format!("{} is missing", missing.what));
-    let found: Vec<Finding> = agents.chain(requirements).map(error).collect();
+    let errors = agents
+        .chain(requirements)
+        .map(|found| need(CheckStatus::Error, found));
+    let programs = missing_programs(hank, root, &environment, &RealDisk).into_iter();
+    let warnings = programs.map(|missing| {
+        let found = format!("{} is missing (`{}`)", missing.what, missing.place);
+        need(CheckStatus::Warning, found)
+    });
+    let found: Vec<Finding> = errors.chain(warnings).collect();
     match found.is_empty() {
-        true => vec![Finding::new(
-            "hank",
-            "needs",
-            CheckStatus::Ok,
-            "everything is here",
-        )],
+        true => vec![need(CheckStatus::Ok, "everything is here".to_owned())],
         false => found,
     }
 }

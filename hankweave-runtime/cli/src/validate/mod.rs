@@ -25,7 +25,7 @@ use hankweave_core::plan::AgentList;
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
-use hankweave_runtime::hank_files::{LoadedHank, missing_requirements};
+use hankweave_runtime::hank_files::{LoadedHank, missing_programs, missing_requirements};
 use hankweave_runtime::preflight::planned_with_problems;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
@@ -141,7 +141,7 @@ fn load_input(
         let mut problems: Vec<Problem> = replaced.collect();
         let data = args.data.as_deref();
         problems.extend(data.and_then(|data| unusable(hank, data, &work)));
-        problems.extend(missing(hank));
+        problems.extend(missing(hank, &loaded.root));
         loaded.problems.extend(problems);
     }
     Ok(ValidationInput {
@@ -224,16 +224,18 @@ fn unusable(hank: &Hank, data: &Path, work: &Path) -> Option<Problem> {
     Some(Problem::error(&hank.places, "", message))
 }
 
-/// Returns the reasons for which a run would not start here; the hank itself may be sound (HANK-4).
-fn missing(hank: &Hank) -> Vec<Problem> {
-    let missing = missing_requirements(hank, &Environment::of_process(), &RealDisk);
-    missing
-        .into_iter()
-        .map(|missing| {
-            let message = format!("{} is missing here, and a run would not start", missing.what);
-            Problem::warning(&hank.places, missing.place, message)
-        })
-        .collect()
+/// Returns what a run would miss here; the hank itself may be sound (HANK-4).
+fn missing(hank: &Hank, root: &Path) -> Vec<Problem> {
+    let environment = Environment::of_process();
+    let required = missing_requirements(hank, &environment, &RealDisk).into_iter();
+    let programs = missing_programs(hank, root, &environment, &RealDisk).into_iter();
+    let required = required.map(|missing| (missing, "and a run would not start"));
+    let programs = programs.map(|missing| (missing, "and this command would fail"));
+    let all = required.chain(programs).map(|(missing, consequence)| {
+        let message = format!("{} is missing here, {consequence}", missing.what);
+        Problem::warning(&hank.places, missing.place, message)
+    });
+    all.collect()
 }
 
 /// Returns the abilities of the hank's agents, by name.

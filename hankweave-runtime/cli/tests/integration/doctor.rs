@@ -114,6 +114,18 @@ fn what_a_hank_needs_and_is_not_here_is_an_error() {
         "{needs:?}"
     );
 
+    let runs = json!({"hank": [{"id": "a", "name": "A", "continuationMode": "fresh", "promptText": "go", "agent": "scripted",
+        "rigSetup": [{"type": "command", "command": {"run": "frobnicate --all"}}], "check": {"run": "frobnicate --test"}}]});
+    project.write_hank(&runs);
+    let said = project.run(["doctor"]).expect_code(0).stdout.clone();
+    let validated = project.run(["validate"]).expect_code(0).stdout.clone();
+    for place in ["hank[0].rigSetup[0].command.run", "hank[0].check"] {
+        let words = format!("the program frobnicate is missing (`{place}`)");
+        assert!(said.contains(&words), "{said}");
+    }
+    let words = "the program frobnicate is missing here, and this command would fail";
+    assert_eq!(validated.matches(words).count(), 2, "{validated}");
+
     project.write("hank.json", "{");
     project.run(["doctor"]).expect_code(65);
     project.run(["doctor", "nowhere"]).expect_code(65);
