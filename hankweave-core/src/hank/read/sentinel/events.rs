@@ -182,6 +182,7 @@ mod tests {
             "diff.files",
             "diff.lines",
             "report",
+            "plan.codon",
         ] {
             assert!(written.remove(direct).is_some());
         }

@@ -513,8 +513,8 @@ async fn a_worker_that_loses_its_task_stops_the_run_and_writes_nothing_more() {
                     .emergency_clean_up("lifecycle:w1".into())
                     .await
                     .unwrap(),
-                2,
-                "its task and its presence"
+                1,
+                "its task; its presence stays"
             );
             (stage.row().await, stage.state(), stage.lines())
         })
