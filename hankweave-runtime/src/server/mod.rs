@@ -121,7 +121,7 @@ pub trait CommandGuard: fmt::Debug + Send + Sync {
 pub struct CommandRefusal {
     /// Why the command is refused.
     pub message: String,
-    /// What helps instead.
+    /// Command or advice that helps instead.
     pub hint: Option<String>,
 }
 
@@ -130,7 +130,7 @@ pub struct CommandRefusal {
 pub struct RunReport {
     /// Report of the run, for people.
     pub markdown: String,
-    /// What is next.
+    /// Outlook, open question and commands that continue.
     pub next: NextSteps,
 }
 

@@ -21,7 +21,7 @@ const RESOURCE: &str = "worker:";
 /// Start of the owners of a worker's locks.
 const OWNER: &str = "lifecycle:";
 
-/// What a worker does with orphans.
+/// Treatment of orphans by a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OrphanAction {
@@ -43,7 +43,7 @@ pub struct WorkerTerms {
     pub lease_ms: u64,
     /// Time for which an orphan stays unchanged before the worker does something with it, in milliseconds.
     pub orphan_after_ms: u64,
-    /// What it does then.
+    /// Treatment of the orphan after that time.
     pub orphans: OrphanAction,
 }
 
