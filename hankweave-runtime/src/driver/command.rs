@@ -43,7 +43,7 @@ fn invocation(
     args.extend(launch.options.arguments().iter().map(OsString::from));
     Ok(ProgramInvocation {
         env: environment(launch),
-        ..ProgramInvocation::plain(program, args, ClaudeDecoder::of(launch))
+        ..ProgramInvocation::plain(program, args, ClaudeDecoder::of(launch).of_another_program())
     })
 }
 

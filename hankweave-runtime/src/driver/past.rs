@@ -11,7 +11,7 @@ use super::claude::TRANSCRIPTS;
 use super::codex::ROLLOUTS;
 use super::gemini::CHATS;
 use super::process::{CutOffAgent, LogContext, ProcessHost, RecordSource, SessionFiles, SessionFormat};
-use super::{acp, codex, gemini, opencode, pi};
+use super::{acp, claude, codex, gemini, opencode, pi, scripted};
 
 /// The decoder of a process of the agent of this name. Those of codex and gemini do without the files of their sessions.
 pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder> {
@@ -28,8 +28,17 @@ pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder
             Box::new(OpencodeDecoder::new(model).priced_by(prices))
         }
         pi::NAME => Box::new(PiDecoder::default().priced_by(prices)),
+        claude::NAME | scripted::NAME => Box::new(claude_decoder(past)),
         // The programs of others print what claude prints.
-        _ => Box::new(ClaudeDecoder::new(past.resumed.is_some()).priced_by(prices)),
+        _ => Box::new(claude_decoder(past).of_another_program()),
+    }
+}
+
+fn claude_decoder(past: &LogContext<'_>) -> ClaudeDecoder {
+    let decoder = ClaudeDecoder::new(past.resumed.is_some()).priced_by(past.prices.clone());
+    match past.model {
+        Some(model) => decoder.with_model(model),
+        None => decoder,
     }
 }
 

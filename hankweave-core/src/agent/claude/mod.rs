@@ -20,7 +20,7 @@ use super::failure::FailureKind;
 use super::launch::Launch;
 use super::lenient::{Count, Object};
 use super::open_tools::{MAX_REMEMBERED_BYTES, OpenTools};
-use super::outcome::{ExitOutcome, Verdict};
+use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 use super::records::{AgentRecords, RecordsScope};
 use super::resets::moment;
 use crate::cost::pricing::Prices;
@@ -40,7 +40,8 @@ const MAX_WRITTEN: usize = 256;
 /// Reads the output of one claude process.
 #[derive(Debug)]
 pub struct ClaudeDecoder {
-    model: Option<String>,
+    /// A line was read.
+    spoke: bool,
     session: Option<SessionId>,
     open_tools: OpenTools,
     /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
@@ -63,7 +64,7 @@ impl ClaudeDecoder {
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {
-            model: None,
+            spoke: false,
             session: None,
             open_tools: OpenTools::default(),
             written: HashMap::new(),
@@ -80,7 +81,9 @@ impl ClaudeDecoder {
     /// The decoder of what is launched.
     #[must_use]
     pub fn of(launch: &Launch) -> Self {
-        let decoder = Self::new(launch.resume.is_some()).priced_by(launch.prices.clone());
+        let decoder = Self::new(launch.resume.is_some())
+            .priced_by(launch.prices.clone())
+            .with_model(&launch.model);
         match launch.carried {
             Some(cost) => decoder.carrying(cost),
             None => decoder,
@@ -101,10 +104,18 @@ impl ClaudeDecoder {
         self
     }
 
-    /// Marks a program whose results state no reliable money for a model without a price: claude guesses it.
+    /// Sets the model of messages that name none.
     #[must_use]
-    pub fn knowing_no_other_prices(mut self) -> Self {
-        self.usage.know_no_other_prices();
+    pub fn with_model(mut self, model: &str) -> Self {
+        self.usage.asks_for(model);
+        self
+    }
+
+    /// Marks a program other than claude. It knows what its models cost, and need not tell a request before it sends it: if it ends without a result,
+    /// what it has told is a lower bound.
+    #[must_use]
+    pub fn of_another_program(mut self) -> Self {
+        self.usage.is_of_another_program();
         self
     }
 
@@ -212,12 +223,11 @@ impl ClaudeDecoder {
     fn init(&mut self, line: StreamLine<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(line.session_id.into_owned()?).ok()?;
         self.session = Some(session_id.clone());
-        self.model = line.model.into_owned();
-        self.usage.asks_for(self.model.as_deref());
-        Some(AgentEvent::SessionStarted {
-            session_id,
-            model: self.model.clone(),
-        })
+        let model = line.model.into_owned();
+        if let Some(model) = &model {
+            self.usage.asks_for(model);
+        }
+        Some(AgentEvent::SessionStarted { session_id, model })
     }
 
     fn assistant(
@@ -336,7 +346,7 @@ impl ClaudeDecoder {
         let lost = terminal_reason.as_deref().is_some_and(|reason| {
             reason.starts_with("aborted") || (reason == "api_error" && error_status.is_none())
         });
-        self.usage.result(&mut line, self.model.as_deref(), lost);
+        self.usage.result(&mut line, lost);
         self.written.clear();
         let success = !line.is_error.0;
         let result = AgentResult {
@@ -369,13 +379,17 @@ impl ClaudeDecoder {
 impl AgentDecoder for ClaudeDecoder {
     fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         if let Some(line) = line.read(events) {
+            self.spoke = true;
             self.handle_line(line, events);
         }
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         let verdict = self.verdict(&end);
-        let totals = self.totals_at_end();
+        // One that ends by itself without a word, such as a command that is not there, has asked nobody.
+        let was_at_work =
+            self.spoke || end.ended_by == EndedBy::Us || matches!(end.exit, ProcessExit::Signaled(_));
+        let totals = self.totals_at_end(was_at_work);
         ExitOutcome {
             states_no_usage: self.usage.states_nothing() && totals.is_nothing(),
             ..end.outcome(verdict, totals, self.deciding.is_some())
@@ -383,7 +397,7 @@ impl AgentDecoder for ClaudeDecoder {
     }
 
     fn usage(&self) -> UsageTotals {
-        self.totals_at_end()
+        self.totals_at_end(true)
     }
 
     /// The transcripts tell the output of sub-agents, which the stream does not, all that a process used that did not live to say it, and what of its
@@ -421,10 +435,12 @@ impl AgentDecoder for ClaudeDecoder {
 }
 
 impl ClaudeDecoder {
-    /// Returns the usage at the end of the process: a sub-agent with an open request may have got an answer.
-    fn totals_at_end(&self) -> UsageTotals {
+    /// Returns the usage at the end of the process: a request that is open may have got an answer, that of a sub-agent or, without a result, one that was
+    /// never told.
+    fn totals_at_end(&self, was_at_work: bool) -> UsageTotals {
         let mut totals = self.usage.totals();
         totals.lower_bound |= self.helpers.may_ask();
+        totals.lower_bound |= was_at_work && self.deciding.is_none() && self.usage.may_ask_untold();
         totals
     }
 }

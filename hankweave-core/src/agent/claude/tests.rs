@@ -321,6 +321,43 @@ fn what_a_killed_process_was_asking_for_is_not_known() {
     assert!(!lower_bound(&[INIT, &ended]));
 }
 
+// covers: AGENT-7, AGENT-8
+#[test]
+fn another_program_that_is_ended_before_its_result_costs_at_least_what_its_messages_tell() {
+    let another = || {
+        ClaudeDecoder::new(false)
+            .of_another_program()
+            .with_model("claude-sonnet-4-5")
+    };
+    let bare =
+        r#"{"type":"assistant","message":{"content":[],"usage":{"input_tokens":1000,"output_tokens":1}}}"#;
+    let named = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);
+    let asking = r#"{"type":"system","subtype":"status","status":"requesting"}"#;
+    let end = |lines: &[&str], exit, ended_by| {
+        let mut decoder = another();
+        let told = lines.iter().flat_map(|line| decoder.line(line));
+        let counted = told.filter(|event| matches!(event, AgentEvent::Usage(_))).count();
+        let usage = decoder.finish(ProcessEnd::of(exit, ended_by)).usage;
+        (counted, usage.cost.as_nanos() / 1_000, usage.lower_bound)
+    };
+    let stopped = |lines: &[&str]| end(lines, ProcessExit::Signaled(15), EndedBy::Us);
+    assert_eq!(stopped(&[]), (0, 0, true));
+    assert_eq!(stopped(&[INIT]), (0, 0, true));
+    assert_eq!(stopped(&[bare]), (1, 3_015, true));
+    assert_eq!(stopped(&[INIT, bare, bare]), (2, 6_030, true));
+    assert_eq!(stopped(&[INIT, &named]), (1, 3_015, true));
+    assert_eq!(
+        stopped(&[INIT, asking, BEGIN, END]),
+        (2, 83_060, false),
+        "it tells its requests"
+    );
+    assert!(!stopped(&[INIT, bare, OK]).2, "the result tells all");
+    let by_itself = |lines: &[&str]| end(lines, ProcessExit::Exited(127), EndedBy::Itself);
+    assert_eq!(by_itself(&[]), (0, 0, false));
+    assert_eq!(by_itself(&[bare]), (1, 3_015, true));
+    assert!(AgentDecoder::usage(&another()).lower_bound, "nobody heard its end");
+}
+
 /// As claude 2.1.329 and 2.1.330 print it when a connection breaks off in the middle of an answer.
 // covers: AGENT-8
 #[test]
@@ -425,14 +462,14 @@ fn a_gateway_that_answers_under_another_name_has_the_price_of_the_model_that_was
         _ => panic!("{events:?}"),
     };
     assert_eq!(usage(&decoder.line(said)), (Usd::from_micros(18_000), false));
-    let mut without = ClaudeDecoder::new(false).knowing_no_other_prices();
+    let mut without = ClaudeDecoder::new(false);
     without.line(&INIT.replace("claude-sonnet-4-5", "house-model"));
     assert_eq!(usage(&without.line(said)), (Usd::ZERO, true));
     // Another program may tell the money of its models in its result.
     let mut other = ClaudeDecoder::new(false);
     assert_eq!(usage(&other.line(said)), (Usd::ZERO, false));
     // Claude knows what its own models cost, also the newest.
-    let mut newest = ClaudeDecoder::new(false).knowing_no_other_prices();
+    let mut newest = ClaudeDecoder::new(false);
     newest.line(INIT);
     let events = newest.line(&said.replace("upstream-7", "claude-next-9"));
     assert_eq!(usage(&events), (Usd::ZERO, false));

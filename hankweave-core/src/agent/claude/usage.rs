@@ -18,8 +18,13 @@ pub(super) struct ClaudeUsage {
     counted: ProcessUsage,
     /// The model that the main conversation asks for.
     asked: Option<String>,
-    /// Results state no money of models without a price, but of claude's own.
-    no_other_prices: bool,
+    /// The program is claude itself: it tells a request before it sends it, and the money that its results state for a model without a price is a guess,
+    /// unless the model is its own.
+    is_claude: bool,
+    /// Requests are told before they are sent.
+    tells_requests: bool,
+    /// Messages without an id so far.
+    unnamed: u64,
     /// A request was sent, and its answer has not begun.
     asking: bool,
     /// The connection of a request was lost, or the request was broken off, before the beginning of its answer was told; what it cost nobody tells.
@@ -40,7 +45,9 @@ impl ClaudeUsage {
             carried: None,
             counted: ProcessUsage::default(),
             asked: None,
-            no_other_prices: false,
+            is_claude: true,
+            tells_requests: false,
+            unnamed: 0,
             asking: false,
             given_up: false,
             summed_up: false,
@@ -53,13 +60,18 @@ impl ClaudeUsage {
         self.counted = ProcessUsage::priced_by(prices);
     }
 
-    pub(super) fn know_no_other_prices(&mut self) {
-        self.no_other_prices = true;
+    pub(super) fn is_of_another_program(&mut self) {
+        self.is_claude = false;
     }
 
-    /// The model that the process names at its start.
-    pub(super) fn asks_for(&mut self, model: Option<&str>) {
-        self.asked = model.map(str::to_owned);
+    /// Sets the model that the process is started with, or that it names itself.
+    pub(super) fn asks_for(&mut self, model: &str) {
+        self.asked = Some(model.to_owned());
+    }
+
+    /// Whether a request may be open of which no line tells.
+    pub(super) fn may_ask_untold(&self) -> bool {
+        !self.is_claude && !self.tells_requests
     }
 
     /// The name under which a model counts. A gateway may answer under the name of another model; its price is that of the one that was asked for.
@@ -101,6 +113,7 @@ impl ClaudeUsage {
     /// A line that says what the program is about to do.
     pub(super) fn status(&mut self, status: Option<&str>) {
         self.asking |= status == Some("requesting");
+        self.tells_requests |= self.asking;
         self.summed_up |= status == Some("compacting");
     }
 
@@ -114,13 +127,15 @@ impl ClaudeUsage {
         self.asking &= parent.is_some();
     }
 
-    /// A message, or a block of one.
+    /// A message, or a block of one. A program may leave out its id, and its model when it is the one that it was started with.
     pub(super) fn message_reported(
         &mut self,
         message: Message<'_>,
         parent: Option<&str>,
     ) -> Option<AgentEvent> {
-        let (id, model, usage) = (message.id.0?, message.model.0?, message.usage.0?);
+        let usage = message.usage.0?;
+        let model = message.model.into_owned().or_else(|| self.asked.clone())?;
+        let id = message.id.into_owned().unwrap_or_else(|| self.next_unnamed());
         let word = match message.stop_reason.0 {
             Some(_) => UsageConfidence::Final,
             None => UsageConfidence::Rough,
@@ -131,6 +146,11 @@ impl ClaudeUsage {
         self.given_up |= self.asking && whole;
         self.asking &= !whole;
         self.message(&id, &model, billed, word, parent)
+    }
+
+    fn next_unnamed(&mut self) -> String {
+        self.unnamed += 1;
+        format!("unnamed-{}", self.unnamed)
     }
 
     /// Usage stands on every line of a message, so only what is new of it counts.
@@ -147,7 +167,7 @@ impl ClaudeUsage {
         self.helped |= counted.is_new && parent.is_some() && word == UsageConfidence::Rough;
         // Claude knows the prices of its own models, newer ones than those of the list among them, and tells the money at its end.
         let is_unpriced =
-            self.no_other_prices && !is_of_claude(&model) && self.counted.prices().find(&model).is_none();
+            self.is_claude && !is_of_claude(&model) && self.counted.prices().find(&model).is_none();
         Some(AgentEvent::Usage(MessageUsage {
             message_id: id.to_owned(),
             model,
@@ -162,9 +182,9 @@ impl ClaudeUsage {
     }
 
     /// A result; `lost` says that a request was broken off before it.
-    pub(super) fn result(&mut self, line: &mut StreamLine<'_>, model: Option<&str>, lost: bool) {
+    pub(super) fn result(&mut self, line: &mut StreamLine<'_>, lost: bool) {
         self.stated_nothing = line.usage.0.as_ref().is_some_and(Usage::states_nothing);
-        let reported = self.reported(line, model);
+        let reported = self.reported(line);
         self.counted.result(reported);
         self.given_up |= self.asking && lost;
         (self.asking, self.summed_up, self.helped) = (false, false, false);
@@ -172,7 +192,7 @@ impl ClaudeUsage {
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
     /// session contain earlier processes, and not even reliably, so of such a session only what was added counts (AGENT-7).
-    fn reported(&self, line: &mut StreamLine<'_>, model: Option<&str>) -> ReportedUsage {
+    fn reported(&self, line: &mut StreamLine<'_>) -> ReportedUsage {
         let prices = self.counted.prices();
         let stated = line
             .total_cost_usd
@@ -189,7 +209,7 @@ impl ClaudeUsage {
             return ReportedUsage::SinceProcessStart(sum.totals);
         }
         let billed = line.usage.0.as_ref().map(Usage::billed).unwrap_or_default();
-        let Some(model) = model.map(str::to_owned) else {
+        let Some(model) = self.asked.clone() else {
             return ReportedUsage::Nothing;
         };
         let is_given = !billed.is_nothing() && prices.given_for(&model).is_some();

@@ -18,7 +18,7 @@ use super::process::{ProcessHost, ProgramInvocation, RecordSource, SessionFiles}
 use super::program::{Program, system_prompt_file};
 use super::program_driver::{Agent, USUAL};
 
-const NAME: &str = "claude";
+pub(super) const NAME: &str = "claude";
 
 pub(super) static AGENT: Agent = Agent {
     name: NAME,
@@ -59,7 +59,7 @@ fn invocation(
         env: environment(launch, host.user_id()),
         interrupt_first: true,
         records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
-        ..ProgramInvocation::plain(program, args, ClaudeDecoder::of(launch).knowing_no_other_prices())
+        ..ProgramInvocation::plain(program, args, ClaudeDecoder::of(launch))
     })
 }
 

@@ -13,6 +13,8 @@ use crate::driver::program::check_model;
 use crate::driver::program_driver::USUAL;
 use crate::driver::{AgentDriver, RunningAgent, StartError};
 
+pub(in crate::driver) const NAME: &str = "scripted";
+
 /// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, after which
 /// [`play`](super::play) waits.
 #[derive(Debug, Clone)]
@@ -41,7 +43,7 @@ impl ScriptedDriver {
             Some(program) => program.clone(),
             None => self.own_program()?,
         };
-        let decoder = ClaudeDecoder::of(&launch).knowing_no_other_prices();
+        let decoder = ClaudeDecoder::of(&launch);
         let invocation = ProgramInvocation::plain(program, arguments(&launch), decoder);
         self.host.run(launch, invocation)
     }
@@ -60,7 +62,7 @@ impl ScriptedDriver {
 
 impl AgentDriver for ScriptedDriver {
     fn name(&self) -> &str {
-        "scripted"
+        NAME
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -23,5 +23,6 @@ mod stream;
 )]
 mod tools;
 
+pub(super) use driver::NAME;
 pub use driver::ScriptedDriver;
 pub use play::play;
