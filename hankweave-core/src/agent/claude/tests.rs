@@ -351,7 +351,8 @@ fn another_program_that_is_ended_before_its_result_costs_at_least_what_its_messa
         (2, 83_060, false),
         "it tells its requests"
     );
-    assert!(!stopped(&[INIT, bare, OK]).2, "the result tells all");
+    let told = OK.replace('{', r#"{"total_cost_usd":0.5,"#);
+    assert_eq!(stopped(&[INIT, bare, &told]), (1, 500_000, false));
     let by_itself = |lines: &[&str]| end(lines, ProcessExit::Exited(127), EndedBy::Itself);
     assert_eq!(by_itself(&[]), (0, 0, false));
     assert_eq!(by_itself(&[bare]), (1, 3_015, true));
@@ -466,7 +467,7 @@ fn a_gateway_that_answers_under_another_name_has_the_price_of_the_model_that_was
     without.line(&INIT.replace("claude-sonnet-4-5", "house-model"));
     assert_eq!(usage(&without.line(said)), (Usd::ZERO, true));
     // Another program may tell the money of its models in its result.
-    let mut other = ClaudeDecoder::new(false);
+    let mut other = ClaudeDecoder::new(false).of_another_program();
     assert_eq!(usage(&other.line(said)), (Usd::ZERO, false));
     // Claude knows what its own models cost, also the newest.
     let mut newest = ClaudeDecoder::new(false);
