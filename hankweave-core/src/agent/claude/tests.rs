@@ -356,7 +356,10 @@ fn another_program_that_is_ended_before_its_result_costs_at_least_what_its_messa
     let by_itself = |lines: &[&str]| end(lines, ProcessExit::Exited(127), EndedBy::Itself);
     assert_eq!(by_itself(&[]), (0, 0, false));
     assert_eq!(by_itself(&[bare]), (1, 3_015, true));
-    assert!(AgentDecoder::usage(&another()).lower_bound, "nobody heard its end");
+    assert!(
+        AgentDecoder::usage(&another()).lower_bound,
+        "nobody heard its end"
+    );
 }
 
 /// As claude 2.1.329 and 2.1.330 print it when a connection breaks off in the middle of an answer.
