@@ -8,6 +8,7 @@ use hankweave_core::budget::{Ceiling, CodonLimits};
 use hankweave_core::codon::{
     Active, ChosenAgent, Codon, CodonExecution, CodonPhase, CodonTransition, Completed, Edge, Failed, Skipped,
 };
+use hankweave_core::cost::UsageTotals;
 use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
@@ -291,6 +292,12 @@ impl CodonRun<'_> {
             true => event.with_cost_as_lower_bound(),
             false => event,
         }
+    }
+
+    /// Notes the usage of an agent that ended before it named its session: no state before that one holds any.
+    pub(super) fn used_before_work(&self, usage: &UsageTotals) {
+        self.cost_is_lower_bound
+            .fetch_or(!usage.is_nothing(), Ordering::Relaxed);
     }
 
     /// Whether the agent cost more than is known, for events.

@@ -114,6 +114,7 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
             event = agent.events.recv() => match event {
                 Some(AgentEvent::SessionStarted { session_id, .. }) => return AgentStart::Session(session_id),
                 Some(AgentEvent::Finished(outcome)) => {
+                    codon.used_before_work(&outcome.usage);
                     let code = i64::from(outcome.exit.code());
                     return AgentStart::Ended(codon.with_limit(no_session(outcome)).await, code);
                 }

@@ -361,17 +361,18 @@ fn silent(patience: Duration, exit: &ExitOutcome) -> FailureReason {
     }
 }
 
-/// Stops an agent whose events no longer matter and returns its exit code.
+/// Stops an agent that works in no session yet and returns its exit code.
 pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 {
     let exit = stop_to_end(codon, agent).await;
     exit.map_or(-1, |exit| i64::from(exit.exit.code()))
 }
 
-/// Stops an agent whose events no longer matter and returns its end, if that is reported.
+/// Stops an agent that works in no session yet and returns its end, if that is reported.
 pub(super) async fn stop_to_end(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Option<ExitOutcome> {
     stop(codon, agent.control.as_ref()).await;
     while let Some(event) = agent.events.recv().await {
         if let AgentEvent::Finished(outcome) = event {
+            codon.used_before_work(&outcome.usage);
             return Some(outcome);
         }
     }

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 use hankweave_core::agent::{CLASSES, ErrorClass};
 use hankweave_testing::acp_agent::{self, SCRIPT};
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
 
-use crate::support::project;
+use crate::support::{SOON, project, wait_for};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hankweave-core/tests/fixtures");
 
@@ -202,4 +203,53 @@ fn an_agent_that_was_killed_or_said_no_word_of_success_is_told_as_that() {
         "{finished}"
     );
     tells(&finished, class("rate-limit"));
+}
+
+/// A program that prints messages as claude does without its partial ones, in as few fields as it likes, and works until it is ended.
+fn working(lines: &[&str]) -> Value {
+    let printed: Vec<_> = lines.iter().map(|line| format!("echo '{line}'; ")).collect();
+    let script = format!("cat > /dev/null; {}touch works; exec sleep 600", printed.concat());
+    codon(
+        json!({"model": "claude-sonnet-4-5", "agent": {"command": ["sh", "-c", script], "stream": "claude"}}),
+    )
+}
+
+// covers: AGENT-7, AGENT-8
+#[test]
+fn a_program_that_is_ended_before_its_result_costs_at_least_what_it_told() {
+    let init = r#"{"type":"system","subtype":"init","session_id":"s-1"}"#;
+    let message =
+        r#"{"type":"assistant","message":{"content":[],"usage":{"input_tokens":100000,"output_tokens":1}}}"#;
+    let ended = message.replace("{\"content", r#"{"id":"m-1","stop_reason":"end_turn","content"#);
+    for (lines, said) in [
+        (vec![], "unknown"),
+        (vec![init], "unknown"),
+        (vec![init, message], "at least $0.3000"),
+        (vec![init, message, message], "at least $0.6000"),
+        (vec![init, &ended], "at least $0.3000"),
+    ] {
+        let project = project();
+        project.write_hank(&json!({"hank": [working(&lines)]}));
+        let running = project.start(["run", "--headless"]);
+        wait_for(&project.directory().join("works"));
+        let told = || {
+            project
+                .run(["journal", "--json", "--type", "token.usage"])
+                .json_lines()
+                .len()
+        };
+        let end = Instant::now() + SOON;
+        let messages = lines.len().saturating_sub(1);
+        while told() < messages {
+            assert!(Instant::now() < end, "what the program told is not counted");
+        }
+        project.run(["stop"]).expect_code(0);
+        let stopped = running.finish_within(SOON);
+        assert!(stopped.expect_code(3).stderr.contains(said), "{said}: {stopped}");
+        for command in ["status", "cost", "report"] {
+            let shown = project.run([command]);
+            let text = shown.expect_code(0).stdout.replace("≥ ", "at least ");
+            assert!(text.contains(said), "{said}: {shown}");
+        }
+    }
 }

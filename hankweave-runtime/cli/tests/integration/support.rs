@@ -8,6 +8,9 @@ use hankweave_testing::{Finished, TestProject};
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
+/// How long something that is bound to happen is waited for.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
 /// An empty project for the program under test.
 pub(crate) fn project() -> TestProject {
     TestProject::new(env!("CARGO_BIN_EXE_hankweave"))
@@ -39,6 +42,16 @@ printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s",
 printf '"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":'
 printf '{"shell":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.25}}}\n'
 "#;
+
+/// Waits until there is a file.
+#[track_caller]
+pub(crate) fn wait_for(path: &Path) {
+    let end = Instant::now() + SOON;
+    while !path.exists() {
+        assert!(Instant::now() < end, "no {}", path.display());
+        std::thread::yield_now();
+    }
+}
 
 /// Writes an agent that is in the middle of an answer whose question alone costs $0.30, then carries out `rest`; returns what hank.json says to use it.
 pub(crate) fn writing_agent(project: &TestProject, rest: &str) -> Value {
@@ -81,7 +94,7 @@ pub(crate) fn assert_usd(amount: &Value, expected: f64) {
 
 /// The port in `server.lock`, as soon as it is there.
 pub(crate) fn port(execution: &Path) -> u16 {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + SOON;
     loop {
         let lock = std::fs::read_to_string(execution.join(".hankweave/server.lock")).unwrap_or_default();
         let lock: Value = serde_json::from_str(&lock).unwrap_or_default();
@@ -96,7 +109,7 @@ pub(crate) fn port(execution: &Path) -> u16 {
 /// Waits until the process has been stopped, as by Ctrl+Z.
 pub(crate) fn until_stopped(pid: Pid) {
     let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + SOON;
     while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T ")) {
         assert!(Instant::now() < deadline, "it is not stopped:\n{}", threads(pid));
         std::thread::yield_now();

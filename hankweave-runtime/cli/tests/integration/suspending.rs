@@ -9,10 +9,8 @@ use hankweave_testing::{TestProject, agents};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{project, until_stopped};
+use crate::support::{SOON, project, until_stopped, wait_for};
 use crate::terminal::Terminal;
-
-const SOON: Duration = Duration::from_secs(60);
 
 /// How long one looks whether anything works.
 const LOOK: Duration = Duration::from_secs(2);
@@ -64,15 +62,6 @@ fn processes(project: &TestProject) -> [Pid; 3] {
         pid(project, of_line, "agent.pid"),
         pid(project, of_line, "tool.pid"),
     ]
-}
-
-#[track_caller]
-fn wait_for(path: &Path) {
-    let end = Instant::now() + SOON;
-    while !path.exists() {
-        assert!(Instant::now() < end, "no {}", path.display());
-        std::thread::yield_now();
-    }
 }
 
 /// Looks for a while whether the tool works.
