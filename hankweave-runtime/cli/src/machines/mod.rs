@@ -30,8 +30,9 @@ use crate::typed::{HintCommands, word};
 pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     make_new_files_private();
-    let dir = existing(&args.execution.execution)?;
-    let typed = HintCommands::about(&args.execution.execution);
+    let named = &args.execution.execution;
+    let dir = existing(named).map_err(|error| hint_at_remote(error, named))?;
+    let typed = HintCommands::about(named);
     let world = World::real();
     let order = PushRequest {
         url: wanted(args.remote.as_deref(), &world, &dir, |url| {
@@ -156,6 +157,18 @@ fn existing(execution: &Path) -> Result<ExecutionDir, CliError> {
     let real = RealDisk.real_path(execution);
     let real = real.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     Ok(ExecutionDir::new(real))
+}
+
+/// Adds how to name a remote, when somebody named one in the place of the directory, as git is told it.
+fn hint_at_remote(error: CliError, named: &Path) -> CliError {
+    let is_bare = || RealDisk.metadata(&named.join("HEAD")).is_ok();
+    match named.to_str() {
+        Some(url) if url.contains(':') || is_bare() => {
+            let push = HintCommands::about(Path::new(".")).command(&format!("push --remote {}", word(url)));
+            error.hint(format!("`{push}` pushes the run of this directory there"))
+        }
+        Some(_) | None => error,
+    }
 }
 
 fn block_on<T>(

@@ -136,6 +136,14 @@ fn goes_on_elsewhere(laptop: &TestProject, server: &TestProject, url: &str) {
         (&pushed["outcome"], &pushed["leftBehind"]),
         (&json!("pushed"), &json!([]))
     );
+    let as_git = laptop.run(["push", url]);
+    assert!(
+        as_git
+            .expect_code(65)
+            .stderr
+            .contains(&format!("hint: `hankweave push --remote {url}` pushes")),
+        "{as_git}"
+    );
     assert_eq!(push(laptop, &[])["outcome"], "up-to-date");
 
     let cloned = clone(server, url);
