@@ -4,7 +4,8 @@ import { Codon } from "./codon";
 import { type Connection, addressToSend, hasReport, hasToken, isFile, recordPath } from "./connection";
 import { Hero, sentence } from "./hero";
 import { isWanted, want } from "./notify";
-import { Help, Mark, NoToken, useOpened } from "./parts";
+import { useOpened } from "./opened";
+import { Help, Mark, NoToken } from "./parts";
 import { Planned } from "./planned";
 import { REPORT, Report } from "./report";
 import { type Route, readPlan, readRoute, writePlan, writeRoute } from "./route";
@@ -52,7 +53,7 @@ export function App({ connection, transcript }: { connection: Connection; transc
   const view = connection.link === "lost" && newest ? lost(newest, connection.lostAt) : newest;
   useKeys(connection, transcript, () => help((is) => !is), tell);
   const { place, route, planned, missing }: Chosen = view ? chosen(view) : {};
-  useOpened(() => opened(route));
+  useOpened(() => opened(route), view?.state);
   return (
     <>
       <Bar connection={connection} help={() => help((is) => !is)} />

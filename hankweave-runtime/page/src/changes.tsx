@@ -2,6 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Connection, isFile } from "./connection";
 import { type Differences, type FileDifference, Lines, type Line, askFiles, knownFiles } from "./differences";
+import { bringIntoView, letGo } from "./opened";
 import { Arrow, CommandLine, Gone, Path } from "./parts";
 import { type ChangesRoute, writeRoute } from "./route";
 import { type Attempt, type Place, type View, places, titleOf } from "./view";
@@ -181,7 +182,7 @@ function FileSection({ connection, of, file, route, address }: Omit<ReviewProps,
   useEffect(() => {
     if (!route) return;
     if (hasLines && !isEmpty) open(true);
-    if (route.line === undefined) section.current?.scrollIntoView({ block: "start" });
+    if (route.line === undefined && section.current) bringIntoView(section.current);
   }, [route?.path, route?.line === undefined]);
   const note = whyFolded(file) || (isEmpty ? (file.change === "renamed" ? "the same content" : "no lines") : "");
   return (
@@ -233,6 +234,7 @@ function Body({ connection, of, file, route, address }: Omit<ReviewProps, "route
     void lines.find(route.side, route.line).then((at) => {
       const top = box.current?.getBoundingClientRect().top;
       // The list has its true height with the next drawing.
+      letGo();
       if (top !== undefined) setTimeout(() => scrollTo(0, scrollY + (box.current?.getBoundingClientRect().top ?? top) + at * ROW - innerHeight / 3), 80);
     });
   }, [route?.side, route?.line]);

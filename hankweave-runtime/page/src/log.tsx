@@ -2,7 +2,8 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFile } from "./connection";
 import { Markdown } from "./markdown";
-import { Arrow, bringIntoView } from "./parts";
+import { bringIntoView } from "./opened";
+import { Arrow } from "./parts";
 import { Glyph } from "./shapes";
 import { type Moment, type ToolUse, type Transcript, subject } from "./transcript";
 import { clock, count, plural, took, usd } from "./words";

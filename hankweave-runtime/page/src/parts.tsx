@@ -84,39 +84,6 @@ export function Gone({ folder }: { folder: string }) {
 
 export const viewing = (folder: string): string => `hankweave view ${quoted(folder || ".")}`;
 
-/** Scrolls to an element unless it begins in the upper part of the window. */
-export function bringIntoView(element: Element): void {
-  const { top } = element.getBoundingClientRect();
-  const bar = document.querySelector(".topbar")?.getBoundingClientRect().bottom ?? 0;
-  if (top < bar || top > innerHeight * 0.6) element.scrollIntoView({ behavior: "instant" });
-}
-
-/** Brings what a person has opened into view once it is drawn: by an address, a click or a key. What the page follows by itself never moves it. */
-export function useOpened(find: () => Element | null): void {
-  const isAsked = useRef(location.hash.length > 2);
-  const [, redraw] = useState(0);
-  useEffect(() => {
-    const opened = () => {
-      isAsked.current = true;
-      redraw((n) => n + 1);
-    };
-    // A link to what is open already changes no address.
-    const clicked = ({ target }: MouseEvent) => (target as Element).closest('a[href^="#/"]') && opened();
-    addEventListener("hashchange", opened);
-    addEventListener("click", clicked);
-    return () => {
-      removeEventListener("hashchange", opened);
-      removeEventListener("click", clicked);
-    };
-  }, []);
-  useEffect(() => {
-    const target = isAsked.current && find();
-    if (!target) return;
-    isAsked.current = false;
-    bringIntoView(target);
-  });
-}
-
 /** Asks for the token that the address lacks, or for another one in place of a wrong one. */
 export function NoToken({ isRefused }: { isRefused?: boolean }) {
   const [isWrong, setWrong] = useState(false);

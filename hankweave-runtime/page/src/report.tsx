@@ -12,11 +12,7 @@ export function Report({ connection, view }: { connection: Connection; view: Vie
   const [problem, fail] = useState("");
   const section = useRef<HTMLElement>(null);
   const { canAsk } = connection;
-  // It stands below the timeline.
-  useEffect(() => {
-    section.current?.scrollIntoView();
-    section.current?.focus({ preventScroll: true });
-  }, []);
+  useEffect(() => section.current?.focus({ preventScroll: true }), []);
   // It is made again when the state of the run changes, or that of its codons.
   const newest = `${view.run?.id} ${view.state} ${view.now?.item} ${view.now?.iteration} ${view.now?.attempt}`;
   useEffect(() => {

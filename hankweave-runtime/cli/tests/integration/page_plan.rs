@@ -127,6 +127,7 @@ fn what_is_opened_comes_into_view(reader: &mut Page) {
         reader.reload();
         reader.until(&in_window(selector));
     }
+    what_is_opened_stays_in_view(reader);
     reader.evaluate("location.hash = '#/one.1.1'");
     reader.until("document.querySelector('.log [data-seq]')");
     reader.evaluate("scrollTo(0, 0)");
@@ -137,6 +138,19 @@ fn what_is_opened_comes_into_view(reader: &mut Page) {
     reader.until(&in_window(".log .here"));
     reader.evaluate("location.hash = '#/one.1.1/changes/NOPE.md'");
     reader.until("document.getElementById('unknown-file')?.innerText.includes('NOPE.md')");
+}
+
+/// Fills what stands above the open report, in a browser that does not hold its place by itself: the report stays until somebody scrolls away from it.
+fn what_is_opened_stays_in_view(reader: &mut Page) {
+    let fill = |height: u32| format!("document.getElementById('attention').style.paddingTop = '{height}px'");
+    reader.evaluate("document.documentElement.style.overflowAnchor = 'none'");
+    reader.evaluate(&fill(900));
+    reader.until(&in_window("#report"));
+    let drawn = "new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => seen(scrollY)))))";
+    reader.evaluate("scrollTo(0, 0)");
+    assert_eq!(reader.evaluate(drawn), 0);
+    reader.evaluate(&fill(1200));
+    assert_eq!(reader.evaluate(drawn), 0, "who scrolled away is left there");
 }
 
 // covers: WIRE-28
