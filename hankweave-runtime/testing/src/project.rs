@@ -25,13 +25,6 @@ const MARKER: &str = "PROJECT_OF_A_TEST";
 /// How long a call may take unless the test says otherwise.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Returns the program that `HANKWEAVE_TEST_PROGRAM` puts in the place of `hankweave`: the same one, built in another way.
-#[must_use]
-pub fn another_program(program: &Path) -> Option<PathBuf> {
-    let other = std::env::var_os("HANKWEAVE_TEST_PROGRAM")?;
-    program.ends_with("hankweave").then(|| other.into())
-}
-
 /// A temporary folder with a project, a home and a scratch folder. Everything in it goes away with it, also
 /// processes that are still there. Before that git looks at every checkpoint repository in it.
 #[derive(Debug)]
@@ -71,7 +64,6 @@ impl TestProject {
     }
 
     fn in_folder(folder: std::io::Result<tempfile::TempDir>, binary: PathBuf) -> Self {
-        let binary = another_program(&binary).unwrap_or(binary);
         let folder = folder.expect("a temporary folder can be made");
         for part in ["project", "home", "tmp"] {
             fs::create_dir(folder.path().join(part)).expect("the temporary folder is writable");
