@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::budget::overrun_words;
 use crate::cost::Usd;
 use crate::time::short_duration;
 
@@ -49,6 +50,28 @@ pub enum BudgetExceeded {
     },
 }
 
+impl BudgetExceeded {
+    /// Returns what was used of the limit: `used at least $0.0123 of $0.0100` where more may have been spent.
+    #[must_use]
+    pub fn words(self, is_lower_bound: bool) -> String {
+        match self {
+            Self::Cost { limit, used } => format!("used {} of {limit}", used.display(is_lower_bound)),
+            _ => self.to_string(),
+        }
+    }
+
+    /// Returns the [`words`](Self::words) with the overrun of money: `used $0.0300 of $0.0110, over its budget by $0.0190`.
+    #[must_use]
+    pub fn words_with_overrun(self, is_lower_bound: bool) -> String {
+        let over = match self {
+            Self::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
+            _ => None,
+        };
+        let over = over.map_or_else(String::new, |over| format!(", {over}"));
+        format!("{}{over}", self.words(is_lower_bound))
+    }
+}
+
 /// `used $0.0123 of $0.0100`
 impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,6 +85,24 @@ impl fmt::Display for BudgetExceeded {
                 write!(f, "used {used} of {limit} context tokens in one turn")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: HANK-37
+    #[test]
+    fn money_that_is_a_lower_bound_is_said_to_be_one() {
+        let exceeded = BudgetExceeded::Cost {
+            limit: Usd::from_micros(10_000),
+            used: Usd::from_micros(29_000),
+        };
+        assert_eq!(exceeded.words(false), exceeded.to_string());
+        assert_eq!(exceeded.words(true), "used at least $0.0290 of $0.0100");
+        let over = "used at least $0.0290 of $0.0100, over its budget by at least $0.0190";
+        assert_eq!(exceeded.words_with_overrun(true), over);
     }
 }
 

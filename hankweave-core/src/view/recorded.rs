@@ -230,7 +230,9 @@ impl AttemptView {
             suspended_ms: 0,
             rig_ms: None,
             why: reason.map(AttemptWhy::from),
-            budget: codon.budget_exceeded().map(|exceeded| exceeded.to_string()),
+            budget: codon
+                .budget_exceeded()
+                .map(|exceeded| exceeded.words(codon.cost_is_lower_bound())),
             cost: codon.agent_cost(),
             sentinels: codon.sentinel_cost(),
             sentinels_at_least: codon.sentinels().iter().any(SentinelState::cost_is_lower_bound),

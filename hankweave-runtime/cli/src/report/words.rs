@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::overrun_words;
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, LoopCheck};
 use hankweave_core::cost::Usd;
 use hankweave_core::discovery::ServerLockRecord;
@@ -219,14 +218,7 @@ pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy
 
 /// That a codon ended at a limit of its own, which is no failure.
 pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
-    let used = match exceeded {
-        BudgetExceeded::Cost { limit, used } => {
-            let over = overrun_words(used, is_lower_bound, Some(limit));
-            let over = over.map(|over| format!(", {over}")).unwrap_or_default();
-            format!("used {} of {limit}{over}", used.display(is_lower_bound))
-        }
-        _ => exceeded.to_string(),
-    };
+    let used = exceeded.words_with_overrun(is_lower_bound);
     match status {
         CodonStatus::Skipped => format!("skipped, no budget left: {used}"),
         _ => format!("budget reached: {used}"),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{Ceiling, overrun_words};
+use hankweave_core::budget::Ceiling;
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::view::AttemptState;
@@ -265,12 +265,7 @@ fn over_budget(codon: &Value) -> Option<String> {
 
 /// Returns the limit that a completed codon reached: `budget reached: used $0.0300 of $0.0110, over its budget by $0.0190`.
 fn budget_reached(exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
-    let over = match exceeded {
-        BudgetExceeded::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
-        _ => None,
-    };
-    let over = over.map_or_else(String::new, |over| format!(", {over}"));
-    format!("budget reached: {exceeded}{over}")
+    format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound))
 }
 
 /// Returns the outcome of a codon in the word of every other screen: `paused` for one that a budget interrupted.
@@ -400,6 +395,16 @@ mod tests {
         assert_eq!(
             data["overBudget"],
             "budget reached: used $0.0290 of $0.0100, over its budget by $0.0190"
+        );
+        let ended = take(
+            json!({"type": "codon.completed", "data": {"codonId": "build", "success": true, "cost": 0.029, "costIsLowerBound": true, "duration": 7, "budgetExceeded": exceeded}}),
+        );
+        let Some(Milestone::Ended { data, .. }) = ended else {
+            panic!("it has ended")
+        };
+        assert_eq!(
+            data["overBudget"],
+            "budget reached: used at least $0.0290 of $0.0100, over its budget by at least $0.0190"
         );
         let reason = json!({"message": "the budget is used up: used $0.0290 of $0.0100"});
         let failed = json!({"type": "CodonTransitioned", "data": {"codonId": "build", "to": "failed",
