@@ -282,6 +282,16 @@ pub(crate) fn read_plan<'de, D: Deserializer<'de>>(
     deserializer.deserialize_seq(PlanVisitor)
 }
 
+/// [`read_plan`] for a plan that may be absent.
+pub(crate) fn read_optional_plan<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SharedList<PlanEntry>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Plan(#[serde(deserialize_with = "read_plan")] SharedList<PlanEntry>);
+    let plan = Option::<Plan>::deserialize(deserializer)?;
+    Ok(plan.map(|Plan(plan)| plan))
+}
+
 struct PlanVisitor;
 
 impl<'de> Visitor<'de> for PlanVisitor {

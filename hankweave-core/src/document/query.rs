@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{HankweaveState, PlanEntry, Removed, RunRecord, RunStatus};
+use super::{ContinuationSource, HankweaveState, PlanEntry, Removed, RunRecord, RunStatus, SharedList};
 use crate::codon::{CodonExecution, CodonStatus};
 use crate::cost::{TokenUsage, UsageTotals, Usd};
 use crate::id::{CheckpointSha, CodonId, RunId, SessionId};
@@ -19,6 +19,36 @@ impl HankweaveState {
     #[must_use]
     pub fn current_run(&self) -> Option<&RunRecord> {
         self.run(self.current_run_id.as_ref()?)
+    }
+
+    /// Returns the position of the fresh run that began the history of a run.
+    pub(crate) fn root_of(&self, id: &RunId) -> Option<usize> {
+        let mut wanted = id;
+        // A run continues an older one.
+        self.runs
+            .iter()
+            .position(|run| match run.starting_conditions.source() {
+                _ if run.run_id != *wanted => false,
+                Some(source) => {
+                    wanted = &source.run_id;
+                    false
+                }
+                None => true,
+            })
+    }
+
+    /// Returns the position of the fresh run whose plan is in force: the newest one that has not left it.
+    pub(crate) fn root_in_force(&self) -> Option<usize> {
+        let is_root = |run: &RunRecord| run.starting_conditions.source().is_none();
+        self.runs
+            .iter()
+            .position(|run| is_root(run) && run.left_plan.is_none())
+    }
+
+    /// Returns the plan that was left with the history of a position; `None` where its plan is in force or was not kept.
+    #[must_use]
+    pub fn left_plan_at(&self, position: &ContinuationSource) -> Option<&SharedList<PlanEntry>> {
+        self.runs[self.root_of(&position.run_id)?].left_plan.as_ref()
     }
 
     /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed

@@ -8,7 +8,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::SharedList;
+use super::plan::read_optional_plan;
+use super::{PlanEntry, SharedList};
 use crate::agent::InterruptedBy;
 use crate::codon::CodonExecution;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
@@ -53,6 +54,14 @@ pub struct RunRecord {
     /// Cause of the end for people, unless the run completed: the reason of a stop or a pause; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// Plan of the history that this fresh run began, while the plan of another history is in force; not part of the contract.
+    #[serde(
+        default,
+        deserialize_with = "read_optional_plan",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<PlanEntry>>"))]
+    pub left_plan: Option<SharedList<PlanEntry>>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]

@@ -14,7 +14,8 @@ use crate::codon::{
 };
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{
-    Approval, Operation, PendingRollback, PlanEntry, PlanExtension, SharedList, StartingConditions, read_plan,
+    Approval, Operation, PendingRollback, PlanEntry, PlanExtension, SharedList, StartingConditions,
+    read_optional_plan, read_plan,
 };
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::run::RunTransition;
@@ -187,6 +188,14 @@ pub enum StateEvent {
         /// The way back; `None` when it was given up before a file had changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rollback: Option<PendingRollback>,
+        /// Plan of the history to which it returns, once its files are back, if that is not the one whose plan is in force.
+        #[serde(
+            default,
+            deserialize_with = "read_optional_plan",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<PlanEntry>>"))]
+        execution_plan: Option<SharedList<PlanEntry>>,
     },
     /// Somebody answered whether a codon may begin, or the answer counts no more.
     ApprovalSet {

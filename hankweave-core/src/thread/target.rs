@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ExecutionThread, ValidatedCheckpoint, resume::source};
 use crate::codon::{CheckpointType, CodonExecution};
-use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, RunRecord};
+use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints};
 use crate::id::{CheckpointSha, CodonId, RunId};
 
 /// A point in the life of a codon.
@@ -47,21 +47,26 @@ fn list(shas: &[CheckpointSha]) -> String {
 }
 
 impl ExecutionThread {
-    /// The point of a codon, in its newest record in the thread. The thread must have been built with the
-    /// commits that exist.
+    /// The point of a codon, in its newest record in the thread; without an iteration, in its newest one. The
+    /// thread must have been built with the commits that exist.
     ///
     /// # Errors
     ///
     /// [`TargetError::UnknownCodon`] and [`TargetError::NoCheckpoint`].
     pub fn codon_target(&self, id: &CodonId, point: CodonPoint) -> Result<ContinuationSource, TargetError> {
-        let entry = self.codons.iter().find(|entry| entry.codon.codon_id() == id);
+        let newest = |is_it: &dyn Fn(&CodonId) -> bool| {
+            let mut codons = self.codons.iter();
+            codons.find(|entry| is_it(entry.codon.codon_id()))
+        };
+        let entry = newest(&|of| of == id).or_else(|| newest(&|of| of.configured() == id.as_str()));
         let entry = entry.ok_or_else(|| TargetError::UnknownCodon(id.clone()))?;
         let checkpoint: Option<&ValidatedCheckpoint> = match point {
             CodonPoint::Start => entry.validated_checkpoints.first(),
             CodonPoint::End => entry.validated_checkpoints.last(),
             CodonPoint::At(checkpoint_type) => entry.checkpoint(checkpoint_type),
         };
-        let checkpoint = checkpoint.ok_or_else(|| TargetError::NoCheckpoint(id.clone()))?;
+        let checkpoint =
+            checkpoint.ok_or_else(|| TargetError::NoCheckpoint(entry.codon.codon_id().clone()))?;
         Ok(source(entry, checkpoint.sha.clone()))
     }
 
@@ -110,9 +115,8 @@ impl ExecutionThread {
         known: &dyn KnownCheckpoints,
     ) -> Option<ContinuationSource> {
         let first = self.codons.last().map(|entry| &entry.run_id);
-        let first = first.and_then(|id| state.run(id));
-        let first = first.or(state.runs.front().map(AsRef::as_ref))?;
-        let first = origin(state, first)?;
+        let first = first.or_else(|| Some(&state.runs.front()?.run_id))?;
+        let first = &state.runs[state.root_of(first)?];
         let beginning = beginnings(state).find(|target| target.run_id == first.run_id);
         beginning.filter(|target| known.find(&target.checkpoint_sha).is_some())
     }
@@ -155,19 +159,6 @@ pub fn standing_on(
     let recorded = recorded.find(|source| source.checkpoint_sha == *base);
     let beginning = || beginnings(state).find(|target| target.checkpoint_sha == *base);
     recorded.cloned().or_else(beginning).map(with_files)
-}
-
-/// The fresh run with which the history of `run` begins; `None` when the document does not hold it.
-fn origin<'s>(state: &'s HankweaveState, run: &'s RunRecord) -> Option<&'s RunRecord> {
-    let mut run = run;
-    // No chain is longer than there are runs, unless it is a circle.
-    for _ in 0..state.runs.len() {
-        match run.starting_conditions.source() {
-            None => return Some(run),
-            Some(source) => run = state.run(&source.run_id)?,
-        }
-    }
-    None
 }
 
 /// The points before the first codon of each fresh run, newest run first.

@@ -121,6 +121,9 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
         return Cow::Borrowed(state);
     };
     let mut ahead = state.clone();
+    if let Some(plan) = state.left_plan_at(&pending.source) {
+        ahead.execution_plan = plan.clone();
+    }
     ahead.runs.push_front(Arc::new(RunRecord {
         git_branch: format!("run-{run_id}"),
         run_id,
@@ -136,6 +139,7 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
         server_pid: Pid(0),
         interrupted_by: None,
         cause: None,
+        left_plan: None,
         extra: Extra::default(),
     }));
     Cow::Owned(ahead)

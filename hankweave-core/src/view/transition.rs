@@ -136,7 +136,13 @@ impl RunView {
             }
             StateEvent::RollbackPending {
                 rollback: Some(pending),
-            } if pending.restored => self.roll_back(pending, at, seq),
+                execution_plan,
+            } if pending.restored => {
+                self.roll_back(pending, at, seq);
+                if let Some(plan) = execution_plan {
+                    self.replace_plan(plan);
+                }
+            }
             StateEvent::InitialCheckpointSet { sha } => self.files.base = Some(sha.clone()),
             StateEvent::ApprovalSet {
                 approval: Some(answer),
@@ -290,8 +296,9 @@ impl RunView {
             let result = end.result.filter(|_| state == AttemptState::Completed);
             attempt.result = result.map(|result| excerpt(&result.to_string(), TITLE));
             attempt.why = end.failure_reason.as_ref().map(AttemptWhy::from);
-            attempt.budget = end.budget_exceeded.map(|exceeded| exceeded.to_string());
             attempt.at_least = end.cost_is_lower_bound || attempt.sentinels_at_least;
+            let exceeded = end.budget_exceeded;
+            attempt.budget = exceeded.map(|exceeded| exceeded.words(attempt.at_least));
         }
         if let Some(check) = &end.loop_check
             && let Some(of) = self.loop_of(id.configured())

@@ -1,10 +1,11 @@
 //! Each rule of the reducer by its number (STATE-14 to STATE-32).
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
-use hankweave_core::document::{RunStatus, render};
+use hankweave_core::document::{HankweaveState, RunStatus, render};
 use hankweave_core::event::StateEvent;
 use hankweave_core::state::Rejected;
 use hankweave_core::testing::{Ending, Story};
+use hankweave_core::thread::ThreadTip;
 use serde_json::{Value, json};
 
 use Ending::{Completed, Failed, Open, Skipped};
@@ -525,6 +526,70 @@ fn the_document_as_a_whole_changes_by_two_events() {
     let entry = json!({"codon": {}, "codonId": "a"});
     let twice = event("PlanReplaced", json!({"executionPlan": [entry, entry]}));
     refused_as(&story, twice, "conflict", &[]);
+}
+
+// Ours: a way back to the history that a fresh run left needs the plan of that history.
+// covers: STATE-31, STATE-32
+#[test]
+fn a_way_back_to_an_earlier_history_takes_its_plan_up_again() {
+    let planned = |story: &Story| {
+        let plan = story.state().execution_plan.iter();
+        plan.map(|entry| entry.codon_id.to_string()).collect::<Vec<_>>()
+    };
+    let back = |story: Story, run: &str, after: &str| {
+        let source = json!({"runId": run, "afterCodon": after, "checkpointSha": "abc"});
+        let pending = json!({"rollback": {"source": source, "restored": true}});
+        let asked = StateEvent::from_json(json!({"type": "RollbackPending", "data": pending})).unwrap();
+        let StateEvent::RollbackPending {
+            rollback: Some(rollback),
+            ..
+        } = &asked
+        else {
+            panic!("it has a way back")
+        };
+        let plan = story.state().left_plan_at(&rollback.source).cloned();
+        story.tell(StateEvent::RollbackPending {
+            rollback: Some(rollback.clone()),
+            execution_plan: plan,
+        })
+    };
+    let story = Story::new()
+        .fresh("r1")
+        .plan(&["a", "b"])
+        .codon("a", Completed)
+        .run_completes();
+    let story = story
+        .fresh("r2")
+        .plan(&["x"])
+        .codon("x", Completed)
+        .run_completes();
+    let first = back(story, "r1", "a");
+    assert_eq!(planned(&first), ["a", "b"]);
+    assert_eq!(
+        ThreadTip::of(first.state()).next_codon_id().unwrap().as_str(),
+        "b"
+    );
+    let second = back(first.clone(), "r2", "x");
+    assert_eq!(planned(&second), ["x"]);
+    assert_eq!(planned(&back(second.clone(), "r1", "a")), ["a", "b"]);
+    // A run that continues keeps the plan that is in force, and one that starts over leaves it.
+    let third = first
+        .continues("r3", "r1", Some("a"), "abc")
+        .codon("b", Completed)
+        .run_completes();
+    let third = third
+        .fresh("r4")
+        .plan(&["z"])
+        .codon("z", Completed)
+        .run_completes();
+    assert_eq!(planned(&back(third.clone(), "r3", "b")), ["a", "b"]);
+    assert_eq!(planned(&back(third.clone(), "r2", "x")), ["x"]);
+    // Each plan is kept once, and a document says the same after it was written and read.
+    let kept = third.state().runs.iter().map(|run| run.left_plan.as_ref());
+    let kept: Vec<_> = kept.map(|plan| plan.map(|plan| plan.len())).collect();
+    assert_eq!(kept, [None, None, Some(1), Some(2)]);
+    let read: HankweaveState = serde_json::from_value(serde_json::to_value(third.state()).unwrap()).unwrap();
+    assert_eq!(&read, third.state());
 }
 
 // Ours: where the next run continues is on record while no codon runs, whatever becomes of the run that is left, and the run that takes it up

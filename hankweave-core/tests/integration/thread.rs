@@ -397,6 +397,26 @@ fn a_blocked_thread_resumes_in_front_of_its_failure_or_anew() {
 
 // covers: STATE-58
 #[test]
+fn the_way_back_to_a_codon_of_a_loop_leads_to_its_newest_iteration() {
+    let story = Story::new()
+        .plan(&["a"])
+        .fresh("r1")
+        .codon("mend#0", Completed)
+        .codon("mend#1", Completed);
+    let all = known(&["mend#0-end", "mend#1-end"]);
+    let thread = build(story.state(), None, Some(&all));
+    let after = |id: &str| {
+        let target = thread.codon_target(&codon_id(id), CodonPoint::End).unwrap();
+        target.after_codon.unwrap().to_string()
+    };
+    assert_eq!(
+        (after("mend"), after("mend#0")),
+        ("mend#1".to_owned(), "mend#0".to_owned())
+    );
+}
+
+// covers: STATE-58
+#[test]
 fn the_way_back_leads_to_a_codon_or_a_commit() {
     let story = broken().fresh("r2").codon("a other", Completed);
     let all = known(&["a-rig", "a-end", "b-end", "a-other-end", "a-other-rig"]);

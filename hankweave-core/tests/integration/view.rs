@@ -789,6 +789,56 @@ fn costs(story: Story, run: &str, codon: &str, dollars: f64) -> Story {
     story.tell(StateEvent::from_json(json!({"type": "CostsIncremented", "data": data})).unwrap())
 }
 
+// covers: WIRE-38
+#[test]
+fn a_budget_that_was_reached_says_where_more_was_spent_than_is_known() {
+    for (is_lower_bound, words) in [
+        (false, "used $2.0000 of $1.0000"),
+        (true, "used at least $2.0000 of $1.0000"),
+    ] {
+        let story = Story::new().plan(&["a"]).fresh("r1");
+        let story = story.codon("a", Ending::Open(CodonStatus::Running));
+        let reason = json!({"type": "unknown", "retriable": true, "message": "spent"});
+        let exceeded = json!({"currency": "cost", "limit": 1, "used": 2});
+        let end = json!({"failureReason": reason, "failedDuring": "running", "exitCode": 1, "budgetExceeded": exceeded,
+            "costIsLowerBound": is_lower_bound});
+        let end = json!({"runId": "r1", "codonId": "a", "from": "running", "to": "failed", "metadata": end});
+        let end = StateEvent::from_json(json!({"type": "CodonTransitioned", "data": end})).unwrap();
+        let story = story.tell(end);
+        for view in [fold(&told(&story)), of_document(&story)] {
+            let attempts = view.items["a"].attempts.values();
+            let budgets: Vec<_> = attempts.map(|attempt| attempt.budget.as_deref()).collect();
+            assert_eq!(budgets, [Some(words)]);
+        }
+    }
+}
+
+// covers: WIRE-38, STATE-31
+#[test]
+fn a_way_back_to_an_earlier_history_shows_its_plan() {
+    let story = Story::new()
+        .fresh("r1")
+        .plan(&["a", "b"])
+        .codon("a", Ending::Completed)
+        .run_completes();
+    let story = story
+        .fresh("r2")
+        .plan(&["x"])
+        .codon("x", Ending::Completed)
+        .run_completes();
+    let source = json!({"runId": "r1", "afterCodon": "a", "checkpointSha": "4444444444444444444444444444444444444444"});
+    let pending = json!({"source": source, "restored": true});
+    let left = story.state().runs[1].left_plan.clone().unwrap();
+    let data = json!({"rollback": pending, "executionPlan": left});
+    let story = story.tell(StateEvent::from_json(json!({"type": "RollbackPending", "data": data})).unwrap());
+    for view in [fold(&told(&story)), of_document(&story)] {
+        assert_eq!(
+            (view.order, view.items["a"].attempts.len()),
+            (vec!["a".to_owned(), "b".to_owned()], 1)
+        );
+    }
+}
+
 // covers: WIRE-48
 #[test]
 fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
@@ -916,7 +966,7 @@ proptest! {
                     source.is_some_and(|source| !is_known(source))
                 }
                 // It shows what is being undone until that is done.
-                StateEvent::RollbackPending { rollback } => {
+                StateEvent::RollbackPending { rollback, .. } => {
                     let has_codons = |back: &PendingRollback| {
                         let run = live.document().run(&back.source.run_id);
                         run.is_some_and(|run| !run.codons.is_empty())

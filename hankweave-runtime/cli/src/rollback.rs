@@ -392,12 +392,11 @@ fn instead(
     let thread = thread::build(state, None, known);
     let of = |id: &CodonId| thread.codons.iter().find(|entry| entry.codon.codon_id() == id);
     match error {
-        RollbackError::Target(TargetError::UnknownCodon(id)) => {
+        RollbackError::Target(TargetError::UnknownCodon(_)) => {
             let mut known: VecDeque<&str> = VecDeque::new();
             for entry in &thread.codons {
                 let other = entry.codon.codon_id();
-                let same_loop = other.configured() == id.as_str();
-                if !known.contains(&other.as_str()) && (same_loop || known.len() < MOST_NAMED) {
+                if !known.contains(&other.as_str()) && known.len() < MOST_NAMED {
                     // The thread is newest first.
                     known.push_front(other.as_str());
                 }

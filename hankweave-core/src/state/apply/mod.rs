@@ -81,6 +81,7 @@ pub(super) fn apply_event(
             server_pid: *server_pid,
             interrupted_by: None,
             cause: None,
+            left_plan: None,
             extra: Default::default(),
         }),
         StateEvent::RunCompleted { run_id } => reducer.end_run(run_id, run::Complete { end_time: at }.into()),
@@ -193,7 +194,10 @@ pub(super) fn apply_event(
             let place = reducer.place(run_id, codon_id)?;
             reducer.count_extensions(place, *extension_count)
         }
-        StateEvent::RollbackPending { rollback } => reducer.set_rollback(rollback.clone()),
+        StateEvent::RollbackPending {
+            rollback,
+            execution_plan,
+        } => reducer.set_rollback(rollback.clone(), execution_plan.as_ref()),
         StateEvent::ApprovalSet { approval } => reducer.set_approval(approval.clone()),
         StateEvent::OperationRecorded { operation } => reducer.record_operation(operation),
         StateEvent::PlanReplaced { execution_plan } => reducer.replace_plan(execution_plan),

@@ -24,6 +24,9 @@ impl Reducer<'_> {
             let message = format!("run `{}` is still running", running.run_id);
             return Err(Rejected::Conflict(message));
         }
+        if run.starting_conditions.source().is_none() {
+            self.leave_plan();
+        }
         self.state.pending_rollback = None;
         self.state.current_run_id = Some(run.run_id.clone());
         self.state.runs.push_front(Arc::new(run));
@@ -78,8 +81,12 @@ impl Reducer<'_> {
     }
 
     /// Files are never restored while a codon is open; a run whose codons have all ended may still be open
-    /// (STATE-32).
-    pub(super) fn set_rollback(&mut self, rollback: Option<PendingRollback>) -> Result<Applied, Rejected> {
+    /// (STATE-32). `plan` is that of the history to which it returns (STATE-31).
+    pub(super) fn set_rollback(
+        &mut self,
+        rollback: Option<PendingRollback>,
+        plan: Option<&SharedList<PlanEntry>>,
+    ) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));
         }
@@ -97,8 +104,22 @@ impl Reducer<'_> {
         {
             Arc::make_mut(&mut self.state.operations).push(operation.clone());
         }
+        if let (Some(back), Some(plan)) = (rollback.as_ref().filter(|back| back.restored), plan) {
+            self.leave_plan();
+            if let Some(root) = self.state.root_of(&back.source.run_id) {
+                self.run_mut(root).left_plan = None;
+            }
+            self.state.execution_plan = plan.clone();
+        }
         self.state.pending_rollback = rollback;
         Ok(Applied::TRANSITION)
+    }
+
+    /// Keeps the plan in force with the run that began its history, for a way back to it.
+    fn leave_plan(&mut self) {
+        if let Some(root) = self.state.root_in_force() {
+            self.run_mut(root).left_plan = Some(self.state.execution_plan.clone());
+        }
     }
 
     /// Records a cleanup once (RUN-23).

@@ -241,7 +241,9 @@ impl Heard {
                 }
                 self.note(at, format!("the run ended{}", because(cause.as_deref())));
             }
-            StateEvent::RollbackPending { rollback: Some(back) } if !back.restored => {
+            StateEvent::RollbackPending {
+                rollback: Some(back), ..
+            } if !back.restored => {
                 self.note(at, went_back(back));
             }
             StateEvent::ApprovalSet {

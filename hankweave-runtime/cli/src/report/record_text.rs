@@ -234,8 +234,10 @@ fn change(event: &StateEvent) -> String {
         StateEvent::ExtensionCountUpdated { extension_count, .. } => {
             format!("extension {extension_count} of its agent's work")
         }
-        StateEvent::RollbackPending { rollback: None } => "the rollback is done with".to_owned(),
-        StateEvent::RollbackPending { rollback: Some(back) } => {
+        StateEvent::RollbackPending { rollback: None, .. } => "the rollback is done with".to_owned(),
+        StateEvent::RollbackPending {
+            rollback: Some(back), ..
+        } => {
             let sha = back.source.checkpoint_sha.short();
             let codon = back.source.after_codon.as_ref();
             let codon = codon.map_or("the beginning", |codon| codon.as_str());

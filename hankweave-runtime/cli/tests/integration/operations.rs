@@ -346,3 +346,49 @@ fn an_undo_that_is_killed_is_done_or_is_not() {
     }
     assert!(hits > 0, "nothing was killed");
 }
+
+/// A hank in a file of its own, whose codons append their ids to `done.txt`.
+fn write_named(project: &TestProject, name: &str, ids: &[&str]) {
+    let agent = shell_agent(project);
+    let codons = ids.iter().map(|id| {
+        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["done.txt"]})
+    });
+    let hank = json!({"hank": codons.collect::<Vec<_>>()});
+    project.write(name, &hank.to_string());
+}
+
+// covers: STATE-31, STATE-66, CLI-31
+#[test]
+fn a_way_back_to_the_run_before_a_fresh_one_has_the_plan_of_then() {
+    let project = project();
+    write_named(&project, "first.json", &["one", "two"]);
+    write_named(&project, "other.json", &["else"]);
+    let run = |hank: &str, more: &[&str]| {
+        let dir = project.directory().display().to_string();
+        let begun = ["run", hank, "-e", &dir, "--headless"];
+        project.run(begun.iter().chain(more).copied())
+    };
+    let next = || project.run(["status", "--json"]).json_document()["nextCodonId"].clone();
+    run("first.json", &[]).expect_code(0);
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    run("other.json", &["--new"]).expect_code(0);
+    assert_eq!((done(&project).as_str(), next()), ("one\nelse\n", Value::Null));
+
+    let fresh = id(&log(&project)[0]);
+    let is_back = || {
+        assert_eq!((done(&project).as_str(), next()), ("one\n", json!("two")));
+        let status = project.run(["status"]).expect_code(0).stdout.clone();
+        assert!(status.contains("two") && !status.contains("else"), "{status}");
+    };
+    let undone = project.run(["undo"]).expect_code(0).stdout.clone();
+    assert!(undone.contains("two"), "{undone}");
+    is_back();
+    // What is gone back to again has its plan as well.
+    project.run(["op", "restore", &fresh]).expect_code(0);
+    assert_eq!((done(&project).as_str(), next()), ("one\nelse\n", Value::Null));
+    project.run(["undo"]).expect_code(0);
+    is_back();
+    run("first.json", &[]).expect_code(0);
+    assert_eq!((done(&project).as_str(), next()), ("one\ntwo\n", Value::Null));
+}

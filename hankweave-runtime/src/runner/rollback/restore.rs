@@ -174,7 +174,13 @@ pub(super) async fn record(
     possession: &LockedExecution,
     rollback: Option<PendingRollback>,
 ) -> Result<(), RollbackError> {
-    let event = StateEvent::RollbackPending { rollback };
+    let restored = rollback.as_ref().filter(|rollback| rollback.restored);
+    let state = possession.manager.snapshot();
+    let execution_plan = restored.and_then(|rollback| state.left_plan_at(&rollback.source).cloned());
+    let event = StateEvent::RollbackPending {
+        rollback,
+        execution_plan,
+    };
     possession.manager.transition(event).await.await?;
     Ok(())
 }
