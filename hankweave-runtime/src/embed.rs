@@ -266,7 +266,8 @@ impl Hankweave {
     ///
     /// # Errors
     ///
-    /// Returns [`RunError`] when the checkpoints or the files cannot be read.
+    /// Returns [`RunError`] when the checkpoints or the files cannot be read, and [`RunError::NothingLeft`] where the run would pause at once because its budget is
+    /// spent.
     pub async fn taken_back(&self) -> Result<Option<RestorePlan>, RunError> {
         runner::taken_back(&self.opened).await
     }

@@ -418,6 +418,16 @@ impl OwningTask {
         }
     }
 
+    /// Returns the command that runs the task after a rehearsal in its workspace, where `run` is refused; `None` once it has completed.
+    pub(crate) fn run_command(&self) -> Option<String> {
+        Some(match self.status {
+            TaskStatus::Completed | TaskStatus::Deleted => return None,
+            TaskStatus::Pending => typed(&self.place, "worker"),
+            TaskStatus::Running => self.command("show"),
+            TaskStatus::Waiting | TaskStatus::Failed | TaskStatus::Cancelled => self.answer_command(),
+        })
+    }
+
     /// Refuses an answer that the next worker would not find: the one that counts is in the registry (TASK-123).
     pub(crate) fn refuse_answer(&self, is_denial: bool, reason: Option<&str>) -> CliError {
         let answer = self.command(if is_denial { "deny" } else { "approve" });

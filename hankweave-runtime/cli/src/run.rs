@@ -27,7 +27,7 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::{Environment, make_new_files_private};
 use hankweave_runtime::world::process::MARKER_VARIABLE;
 use hankweave_runtime::{
-    Builder, CommandGuard, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery,
+    Builder, CommandGuard, ExecutionDir, Hankweave, OpenExecutionError, OutputDirectory, Recovery, RunError,
     RunOptions, RunOutcome, RunResult, ServerOptions, Shutdown, StopCause,
 };
 #[cfg(feature = "otel")]
@@ -529,6 +529,10 @@ impl Start<'_> {
 fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     // What is used up by now is used up for the next codon.
     let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
+    let of_task = || OwningTask::of(typed.execution())?.run_command();
+    if let Some(run) = outcome.rehearsed.as_ref().and_then(|_| of_task()) {
+        return run;
+    }
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
             let task = OwningTask::of(typed.execution());
@@ -597,6 +601,10 @@ async fn may_go_on(
         () = shutdown.requested() => return Ok(true),
         files = hankweave.taken_back() => files,
     };
+    // Every answer would end like this.
+    if let Err(error @ RunError::NothingLeft { .. }) = &files {
+        return Err(run_failure(error, typed));
+    }
     // What cannot be read now is told by the run that needs it.
     let question = Arc::new(RecoveryQuestion::new(trouble, files.ok().flatten().as_ref()));
     let asked = Arc::clone(&question);

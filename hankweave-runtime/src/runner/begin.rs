@@ -204,9 +204,11 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
     }))
 }
 
-/// Finds out which files the next run would change if it continued at the last success; `None` where it would take none back. Changes no file.
+/// Finds out which files the next run would change if it continued at the last success; `None` where it would take none back. Changes no file. Fails as the run
+/// would where the budget leaves nothing for it.
 pub(crate) async fn taken_back(opened: &OpenedExecution) -> Result<Option<RestorePlan>, RunError> {
     let state = opened.possession.manager.snapshot();
+    can_be_paid(opened, &state)?;
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(&state, None, Some(&known));
     let wish = RunIntent {
@@ -232,12 +234,20 @@ fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {
     }
 }
 
+/// Effect of a fresh run on what earlier ones left.
+const STARTS_OVER: &str = "the hank starts over at its first codon; the files stay as they are, and so does the record of earlier runs";
+
 /// Begins at the first codon, with the files as they are.
 async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<BegunRun, RunError> {
     let sha = initial_checkpoint(opened, state).await?;
     let conditions = StartingConditions::fresh(Some(sha.clone())).of_rehearsal(opened.options.rehearsal);
+    let run = start_run(opened, state, conditions).await?;
+    if opened.options.fresh && !state.runs.is_empty() {
+        let message = STARTS_OVER.to_owned();
+        opened.possession.publish(Event::Info { message }).await;
+    }
     Ok(BegunRun {
-        run: start_run(opened, state, conditions).await?,
+        run,
         base: Some(sha),
         rig: None,
     })

@@ -27,7 +27,10 @@ pub(crate) struct RunArgs {
     /// ask, check or start besides is shown.
     #[arg(long, conflicts_with_all = ["dry_run", "agent", "no_autostart", "replan", "recover"])]
     pub(crate) rehearse: bool,
-    /// Start from the first codon; keep the history
+    /// Start from the first codon; keep the files and the history
+    ///
+    /// The plan is made anew from hank.json. Files stay as the last run left them: `hankweave rollback` brings earlier ones back first. `hankweave undo` afterwards
+    /// returns to the run before, with its plan.
     #[arg(long, help_heading = "Continue")]
     pub(crate) new: bool,
     /// Use hank.json as it is now; keep completed codons

@@ -188,3 +188,35 @@ fn messages_are_broken_between_their_words() {
     );
     assert_eq!(terminal.close(), Some(1));
 }
+
+/// Where the budget leaves nothing for any answer, nothing is asked.
+// covers: CLI-17, HANK-30
+#[test]
+fn a_spent_budget_is_said_before_a_question_where_to_continue() {
+    let project = project();
+    failing(&project);
+    project.run(["run", "--headless"]).expect_code(1);
+    let before = project.state(&project.directory());
+    let Some(mut terminal) = Terminal::sized(&project, 40, 200, "run --max-cost 0.5") else {
+        return;
+    };
+    terminal.until("`hankweave run --max-cost 1.25` continues");
+    let shown = terminal.history();
+    assert!(!shown.contains("Where shall it continue?"), "{shown}");
+    assert_eq!(terminal.close(), Some(3));
+    assert_eq!(project.state(&project.directory()), before, "nothing was begun");
+}
+
+/// A codon of a loop without its iteration is the newest one of it.
+// covers: STATE-58
+#[test]
+fn a_codon_of_a_loop_is_gone_back_to_by_its_name() {
+    let project = project();
+    failing(&project);
+    project.run(["run", "--headless"]).expect_code(1);
+    let to = |codon: &str| {
+        let back = project.run(["rollback", "--codon", codon, "--dry-run", "--json"]);
+        back.expect_code(0).json_document()["nextCodonId"].clone()
+    };
+    assert_eq!((to("two"), to("two#0")), (json!("three"), json!("two#1")));
+}
