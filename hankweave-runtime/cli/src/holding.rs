@@ -313,6 +313,15 @@ impl AbsentWorker {
         }
     }
 
+    /// Returns what is known of it, with the command that requeues the task, for a list.
+    pub(crate) fn with_way_out(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
+        let (known, detach) = (self.in_short(), typed(&format!("task detach {}", row.id())));
+        match self.is_gone() {
+            true => format!("{known}; `{detach}` requeues it now"),
+            false => format!("{known}; then `{detach}` requeues it"),
+        }
+    }
+
     /// Returns the word for it in a list.
     pub(crate) const fn word(&self) -> &'static str {
         match self {

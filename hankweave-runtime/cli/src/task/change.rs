@@ -25,6 +25,7 @@ use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
 use crate::exit::{CliError, CliErrorKind};
+use crate::failures::hank_with_mistakes;
 use crate::holding::TaskHolders;
 use crate::keyboard::forget_typed;
 use crate::output;
@@ -32,7 +33,7 @@ use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{ask, one_line};
-use crate::validate::ceiling;
+use crate::validate::{ceiling, load_planned};
 
 async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
@@ -198,6 +199,7 @@ async fn resume_one(
     if let Some(agent) = &args.agent {
         return resume_for(registry, id, checkpoint, agent).await;
     }
+    refuse_uncounted(registry, id, args).await?;
     refuse_spent(registry, id, args).await?;
     raise_limits(registry, id, args).await?;
     if args.anew {
@@ -248,6 +250,27 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
     };
     let noted = registry.lifecycle.update(update).await;
     noted.map_err(|error| registry.failure(&error))
+}
+
+/// Refuses a budget in dollars that the run of the task could not hold, as `task create` does (HANK-28). A hank that cannot be used here is left to the worker.
+async fn refuse_uncounted(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
+    let row = registry.task(id).await?;
+    let Ok(mut order) = TaskSpec::read(row.record.metadata()) else {
+        return Ok(());
+    };
+    let planned = |order: &TaskSpec| {
+        let settings = settings_of_run(&order.hank, &order.arguments).ok()?;
+        load_planned(&order.hank, &settings).ok()
+    };
+    let is_usable =
+        args.max_cost.is_some() && planned(&order).is_some_and(|hank| !hank.problems.has_errors());
+    for (name, value) in &args.limits() {
+        order.set_option(name, value);
+    }
+    match planned(&order).filter(|hank| is_usable && hank.problems.has_errors()) {
+        Some(hank) => Err(hank_with_mistakes(&hank)),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to resume a task whose total budget is spent and would not be raised: its next attempt would fail at once (TASK-115).

@@ -650,7 +650,7 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
         let is_pending = row.record.status() == TaskStatus::Pending;
         let is_later = is_pending && !row.after.is_empty();
         let elsewhere = is_pending.then(|| registry.begun_elsewhere(row)).flatten();
-        reasons.push(match (is_later, absent) {
+        let why = match (is_later, absent) {
             (true, _) => {
                 let waits = match earlier.blocked(row).await? {
                     Some(blocked) => Some(blocked),
@@ -661,14 +661,28 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
                 };
                 with_budget(row, waits)
             }
-            (false, Some(absent)) => with_budget(row, Some(absent.in_short())),
+            (false, Some(absent)) => {
+                let way_out = absent.with_way_out(row, |what| registry.typed(what));
+                with_budget(row, Some(way_out))
+            }
             (false, None) => match elsewhere {
                 Some(elsewhere) => with_budget(row, Some(elsewhere)),
                 None => reason(row).map(|reason| with_room(registry, row, reason)),
             },
-        });
+        };
+        let parts: Vec<String> = cancellation(row).into_iter().chain(why).collect();
+        reasons.push((!parts.is_empty()).then(|| parts.join("; ")));
     }
     Ok(reasons)
+}
+
+/// Returns who cancelled a task, or asked its worker to stop.
+fn cancellation(row: &TaskRow) -> Option<String> {
+    let by = one_line(row.cancelled_by()?);
+    Some(match row.record.status() {
+        TaskStatus::Cancelled => format!("by {by}"),
+        _ => format!("stopping: cancelled by {by}"),
+    })
 }
 
 /// Adds what makes room to the cause of a task that paused because its record is full.

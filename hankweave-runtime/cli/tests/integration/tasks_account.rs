@@ -158,6 +158,27 @@ fn a_new_budget_below_what_is_spent_is_refused_and_one_above_it_is_shown() {
     says(&worked, &["budget $5.0000"]);
 }
 
+// covers: TASK-115, AGENT-24
+#[test]
+fn a_new_budget_in_dollars_that_nobody_can_count_is_refused() {
+    let project = project();
+    let codon = json!({"id": "draft", "name": "Draft", "agent": {"acp": ["false"]}, "continuationMode": "fresh", "promptText": "go", "check": {"run": "true"}});
+    project.write_hank(&json!({"hank": [codon]}));
+    project
+        .run(["task", "create", "Draft", "--hank", ".", "--id", "draft"])
+        .expect_code(0);
+    project.run(["task", "cancel", "draft"]).expect_code(0);
+    let refused = project.run(["task", "resume", "draft", "--max-cost", "5"]);
+    says(
+        &refused.expect_code(65).stderr,
+        &["the limit of the run in dollars cannot be held: agent `acp` does not tell what it uses"],
+    );
+    assert_eq!(shown(&project, "draft")["task"]["status"], "cancelled");
+    project
+        .run(["task", "resume", "draft", "--max-time", "60"])
+        .expect_code(0);
+}
+
 // covers: TASK-126
 #[test]
 fn a_run_by_hand_does_not_spend_beyond_the_budget_of_a_task() {

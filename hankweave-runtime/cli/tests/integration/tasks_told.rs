@@ -270,7 +270,13 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
             "requeues it now",
         ],
     );
-    says(&text(&project, &["task", "list"]), &["no worker holds it"]);
+    says(
+        &text(&project, &["task", "list"]),
+        &[
+            "no worker holds it",
+            "`hankweave task detach slow` requeues it now",
+        ],
+    );
     let show = text(&project, &["task", "show", "slow"]);
     says(
         &show,
@@ -319,6 +325,26 @@ fn a_refused_hank_is_told_in_the_list_and_in_the_workspace() {
         &report.expect_code(65).stderr,
         &["no run of good is recorded", "\"Good\" is failed: ", cause],
     );
+}
+
+/// What a rehearsal in the workspace of a task prints can be typed: `run` is refused there.
+// covers: CLI-74, TASK-126
+#[test]
+fn a_rehearsal_for_a_task_names_the_command_that_continues_the_task() {
+    let project = project();
+    let agent = json!({"command": ["no-such-program"], "stream": "claude"});
+    let codon = json!({"id": "one", "name": "One", "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "go"});
+    project.write_hank(&json!({"hank": [codon]}));
+    project
+        .run(["task", "create", "One", "--hank", ".", "--id", "one"])
+        .expect_code(0);
+    work(&project);
+    let show = text(&project, &["task", "show", "one"]);
+    let hint = show.split('`').find(|hint| hint.ends_with("--rehearse")).unwrap();
+    let words = hint.split_whitespace().skip(1).chain(["--headless"]);
+    let rehearsed = project.run(words).expect_code(0).stderr.clone();
+    says(&rehearsed, &["  run it       hankweave task resume one\n"]);
+    project.run(["task", "resume", "one"]).expect_code(0);
 }
 
 /// A task that waits in vain says for which one, through those between, and what to type.
