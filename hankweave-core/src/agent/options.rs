@@ -276,6 +276,9 @@ impl OptionSupport {
         ];
         let mut refusals: Vec<_> = refusals.into_iter().flatten().collect();
         refusals.extend(self.refused_arguments(agent, asked));
+        if agent == "scripted" {
+            refusals.iter_mut().for_each(OptionRefusal::advise_stand_in);
+        }
         refusals
     }
 
@@ -405,6 +408,16 @@ pub struct OptionRefusal {
     pub message: String,
     /// Hint: what to write instead.
     pub hint: String,
+}
+
+impl OptionRefusal {
+    /// Gives the advice for an agent that only stands in for others, which a run lets do so without their options.
+    fn advise_stand_in(&mut self) {
+        self.hint = format!(
+            "leave {:?} out, or name the real agent here and let a script stand in for it with `hankweave run --agent scripted`, which leaves such options out",
+            self.key
+        );
+    }
 }
 
 fn refusal(key: &str, message: String, hint: impl Into<String>) -> OptionRefusal {

@@ -88,7 +88,7 @@ fn what_an_agent_cannot_do_is_refused_with_its_place_and_what_to_write() {
             "scripted",
             "scripted",
             json!({"permissions": "read-only"}),
-            "cannot be kept to",
+            "leave \"permissions\" out, or name the real agent here and let a script stand in for it with `hankweave run --agent scripted`",
         ),
         (
             "claude",
