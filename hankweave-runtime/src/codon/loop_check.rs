@@ -40,6 +40,10 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
         work.outcome = AgentOutcome::Stopped(why, exit);
         return;
     }
+    // Nothing was run, so there is no result to record; a rehearsed loop ends after its only pass.
+    if codon.run.options.rehearsal {
+        return;
+    }
     let last_line = said.as_ref().err().map(FailedCheck::last_words);
     let says = match said {
         Ok(()) => None,

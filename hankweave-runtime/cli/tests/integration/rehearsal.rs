@@ -177,6 +177,10 @@ fn checks_would_run_approvals_are_given_and_each_loop_makes_one_pass() {
     ] {
         assert!(stderr.contains(words), "{words}\n{rehearsed}");
     }
+    assert!(
+        !format!("{stdout}{stderr}").contains("check passed"),
+        "no check has run: {rehearsed}"
+    );
     // Only the rig has run, and it knew.
     assert_eq!(fs::read_to_string(project.home().join("rig")).unwrap(), "1\n");
     for name in ["checked", "looped", "inner", "before", "watched"] {
