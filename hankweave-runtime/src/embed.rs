@@ -8,6 +8,7 @@ use std::time::Duration;
 use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::id::RunId;
 use hankweave_core::thread::ExecutionThread;
+use hankweave_core::wire::Event;
 
 use crate::checkpoint::{CheckpointStore, RestorePlan};
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
@@ -213,6 +214,12 @@ impl Hankweave {
         move || manager.snapshot()
     }
 
+    /// Adds a note for people to the events of the run, also while the run continues. When the run has ended nothing is noted any more.
+    pub fn note(&self, message: String) -> impl Future<Output = ()> + Send + use<> {
+        let manager = self.opened.possession.manager.clone();
+        async move { drop(manager.record(Event::Info { message }).await.await) }
+    }
+
     /// The execution thread that ends in `target`, or in the newest run.
     ///
     /// With `validate` it names the checkpoints that can be restored. Without, which is faster, none counts
@@ -384,7 +391,6 @@ mod tests {
         AgentEvent, Capabilities, CostReporting, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict,
     };
     use hankweave_core::id::SessionId;
-    use hankweave_core::wire::Event;
     use tempfile::TempDir;
 
     use super::*;

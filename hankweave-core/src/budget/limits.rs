@@ -30,6 +30,8 @@ pub struct CodonLimits {
     pub on_exceeded: Option<OnExceeded>,
     /// Which of them are what is left of the ceiling.
     pub of_the_ceiling: CeilingLimited,
+    /// The ceiling, of which earlier codons may have used a part.
+    pub ceiling: Ceiling,
     /// The money that is left of the ceiling, for the agent and the sentinels of the codon together (SENT-10).
     pub left_of_ceiling: Option<Usd>,
     /// The money that is left of the limit of its loop, for agents and sentinels together. It holds back the sentinels alone: that of the agent is in
@@ -75,16 +77,33 @@ impl CodonLimits {
         }
     }
 
+    /// Returns a limit with the total budget, where it is what was left of that.
+    pub(super) fn with_total(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
+        match exceeded {
+            _ if !self.is_of_the_ceiling(&exceeded) => exceeded,
+            BudgetExceeded::Cost { limit, used, .. } => {
+                let total = self.ceiling.max_dollars;
+                BudgetExceeded::Cost { limit, used, total }
+            }
+            BudgetExceeded::Duration { limit, used, .. } => {
+                let total = self.ceiling.max_time;
+                BudgetExceeded::Duration { limit, used, total }
+            }
+            BudgetExceeded::OutputTokens { .. } | BudgetExceeded::ContextTokens { .. } => exceeded,
+        }
+    }
+
     /// Returns a limit with what earlier attempts have used of it, where it is the codon's own.
     #[must_use]
     pub fn over_all_attempts(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
         match (exceeded, self.own_dollars) {
-            (BudgetExceeded::Cost { limit, used }, Some((own, before)))
-                if limit + before == own.max(before) =>
+            (BudgetExceeded::Cost { limit, used, total }, Some((own, before)))
+                if total.is_none() && limit + before == own.max(before) =>
             {
                 BudgetExceeded::Cost {
                     limit: own,
                     used: used + before,
+                    total,
                 }
             }
             (exceeded, _) => exceeded,
@@ -221,6 +240,7 @@ impl<'h> HankBudgets<'h> {
                 dollars: dollars_of_ceiling,
                 time: time_of_ceiling,
             },
+            ceiling: self.ceiling,
             left_of_ceiling: scope.left_of_ceiling(),
             left_of_loop: scope.left_of_loop(),
         }

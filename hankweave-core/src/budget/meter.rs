@@ -83,6 +83,12 @@ impl Meter {
     /// The limit that is reached after `elapsed`, if one is: used is not less than the limit (HANK-37).
     #[must_use]
     pub fn exceeded(&self, elapsed: Duration) -> Option<BudgetExceeded> {
+        let reached = self.reached(elapsed)?;
+        Some(self.limits.with_total(reached))
+    }
+
+    /// Returns the first limit that is reached, without the total budget that it may be a part of.
+    fn reached(&self, elapsed: Duration) -> Option<BudgetExceeded> {
         let limits = &self.limits;
         let reached = |used: u64| move |limit: &u64| used >= *limit;
         let cost = limits
@@ -90,16 +96,19 @@ impl Meter {
             .filter(|limit| self.spent || self.dollars >= *limit);
         if let Some(limit) = cost {
             let used = self.dollars;
-            return Some(BudgetExceeded::Cost { limit, used });
+            let total = None;
+            return Some(BudgetExceeded::Cost { limit, used, total });
         }
         let whole = limits.left_of_ceiling.filter(|limit| self.whole() >= *limit);
         if let Some(limit) = whole.filter(|_| self.of_sentinels > Usd::ZERO) {
             let used = self.whole();
-            return Some(BudgetExceeded::Cost { limit, used });
+            let total = None;
+            return Some(BudgetExceeded::Cost { limit, used, total });
         }
         if let Some(limit) = limits.time.filter(|limit| elapsed >= *limit) {
             let used = elapsed;
-            return Some(BudgetExceeded::Duration { limit, used });
+            let total = None;
+            return Some(BudgetExceeded::Duration { limit, used, total });
         }
         if let Some(limit) = limits.output_tokens.filter(reached(self.output_tokens)) {
             let used = self.output_tokens;
@@ -114,6 +123,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Ceiling;
 
     fn message(input: u64, output: u64, cache_read: u64, micros: u64) -> ModelUsage {
         ModelUsage {
@@ -145,7 +155,8 @@ mod tests {
         };
         check(limits, &[message(1, 1, 0, 29)], 0, None);
         let used = Usd::from_micros(30);
-        let exceeded = Some(BudgetExceeded::Cost { limit: used, used });
+        let (limit, total) = (used, None);
+        let exceeded = Some(BudgetExceeded::Cost { limit, used, total });
         check(limits, &[message(1, 1, 0, 29), message(1, 1, 0, 1)], 0, exceeded);
         let (limit, used) = (Duration::from_secs(2), Duration::from_secs(2));
         let limits = CodonLimits {
@@ -153,7 +164,13 @@ mod tests {
             ..CodonLimits::default()
         };
         check(limits, &[], 1, None);
-        check(limits, &[], 2, Some(BudgetExceeded::Duration { limit, used }));
+        let total = None;
+        check(
+            limits,
+            &[],
+            2,
+            Some(BudgetExceeded::Duration { limit, used, total }),
+        );
     }
 
     // covers: SENT-10
@@ -162,6 +179,10 @@ mod tests {
         let cents = |cents: u64| Usd::from_micros(cents * 10_000);
         let limits = CodonLimits {
             dollars: Some(cents(50)),
+            ceiling: Ceiling {
+                max_dollars: Some(cents(300)),
+                max_time: None,
+            },
             left_of_ceiling: Some(cents(100)),
             ..CodonLimits::default()
         };
@@ -172,12 +193,13 @@ mod tests {
         assert_eq!(meter.dollars_left(), Some(cents(1)));
         meter.sentinels(cents(60));
         let exceeded = meter.exceeded(Duration::ZERO).unwrap();
-        let (limit, used) = (cents(100), cents(100));
-        assert_eq!(exceeded, BudgetExceeded::Cost { limit, used });
+        let (limit, used, total) = (cents(100), cents(100), Some(cents(300)));
+        assert_eq!(exceeded, BudgetExceeded::Cost { limit, used, total });
         assert!(limits.is_of_the_ceiling(&exceeded));
         let own = BudgetExceeded::Cost {
             limit: cents(50),
             used,
+            total: None,
         };
         assert!(!limits.is_of_the_ceiling(&own));
     }
@@ -309,6 +331,7 @@ mod tests {
             Some(BudgetExceeded::Cost {
                 limit: Usd::ZERO,
                 used: Usd::ZERO,
+                total: None,
             }),
         );
     }

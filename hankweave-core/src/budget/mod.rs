@@ -23,5 +23,6 @@ pub use account::time_at_work;
 pub use ceiling::{Ceiling, CeilingUse};
 pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;
+pub(crate) use overrun::overrun;
 pub use overrun::{over_budget, overrun_words};
 pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

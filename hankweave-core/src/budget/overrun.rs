@@ -5,10 +5,15 @@ use crate::cost::Usd;
 /// Returns `over its budget by $0.0010`, or `over its budget by at least $0.0010` where more was spent than is known; `None` for spending within the limit.
 #[must_use]
 pub fn overrun_words(spent: Usd, is_lower_bound: bool, limit: Option<Usd>) -> Option<String> {
-    let over = spent.saturating_sub(limit?);
-    // An amount that people see as nothing is none.
+    let over = overrun(spent, is_lower_bound, limit?)?;
+    Some(format!("over its budget by {over}"))
+}
+
+/// Returns the amount above a limit for people: `$0.4000`; `None` for one that they see as nothing.
+pub(crate) fn overrun(spent: Usd, is_lower_bound: bool, limit: Usd) -> Option<String> {
+    let over = spent.saturating_sub(limit);
     let is_shown = over.to_string() != Usd::ZERO.to_string();
-    is_shown.then(|| format!("over its budget by {}", over.display(is_lower_bound)))
+    is_shown.then(|| over.display(is_lower_bound))
 }
 
 /// Returns [`overrun_words`] after both amounts: `$0.9000 of $0.5000, over its budget by $0.4000`.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::budget::overrun_words;
+use crate::budget::overrun;
 use crate::cost::Usd;
 use crate::time::short_duration;
 
 /// A limit of a codon and what the codon had used then; both are about this one execution.
 ///
-/// In JSON `{currency, limit, used}`: US dollars, seconds or tokens.
+/// In JSON `{currency, limit, used}`: US dollars, seconds or tokens; with `total`, the total budget, where the limit is what was left of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "currency", rename_all = "camelCase")]
@@ -22,6 +22,9 @@ pub enum BudgetExceeded {
         limit: Usd,
         /// In US dollars.
         used: Usd,
+        /// Total budget in US dollars, where the limit is what was left of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<Usd>,
     },
     /// Time.
     Duration {
@@ -33,6 +36,10 @@ pub enum BudgetExceeded {
         #[serde(with = "seconds")]
         #[cfg_attr(feature = "schema", schemars(with = "f64"))]
         used: Duration,
+        /// Total budget in seconds, where the limit is what was left of it.
+        #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+        total: Option<Duration>,
     },
     /// Tokens that models wrote.
     OutputTokens {
@@ -51,58 +58,47 @@ pub enum BudgetExceeded {
 }
 
 impl BudgetExceeded {
-    /// Returns what was used of the limit: `used at least $0.0123 of $0.0100` where more may have been spent.
+    /// Returns the limit in words, with the amount above it: `used at least $0.0480 of $0.0373, over its budget by at least $0.0107`.
     #[must_use]
-    pub fn words(self, is_lower_bound: bool) -> String {
-        match self {
-            Self::Cost { limit, used } => format!("used {} of {limit}", used.display(is_lower_bound)),
-            _ => self.to_string(),
-        }
-    }
-
-    /// Returns the [`words`](Self::words) with the overrun of money: `used $0.0300 of $0.0110, over its budget by $0.0190`.
-    #[must_use]
-    pub fn words_with_overrun(self, is_lower_bound: bool) -> String {
-        let over = match self {
-            Self::Cost { limit, used } => overrun_words(used, is_lower_bound, Some(limit)),
-            _ => None,
+    pub fn words(&self, is_lower_bound: bool) -> String {
+        let Self::Cost { limit, used, total } = *self else {
+            return self.to_string();
         };
-        let over = over.map_or_else(String::new, |over| format!(", {over}"));
-        format!("{}{over}", self.words(is_lower_bound))
+        let whose = if total.is_some() {
+            "the total"
+        } else {
+            "its budget"
+        };
+        let over = overrun(used, is_lower_bound, limit);
+        let over = over.map_or_else(String::new, |over| format!(", over {whose} by {over}"));
+        let used = used.display(is_lower_bound);
+        format!("used {used} of {}{over}", limit_words(limit, total))
     }
 }
 
-/// `used $0.0123 of $0.0100`
+/// Returns a limit, and the total where it is what was left of that: `the $0.0373 left of the total of $0.1000`.
+fn limit_words<T: fmt::Display + PartialEq>(limit: T, total: Option<T>) -> String {
+    match total {
+        None => limit.to_string(),
+        Some(total) if total == limit => format!("the total of {total}"),
+        Some(total) => format!("the {limit} left of the total of {total}"),
+    }
+}
+
+/// `used $0.0123 of $0.0100`, `used $0.0480 of the $0.0373 left of the total of $0.1000`
 impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cost { limit, used } => write!(f, "used {used} of {limit}"),
-            Self::Duration { limit, used } => {
-                write!(f, "used {} of {}", short_duration(*used), short_duration(*limit))
+            Self::Cost { limit, used, total } => write!(f, "used {used} of {}", limit_words(*limit, *total)),
+            Self::Duration { limit, used, total } => {
+                let limit = limit_words(short_duration(*limit), total.map(short_duration));
+                write!(f, "used {} of {limit}", short_duration(*used))
             }
             Self::OutputTokens { limit, used } => write!(f, "used {used} of {limit} output tokens"),
             Self::ContextTokens { limit, used } => {
                 write!(f, "used {used} of {limit} context tokens in one turn")
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // covers: HANK-37
-    #[test]
-    fn money_that_is_a_lower_bound_is_said_to_be_one() {
-        let exceeded = BudgetExceeded::Cost {
-            limit: Usd::from_micros(10_000),
-            used: Usd::from_micros(29_000),
-        };
-        assert_eq!(exceeded.words(false), exceeded.to_string());
-        assert_eq!(exceeded.words(true), "used at least $0.0290 of $0.0100");
-        let over = "used at least $0.0290 of $0.0100, over its budget by at least $0.0190";
-        assert_eq!(exceeded.words_with_overrun(true), over);
     }
 }
 
@@ -120,6 +116,29 @@ mod seconds {
     }
 }
 
+/// A duration that may be absent, as a number of seconds.
+mod optional_seconds {
+    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Seconds(#[serde(with = "super::seconds")] Duration);
+
+    #[allow(clippy::ref_option)] // serde passes the field as it is.
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        duration.map(Seconds).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let seconds = Option::<Seconds>::deserialize(deserializer)?;
+        Ok(seconds.map(|Seconds(duration)| duration))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -134,17 +153,46 @@ mod tests {
                 BudgetExceeded::Cost {
                     limit: Usd::from_micros(10_000),
                     used: Usd::from_micros(12_500),
+                    total: None,
                 },
                 json!({"currency": "cost", "limit": 0.01, "used": 0.0125}),
                 "used $0.0125 of $0.0100",
             ),
             (
+                BudgetExceeded::Cost {
+                    limit: Usd::from_micros(37_300),
+                    used: Usd::from_micros(48_000),
+                    total: Some(Usd::from_micros(100_000)),
+                },
+                json!({"currency": "cost", "limit": 0.0373, "used": 0.048, "total": 0.1}),
+                "used $0.0480 of the $0.0373 left of the total of $0.1000",
+            ),
+            (
+                BudgetExceeded::Cost {
+                    limit: Usd::from_micros(40_000),
+                    used: Usd::from_micros(48_000),
+                    total: Some(Usd::from_micros(40_000)),
+                },
+                json!({"currency": "cost", "limit": 0.04, "used": 0.048, "total": 0.04}),
+                "used $0.0480 of the total of $0.0400",
+            ),
+            (
                 BudgetExceeded::Duration {
                     limit: Duration::from_millis(1_500),
                     used: Duration::from_secs(2),
+                    total: None,
                 },
                 json!({"currency": "duration", "limit": 1.5, "used": 2.0}),
                 "used 2s of 1.5s",
+            ),
+            (
+                BudgetExceeded::Duration {
+                    limit: Duration::from_millis(1_500),
+                    used: Duration::from_secs(2),
+                    total: Some(Duration::from_secs(60)),
+                },
+                json!({"currency": "duration", "limit": 1.5, "used": 2.0, "total": 60.0}),
+                "used 2s of the 1.5s left of the total of 1m0s",
             ),
             (
                 BudgetExceeded::OutputTokens { limit: 10, used: 11 },
@@ -162,5 +210,23 @@ mod tests {
             assert_eq!(serde_json::from_value::<BudgetExceeded>(json).unwrap(), exceeded);
             assert_eq!(exceeded.to_string(), words);
         }
+    }
+
+    // covers: HANK-37
+    #[test]
+    fn words_say_the_amount_above_the_limit_and_whose_limit_it_is() {
+        let exceeded = |total| BudgetExceeded::Cost {
+            limit: Usd::from_micros(37_300),
+            used: Usd::from_micros(48_000),
+            total,
+        };
+        assert_eq!(
+            exceeded(None).words(true),
+            "used at least $0.0480 of $0.0373, over its budget by at least $0.0107"
+        );
+        assert_eq!(
+            exceeded(Some(Usd::from_micros(100_000))).words(false),
+            "used $0.0480 of the $0.0373 left of the total of $0.1000, over the total by $0.0107"
+        );
     }
 }

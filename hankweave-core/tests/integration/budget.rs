@@ -423,10 +423,12 @@ fn where_nobody_says_anything_the_whole_pauses_and_everything_else_is_done() {
     let cost = BudgetExceeded::Cost {
         limit: Usd::ZERO,
         used: Usd::ZERO,
+        total: None,
     };
     let time = BudgetExceeded::Duration {
         limit: Duration::ZERO,
         used: Duration::ZERO,
+        total: None,
     };
     let of = |whole: f64, around: &Value, own: &Value, allocation: &str| {
         let items = [codon("a", own), loop_of(2, around, &[codon("b", own), free("c")])];
@@ -600,7 +602,7 @@ fn a_reached_limit_is_recorded_and_ends_the_loop() {
     let stored = serde_json::to_value(record.as_ref()).unwrap();
     assert_eq!(
         stored["budgetExceeded"],
-        json!({"currency": "cost", "limit": 1, "used": 1.25})
+        json!({"currency": "cost", "limit": 1, "used": 1.25, "total": 1})
     );
     let story = replanned(story, &hank);
     let plan: Vec<&str> = story

@@ -23,7 +23,7 @@ use crate::directory::{process_of, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::check_by_hand;
-use crate::report::{RunProcess, codon_standing, counted, money};
+use crate::report::{RunProcess, codon_words, counted, money};
 use crate::rollback::{RollbackRequest, roll_back};
 use crate::screen::{SafeText, local_time, one_line};
 use crate::state::read_execution;
@@ -214,7 +214,7 @@ fn became(run: &RunRecord, process: RunProcess) -> String {
             true => "",
             false => "is ",
         };
-        format!("{} {is}{}", codon.codon_id(), codon_standing(codon, process))
+        format!("{} {is}{}", codon.codon_id(), codon_words(codon, process))
     });
     let mut words: Vec<String> = ended.collect();
     if words.is_empty() {

@@ -59,7 +59,7 @@ use crate::screen::{is_drawable, print_stderr};
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
 use crate::show::EventPrinter;
-use crate::signals::{self, stopped};
+use crate::signals::{self, TERMINAL_CLOSED, stopped};
 use crate::status;
 use crate::stopping;
 use crate::suspend::{self, SuspendSignals};
@@ -295,7 +295,11 @@ async fn serve(
     // A plan made again says itself where the run continues.
     let may_ask = !args.is_headless() && !global.json() && args.recover.is_none() && !args.replan;
     if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
-        return leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
+        let execution = hankweave.directory().root().to_owned();
+        let left = leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
+        // The crash is on record now, and no run follows that would write it.
+        receipt::write(&execution, None);
+        return left;
     }
     if shutdown.cause().is_some() {
         return leave(hankweave, stopped(&shutdown)).await;
@@ -336,7 +340,9 @@ async fn drive(
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
     receipt::forget(&*start.world.disk, &execution);
-    let listening = Listening::start(&execution, hankweave.subscribe());
+    let listening = Listening::start(start.world, &execution, hankweave.subscribe());
+    let note = hankweave.note(TERMINAL_CLOSED.to_owned());
+    let hang_ups = signals::note_hang_up(start.args.hang_up(), note);
     let notifier = start.notifier(&execution, &hankweave, &report);
     let replan = hankweave.can_be_replanned();
     let detached = start.attend_detached(&hankweave);
@@ -378,6 +384,7 @@ async fn drive(
         never = note_opened(browser.as_mut()) => match never {},
         never = stopping => match never {},
         never = waiting => match never {},
+        never = hang_ups => match never {},
         never = &mut toggling => match never {},
         never = detached => match never {},
         never = suspend::answer(suspending, terminal.as_ref()) => match never {},

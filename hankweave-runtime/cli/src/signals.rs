@@ -46,6 +46,18 @@ pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Out
     }
 }
 
+/// Note about a hang-up that stopped nothing.
+pub(crate) const TERMINAL_CLOSED: &str = "its terminal was closed (SIGHUP); the run continues";
+
+/// Takes the note about the first hang-up, where that stops nothing.
+pub(crate) async fn note_hang_up(hang_up_does: HangUp, note: impl Future<Output = ()>) -> Infallible {
+    if hang_up_does == HangUp::Ignored {
+        received(&mut hang_ups()).await;
+        note.await;
+    }
+    std::future::pending().await
+}
+
 /// Waits until the terminal of a command that only shows a run is closed.
 pub(crate) async fn hung_up() -> StopCause {
     received(&mut hang_ups()).await;

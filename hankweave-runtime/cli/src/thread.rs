@@ -17,7 +17,8 @@ use crate::directory::holder;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{
-    RunProcess, codon_line, codon_standing, codon_time, counted, id_width, loop_check, run_standing, style_of,
+    RunProcess, budget_note, codon_line, codon_standing, codon_time, counted, id_width, loop_check,
+    run_standing, style_of,
 };
 use crate::screen::{SafeText, print_stderr};
 use crate::state;
@@ -177,7 +178,8 @@ impl ThreadView<'_> {
             let sha = CheckpointSha::short(&checkpoint.sha);
             format!("  {} {sha}", checkpoint.checkpoint_type)
         });
-        let line = format!("  {line}{}", checkpoints.collect::<String>());
+        let (checkpoints, note) = (checkpoints.collect::<String>(), budget_note(&codon));
+        let line = format!("  {line}{checkpoints}{note}");
         writeln!(text, "{}", line.trim_end())?;
         if let Some(replacement) = entry.codon.replacement() {
             writeln!(text, "    {replacement}")?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hankweave_core::codon::CodonExecution;
+use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::agent_words;
 use hankweave_core::id::{CodonId, RunId};
@@ -13,7 +13,7 @@ use hankweave_core::view::{AttemptState, AttemptView};
 use serde::Serialize;
 
 use super::heard::{Heard, millis};
-use crate::report::{codon_standing, worked};
+use crate::report::{AT_BUDGET, codon_standing, worked};
 use crate::status::{AttemptTotals, StatusView};
 
 /// State, time and cost of a codon, or of one attempt.
@@ -22,6 +22,9 @@ use crate::status::{AttemptTotals, StatusView};
 pub(super) struct Outcome {
     /// State in one word.
     pub(super) state: String,
+    /// Limit of its budget that it reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) budget_exceeded: Option<BudgetExceeded>,
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
@@ -88,11 +91,20 @@ impl Outcome {
         let reason = codon.failure_reason();
         Self {
             state: codon_standing(codon, status.process()).to_owned(),
+            budget_exceeded: codon.budget_exceeded(),
             why: reason.and_then(|reason| reason.words()).map(str::to_owned),
             worked_ms: millis(totals.worked),
             time_is_unknown: totals.has_lost_time,
             cost: totals.cost,
             cost_is_lower_bound: totals.is_lower_bound,
+        }
+    }
+
+    /// Returns the state in words: `completed (budget reached)`.
+    pub(super) fn words(&self) -> &str {
+        match self.budget_exceeded {
+            Some(_) if self.state == CodonStatus::Completed.as_str() => AT_BUDGET,
+            _ => &self.state,
         }
     }
 
@@ -133,6 +145,7 @@ impl AttemptReport {
             agent: agent.map(|agent| agent_words(agent, None, attempt.model.as_deref())),
             outcome: Outcome {
                 state: attempt.state.as_str().to_owned(),
+                budget_exceeded: None,
                 why: attempt.why.as_ref().and_then(|why| why.message.clone()),
                 worked_ms: millis(worked + heard.lived(attempt.run.as_ref(), crashed)),
                 time_is_unknown: crashed,

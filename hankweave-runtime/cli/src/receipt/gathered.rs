@@ -142,6 +142,12 @@ pub(super) struct CodonReport {
     /// Lines that it added and removed; `None` without a checkpoint or git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<LineCounts>,
+    /// Files that it changed in all its attempts, ordered by path, the first ones; empty where they are not told from those of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) changes: Vec<FileReport>,
+    /// Command that shows them all.
+    #[serde(skip)]
+    pub(super) shown_by: String,
     /// Files that it left changed without a checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unsaved: Option<UnsavedReport>,
@@ -333,7 +339,9 @@ fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard:
     let newest = status.thread.newest_records();
     let planned = status.state.execution_plan.iter();
     let started = planned.filter_map(|entry| newest.get(&entry.codon_id).copied());
-    let lines = lines_of_codons(execution, status);
+    let work = own_work(status);
+    let lines = lines_of_codons(execution, &work);
+    let mut changes = changes_of_codons(execution, &work);
     let (mut unsaved, mut attempts) = (unsaved(execution, status.state), status.attempts());
     for entry in &status.thread.codons {
         if let Some(totals) = attempts.get_mut(entry.codon.codon_id()) {
@@ -362,6 +370,8 @@ fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard:
                 did: heard.messages.get(id).cloned(),
                 attempts: totals.count,
                 lines: lines.get(id).copied(),
+                changes: changes.remove(id).unwrap_or_default(),
+                shown_by: status.typed.command(&format!("diff {id}")),
                 tokens: summary.tokens,
                 files_changed: summary.files_changed,
                 unsaved: unsaved
@@ -433,9 +443,10 @@ fn budget_words(codon: &CodonSummary) -> Option<String> {
     Some(at_its_budget(codon.status, exceeded, codon.cost_is_lower_bound))
 }
 
-/// Returns the lines that each codon added and removed in all its attempts. Where other files have changed in between than the codon is known to have changed, some are
-/// those of a user, and its lines are not known.
-fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonId, LineCounts> {
+/// Work of each codon in all its attempts, and the number of files that it is known to have changed.
+type OwnWork<'s> = BTreeMap<&'s CodonId, (CodonWork, Option<u64>)>;
+
+fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     let mut works = BTreeMap::new();
     for (at, entry) in status.thread.codons.iter().enumerate().take(MOST_PAIRS) {
         let codon = &*entry.codon;
@@ -446,6 +457,31 @@ fn lines_of_codons(execution: &Path, status: &StatusView<'_>) -> BTreeMap<CodonI
             works.insert(codon.codon_id(), (work, codon.files_changed()));
         }
     }
+    works
+}
+
+/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. Where their number is not that of the codon, some are those of a user.
+fn changes_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, Vec<FileReport>> {
+    let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+    let Some(history) = GitHistory::open(&repository).ok().flatten() else {
+        return BTreeMap::new();
+    };
+    let mut left = LISTED;
+    let of_codon = |(id, (work, files)): (&&CodonId, &(CodonWork, Option<u64>))| {
+        let (from, to) = work.ends().filter(|_| left > 0 && *files != Some(0))?;
+        let changes = history.diff(from, to).ok()?;
+        let count = u64::try_from(changes.len()).ok()?;
+        files.is_none_or(|files| files == count).then_some(())?;
+        let listed: Vec<_> = changes.into_iter().take(left).map(FileReport::of).collect();
+        left -= listed.len();
+        Some(((*id).clone(), listed))
+    };
+    works.iter().filter_map(of_codon).collect()
+}
+
+/// Returns the lines that each codon added and removed in all its attempts. Where other files have changed in between than the codon is known to have changed, some are
+/// those of a user, and its lines are not known.
+fn lines_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, LineCounts> {
     let pairs: Vec<_> = works.values().filter_map(|(work, _)| work.ends()).collect();
     let lines = changed_lines_of(execution, &pairs).unwrap_or_default();
     let of_codon = |(id, (work, files)): (&&CodonId, &(CodonWork, Option<u64>))| {
@@ -661,6 +697,7 @@ fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
         Some(Occasion {
             at: wait.from,
             what: format!("{who} {words}{why}"),
+            command: None,
             waited_ms: length.map(millis),
         })
     });

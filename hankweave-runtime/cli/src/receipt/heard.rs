@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::approval_prompt::{answer_words, because, client_name};
 use crate::exit::CliError;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
+use crate::signals::TERMINAL_CLOSED;
 use crate::status::{UnseenCrash, crash_words};
 
 /// Bytes of a codon's last message in a report.
@@ -29,7 +30,7 @@ const MESSAGE: usize = 240;
 const OCCASIONS: usize = 200;
 
 /// Contents of a journal that a report needs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Heard {
     /// View after its last event.
     pub(super) view: RunView,
@@ -89,6 +90,9 @@ pub(super) struct Occasion {
     pub(super) at: Timestamp,
     /// One sentence.
     pub(super) what: String,
+    /// Name of the command that a client sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) command: Option<String>,
     /// Length of the wait that it was, or that it ended, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waited_ms: Option<u64>,
@@ -164,13 +168,13 @@ impl Heard {
                 // An answer is an occasion already, which says who gave it, but in a journal of an older version.
                 let is_answer = matches!(command.as_str(), "codon.approve" | "codon.deny");
                 if !is_answer {
-                    let codon = codon_id
-                        .as_ref()
-                        .map(|id| format!(" of {id}"))
-                        .unwrap_or_default();
+                    let words = command_words(command, codon_id.as_ref());
                     let client = client_name(client_id);
-                    let what = format!("{command}{codon} by {client}{}", because(reason.as_deref()));
+                    let what = format!("{words} by {client}{}", because(reason.as_deref()));
                     self.note(entry.timestamp, what);
+                    if let Some(newest) = self.occasions.last_mut() {
+                        newest.command = Some(command.clone());
+                    }
                 } else if let Some(newest) = self.occasions.last_mut().filter(|_| !is_attributed) {
                     newest.what.push_str(&format!(" (by {})", client_name(client_id)));
                 }
@@ -184,7 +188,7 @@ impl Heard {
 
     /// Takes in what only a message of the runtime says.
     fn inform(&mut self, message: &str, at: Timestamp) {
-        if message.contains(LEFT_BEHIND) {
+        if message.contains(LEFT_BEHIND) || message == TERMINAL_CLOSED {
             self.note(at, message.to_owned());
         } else if message.contains(Requires::UNMET)
             && let Some((codon, _)) = message.split_once(": ")
@@ -313,11 +317,30 @@ impl Heard {
         self.occasions.push(Occasion {
             at,
             what,
+            command: None,
             waited_ms: None,
         });
         if self.occasions.len() > OCCASIONS {
             self.occasions.remove(0);
         }
+    }
+}
+
+/// Returns the effect of a command, to be followed by who asked for it: `next codon, build, started`.
+fn command_words(command: &str, codon: Option<&CodonId>) -> String {
+    let named = codon.map(|id| format!(" {id}")).unwrap_or_default();
+    match command {
+        "codon.start" => format!("codon{named} started"),
+        "codon.next" => format!("next codon{named} started"),
+        "codon.skip" => format!("codon{named} skipped"),
+        "codon.redo" => format!("codon{named} started again"),
+        "codon.forceStop" => format!("codon{named} stopped at once"),
+        "server.shutdown" => "stopped".to_owned(),
+        "server.force_shutdown" => "stopped at once".to_owned(),
+        "rollback.undo" => "last rollback undone".to_owned(),
+        name if name.starts_with("rollback.") => "files rolled back".to_owned(),
+        // One of a newer version.
+        name => format!("{name}{named} asked for"),
     }
 }
 

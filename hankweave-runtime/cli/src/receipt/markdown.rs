@@ -25,6 +25,9 @@ use crate::screen::{offset_date, offset_period, offset_time, one_line, with_offs
 /// Codons or files that are named in a sentence.
 const NAMED: usize = 6;
 
+/// Files of one codon that are named.
+const NAMED_BY_CODON: usize = 5;
+
 /// Shortest time without work that a report says.
 const SHORTEST_IDLE: Duration = Duration::from_millis(100);
 
@@ -280,10 +283,10 @@ impl Receipt {
                 "| {} ({}) | {}{attempts} | {} | {} | {} | {} |",
                 plain(&codon.name),
                 code(codon.id.as_str()),
-                codon.outcome.state,
+                codon.outcome.words(),
                 codon.outcome.time(),
                 codon.outcome.cost.display(codon.outcome.cost_is_lower_bound),
-                codon.changes(),
+                codon.changed_in_short(),
                 codon
                     .did
                     .as_deref()
@@ -296,6 +299,7 @@ impl Receipt {
         self.write_prompts(text)?;
         self.write_agents(text)?;
         self.write_terms(text)?;
+        self.write_changed(text)?;
         self.codons.iter().try_for_each(|codon| codon.write_notes(text))
     }
 
@@ -379,6 +383,18 @@ impl Receipt {
         for attempt in attempts.filter(|attempt| again.contains(attempt.codon.as_str())) {
             attempt.write(text)?;
         }
+        writeln!(text)
+    }
+
+    /// Writes which files each codon changed, the first of them.
+    fn write_changed(&self, text: &mut String) -> fmt::Result {
+        let has_changed = |codon: &&CodonReport| !codon.changes.is_empty();
+        let mut changed = self.codons.iter().filter(has_changed).peekable();
+        if changed.peek().is_none() {
+            return Ok(());
+        }
+        writeln!(text, "Files that each changed:\n")?;
+        changed.try_for_each(|codon| codon.write_changed(text))?;
         writeln!(text)
     }
 
@@ -677,13 +693,30 @@ impl PlannedReport {
 
 impl CodonReport {
     /// `2 files changed, +12 −3`
-    fn changes(&self) -> String {
+    fn changed_in_short(&self) -> String {
         let files = self.files_changed.map_or_else(|| "-".to_owned(), changed);
         let lines = self.lines.filter(|lines| *lines != LineCounts::default());
         match lines.filter(|_| self.files_changed != Some(0)) {
             Some(lines) => format!("{files}, {}", lines_changed(lines)),
             None => files,
         }
+    }
+
+    /// Writes a line: `build`: `a.rs` new, `b.rs` changed and 7 more: `hankweave diff build -e /work`.
+    fn write_changed(&self, text: &mut String) -> fmt::Result {
+        let files = self.changes.iter().take(NAMED_BY_CODON).map(|file| {
+            let kind = kind_words(file.kind);
+            format!("{} {kind}", code(&file.path))
+        });
+        let files: Vec<String> = files.collect();
+        let count = usize::try_from(self.files_changed.unwrap_or_default()).unwrap_or(usize::MAX);
+        let more = count.max(self.changes.len()).saturating_sub(files.len());
+        let files = files.join(", ");
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more: {}", code(&self.shown_by)),
+        };
+        writeln!(text, "- {}: {files}{more}", code(self.id.as_str()))
     }
 
     /// Its result, why it did not succeed, and what else is odd about it.
@@ -717,7 +750,7 @@ impl AttemptReport {
         let (number, outcome) = (self.number, &self.outcome);
         let (id, began) = (code(self.codon.as_str()), offset_time(self.began));
         let cost = outcome.cost.display(outcome.cost_is_lower_bound);
-        let (time, state) = (outcome.time(), &outcome.state);
+        let (time, state) = (outcome.time(), outcome.words());
         write!(
             text,
             "- {id}, attempt {number}: {began} for {time}, {cost}, {state}"
@@ -784,13 +817,17 @@ impl RollbackReport {
 
 impl FileReport {
     fn write(&self, text: &mut String) -> fmt::Result {
-        let kind = match self.kind {
-            ChangeKind::Added => "new",
-            ChangeKind::Modified => "changed",
-            ChangeKind::Deleted => "deleted",
-        };
+        let kind = kind_words(self.kind);
         let lines = self.lines.map(|lines| format!(", {}", lines_changed(lines)));
         writeln!(text, "- {} {kind}{}", code(&self.path), lines.unwrap_or_default())
+    }
+}
+
+const fn kind_words(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "new",
+        ChangeKind::Modified => "changed",
+        ChangeKind::Deleted => "deleted",
     }
 }
 

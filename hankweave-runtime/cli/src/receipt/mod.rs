@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
-use hankweave_core::wire::CodonDescription;
+use hankweave_core::wire::{CodonDescription, Event, IdleReason};
 use hankweave_runtime::state_manager::{Delivery, Subscription};
+use hankweave_runtime::world::World;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, RunReport, RunTexts};
@@ -71,33 +73,60 @@ pub(crate) fn print_report(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run that is listened to for its report.
+/// A run that is listened to for its report, which is there while the run waits for a person.
 #[derive(Debug)]
-pub(crate) struct Listening(Option<AbortOnDropHandle<Option<Heard>>>);
+pub(crate) struct Listening(AbortOnDropHandle<Option<Heard>>);
 
 impl Listening {
     /// Listens from here on, after what is recorded, unless that is much: the journal is read at the end then.
-    pub(crate) fn start(execution: &Path, mut events: Subscription) -> Self {
+    pub(crate) fn start(world: &World, execution: &Path, mut events: Subscription) -> Self {
         let recorded = crate::state::journal_bytes(execution).ok();
         let earlier = recorded.filter(|bytes| *bytes <= MOST_AT_START);
-        let Some(mut heard) = earlier.and_then(|_| Heard::of(execution).ok()) else {
-            return Self(None);
-        };
-        Self(Some(AbortOnDropHandle::new(tokio::spawn(async move {
+        let mut heard = earlier.and_then(|_| Heard::of(execution).ok());
+        let (disk, blocking, execution) = (Arc::clone(&world.disk), world.blocking, execution.to_owned());
+        Self(AbortOnDropHandle::new(tokio::spawn(async move {
             loop {
-                match events.next().await {
-                    Ok(Some(Delivery::Events(events))) => events.values().for_each(|entry| heard.take(entry)),
-                    Ok(Some(Delivery::Lagged)) => {}
-                    Ok(None) => return Some(heard),
+                let entries = match events.next().await {
+                    Ok(Some(Delivery::Events(entries))) => entries,
+                    Ok(Some(Delivery::Lagged)) => continue,
+                    Ok(None) => return heard,
                     Err(_) => return None,
+                };
+                if let Some(heard) = &mut heard {
+                    entries.values().for_each(|entry| heard.take(entry));
+                }
+                let changes = entries.values().filter_map(|entry| waits_for_person(&entry.event));
+                let waits = changes.last();
+                let (disk, execution, known) = (Arc::clone(&disk), execution.clone(), heard.clone());
+                match waits {
+                    // Awaited, so that it is written before the report of the end.
+                    Some(true) => drop(blocking.run(move || write(&execution, known)).await),
+                    Some(false) => blocking.run(move || forget(&*disk, &execution)).await,
+                    None => {}
                 }
             }
-        }))))
+        })))
     }
 
     /// Returns what was heard up to the end; `None` when the journal has to be read.
     pub(crate) async fn end(self) -> Option<Heard> {
-        self.0?.await.ok()?
+        self.0.await.ok()?
+    }
+}
+
+/// Whether a run waits for a person from this event on, or no longer; `None` where the event changes neither.
+fn waits_for_person(event: &Event) -> Option<bool> {
+    match event {
+        Event::ApprovalRequested { .. } => Some(true),
+        Event::ServerIdle { reason, .. } => (*reason != IdleReason::AllCodonsCompleted).then_some(true),
+        Event::StateTransition { transition, .. } => {
+            let continues = matches!(
+                **transition,
+                StateEvent::ApprovalSet { approval: Some(_) } | StateEvent::CodonStarted { .. }
+            );
+            continues.then_some(false)
+        }
+        _ => None,
     }
 }
 
@@ -142,7 +171,7 @@ pub(crate) fn recorded(execution: &Path) -> Result<RunReport, CliError> {
     })
 }
 
-/// Writes the report of a run that has ended beside its record, and returns its path. That it could not be written is no reason to fail.
+/// Writes the report of a run that has ended, or waits for a person, beside its record, and returns its path. That it could not be written is no reason to fail.
 pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
     let written = gather(execution, OwningTask::of(execution), MOST_AT_END, heard).and_then(|receipt| {

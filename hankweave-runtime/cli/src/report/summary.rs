@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use hankweave_core::agent::{ErrorClass, FailureKind, FailureReason};
+use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::StateWarning;
 use hankweave_core::view::excerpt;
@@ -358,7 +359,13 @@ fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::
 /// Number of codons that are completed, of all of the plan.
 fn progress(outcome: &RunOutcome) -> String {
     let (done, all) = (outcome.completed, counted(outcome.planned, "codon"));
-    format!("{done} of {all} completed")
+    let is_at_budget =
+        |codon: &&CodonSummary| codon.status == CodonStatus::Completed && codon.budget_exceeded.is_some();
+    let at_budget = match outcome.codons.iter().filter(is_at_budget).count() {
+        0 => String::new(),
+        count => format!(", {count} with its budget reached"),
+    };
+    format!("{done} of {all} completed{at_budget}")
 }
 
 /// Returns the outcome of a rehearsal in one sentence.

@@ -181,6 +181,17 @@ fn state_of_record(codon: &CodonExecution) -> &'static str {
     AttemptState::of_record(codon).map_or(codon.status().as_str(), AttemptState::as_str)
 }
 
+/// State of a codon that counts as completed though a budget ended its agent's work.
+pub(crate) const AT_BUDGET: &str = "completed (budget reached)";
+
+/// State of a recorded codon in words: as [`codon_standing`], and whether its budget was reached.
+pub(crate) fn codon_words(codon: &CodonExecution, process: RunProcess) -> &'static str {
+    match codon.budget_exceeded() {
+        Some(_) if codon.status() == CodonStatus::Completed => AT_BUDGET,
+        _ => codon_standing(codon, process),
+    }
+}
+
 /// State of the codon of a summary in a word.
 pub(crate) fn summary_standing(codon: &CodonSummary) -> &'static str {
     match AttemptState::of(codon.status, codon.interrupted_by) {
@@ -204,6 +215,14 @@ pub(crate) fn codon_time(
     }
 }
 
+/// Returns the note at the end of the row of a codon that counts as completed though its budget was reached, where no line below says so.
+pub(crate) fn budget_note(codon: &CodonSummary) -> &'static str {
+    match codon.budget_exceeded {
+        Some(_) if codon.status == CodonStatus::Completed => "  budget reached",
+        _ => "",
+    }
+}
+
 /// Returns how long an open codon has been run, as its process measures it, or by the record's times where it does not say (D9).
 pub(crate) fn elapsed(codon: &CodonExecution, holder: Option<&ServerLockRecord>, now: Timestamp) -> Duration {
     let holder = holder.zip(SystemClock.uptime());
@@ -218,7 +237,7 @@ pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy
 
 /// That a codon ended at a limit of its own, which is no failure.
 pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
-    let used = exceeded.words_with_overrun(is_lower_bound);
+    let used = exceeded.words(is_lower_bound);
     match status {
         CodonStatus::Skipped => format!("skipped, no budget left: {used}"),
         _ => format!("budget reached: {used}"),

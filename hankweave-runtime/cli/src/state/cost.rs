@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use hankweave_core::codon::{CodonExecution, CodonStatus, SentinelState};
+use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, SentinelState};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{RunRecord, RunStatus};
 use hankweave_core::id::{CodonId, RunId, SentinelId};
@@ -104,9 +104,9 @@ struct CodonCost<'a> {
     /// For people.
     #[serde(skip)]
     state: &'static str,
-    /// Limit of its own that it reached, in words.
-    #[serde(skip)]
-    limit: Option<String>,
+    /// Limit of its budget that it reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_exceeded: Option<BudgetExceeded>,
     #[serde(flatten)]
     figures: CostTotals,
     sentinel_cost: Usd,
@@ -164,9 +164,7 @@ impl<'a> CodonCost<'a> {
             codon_id: codon.codon_id(),
             status: codon.status(),
             state: codon_standing(codon, process),
-            limit: codon
-                .budget_exceeded()
-                .map(|exceeded| at_its_budget(codon.status(), exceeded, codon.cost_is_lower_bound())),
+            budget_exceeded: codon.budget_exceeded(),
             figures: CostTotals::of(codon),
             sentinel_cost: codon.sentinel_cost(),
             sentinels: codon.sentinels().iter().map(SentinelCost::of).collect(),
@@ -242,7 +240,8 @@ impl CostReport<'_> {
             writeln!(text, " {:>11} {:>8}", row.spent, row.tokens)?;
         }
         for codon in self.runs.iter().flat_map(|run| &run.codons) {
-            if let Some(limit) = &codon.limit {
+            if let Some(exceeded) = codon.budget_exceeded {
+                let limit = at_its_budget(codon.status, exceeded, codon.figures.is_lower_bound);
                 writeln!(text, "{}: {limit}", codon.codon_id)?;
             }
         }

@@ -17,7 +17,9 @@ use crate::args::{Document, Global};
 use crate::directory::holder;
 use crate::exit::CliError;
 use crate::output;
-use crate::report::{RunProcess, codon_line, codon_standing, codon_time, id_width, loop_check, run_standing};
+use crate::report::{
+    RunProcess, budget_note, codon_line, codon_standing, codon_time, id_width, loop_check, run_standing,
+};
 use crate::screen::{local_period, local_time};
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
@@ -147,7 +149,11 @@ fn write(
                 &summary,
             );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
-            let line = format!("  {:<width$}  {line}  {checkpoint}", summary.codon_id.as_str());
+            let note = budget_note(&summary);
+            let line = format!(
+                "  {:<width$}  {line}  {checkpoint}{note}",
+                summary.codon_id.as_str()
+            );
             writeln!(text, "{}", line.trim_end())?;
             if let Some(words) = loop_check(codon) {
                 writeln!(text, "    {words}")?;

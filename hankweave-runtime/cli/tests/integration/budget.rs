@@ -129,6 +129,66 @@ fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
     assert_eq!(status["budget"], summary);
 }
 
+/// The limit of the second codon is what the first one left of the total, and each screen says so.
+// covers: WIRE-17, HANK-38, CLI-44
+#[test]
+fn a_codon_that_used_up_the_rest_of_the_total_says_what_was_left_of_which_total() {
+    let project = project();
+    let items = [
+        turns(&project, "a", 1, &json!({})),
+        endless(&project, "b", &json!({})),
+    ];
+    write_hank(
+        &project,
+        &json!({"maxDollars": 0.5, "onExceeded": "complete"}),
+        &items,
+    );
+    let finished = project.run(["run", "--headless"]);
+    let said = "budget reached: used at least $0.3000 of the $0.2000 left of the total of $0.5000, over the total by at least $0.1000";
+    finished.expect_code(0);
+    assert!(finished.stderr.contains(said), "{finished}");
+    assert!(
+        finished
+            .stderr
+            .contains("Finished: 2 of 2 codons completed, 1 with its budget reached."),
+        "{finished}"
+    );
+    for command in ["status", "report", "cost"] {
+        let told = project.run([command]);
+        assert!(told.stdout.contains(said), "{command}: {told}");
+    }
+    let report = project.run(["report"]);
+    assert!(
+        report.stdout.contains("| b (`b`) | completed (budget reached) |")
+            && report.stdout.contains("| a (`a`) | completed |"),
+        "{report}"
+    );
+    for command in [&["thread"][..], &["state", "history"]] {
+        let told = project.run(command);
+        let noted: Vec<&str> = told
+            .stdout
+            .lines()
+            .filter(|line| line.ends_with("  budget reached"))
+            .collect();
+        assert!(
+            noted.len() == 1 && noted[0].trim_start().starts_with("b "),
+            "{told}"
+        );
+    }
+    let exceeded = json!({"currency": "cost", "limit": 0.2, "used": 0.3, "total": 0.5});
+    let document = |command| project.run([command, "--json"]).json_document();
+    assert_eq!(document("status")["run"]["codons"][1]["budgetExceeded"], exceeded);
+    assert_eq!(
+        document("cost")["runs"][0]["codons"][1]["budgetExceeded"],
+        exceeded
+    );
+    let codon = document("report")["codons"][1].clone();
+    assert_eq!(
+        (&codon["budgetExceeded"], &codon["state"]),
+        (&exceeded, &json!("completed"))
+    );
+}
+
 // covers: HANK-38
 #[test]
 fn a_budget_may_be_a_reason_to_fail_and_no_policy_tries_that_again() {

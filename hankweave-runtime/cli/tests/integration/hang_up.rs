@@ -54,6 +54,13 @@ fn assert_hung_up(project: &TestProject) {
         "{run:#}"
     );
     assert_eq!(project.left_behind(), []);
+    let report = project.run(["report"]);
+    assert!(
+        report
+            .stdout
+            .contains("the run ended: its terminal was closed (SIGHUP)"),
+        "{report}"
+    );
 }
 
 /// Whatever is drawn at the moment, the run is stopped in order, and told as a hang-up.
@@ -102,6 +109,13 @@ fn a_run_goes_on_without_its_terminal_where_that_was_asked() {
         let run = run(&project);
         assert_eq!(run["status"], "completed", "{run:#}");
         assert_eq!(codon(&run, "two")["status"], "completed", "{run:#}");
+        let report = project.run(["report"]);
+        assert!(
+            report
+                .stdout
+                .contains(": its terminal was closed (SIGHUP); the run continues\n"),
+            "{arguments:?}: {report}"
+        );
     }
 }
 

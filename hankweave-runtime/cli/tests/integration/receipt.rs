@@ -7,7 +7,8 @@ use hankweave_testing::processes::Watched;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{assert_usd, project, shell_agent, writing_agent};
+use crate::guest::Guest;
+use crate::support::{assert_usd, port, project, shell_agent, writing_agent};
 
 fn codon(agent: &Value, id: &str, prompt: &str) -> Value {
     json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": prompt,
@@ -299,6 +300,102 @@ fn a_run_that_was_killed_at_a_question_ended_then_whenever_that_is_answered() {
     let answer = after["occasions"].as_array().unwrap().last().unwrap();
     assert!(answer["waitedMs"].is_u64(), "{answer}");
     assert_eq!(project.left_behind(), []);
+}
+
+// covers: CLI-44
+#[test]
+fn a_run_that_waits_for_a_person_has_left_its_report_and_removes_it_when_it_continues() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut ship = codon(&agent, "ship", "Ship it");
+    ship["approval"] = json!("Ship it?");
+    let rests = writing_agent(&project, "exec sleep 600");
+    project.write_hank(&json!({"hank": [codon(&agent, "build", "go"), ship, codon(&rests, "rest", "go")]}));
+    let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
+    let written = project.directory().join(".hankweave/report.md");
+    let until = |is_there: bool| {
+        while written.exists() != is_there {
+            std::thread::yield_now();
+        }
+    };
+    run.wait_for_line(|line| line.contains("\"server.idle\""));
+    until(true);
+    project.run(["next"]).expect_code(0);
+    run.wait_for_line(|line| line.contains("\"codon-completed\""));
+    project.run(["next"]).expect_code(0);
+    run.wait_for_line(|line| line.contains("\"approval.requested\""));
+    while !std::fs::read_to_string(&written).is_ok_and(|text| text.contains("> Ship it? (asked ")) {
+        std::thread::yield_now();
+    }
+    assert_has(
+        &read(&project, ".hankweave/report.md"),
+        &[
+            "waiting for an approval",
+            "1 of 3 codons",
+            "hankweave approve ship",
+        ],
+    );
+    project.run(["approve", "ship"]).expect_code(0);
+    run.wait_for_line(|line| line.contains("\"codon-completed\""));
+    project.run(["next"]).expect_code(0);
+    run.wait_for_line(|line| line.contains("so far"));
+    until(false);
+    run.kill();
+}
+
+// covers: CLI-44
+#[test]
+fn a_report_names_files_of_each_codon_and_commands_of_clients_in_plain_words() {
+    let project = project();
+    let many = writing_agent(
+        &project,
+        r#"for n in 1 2 3 4 5 6 7; do echo $n > f$n.txt; done
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","total_cost_usd":0.3,"usage":{"input_tokens":1,"output_tokens":1}}'"#,
+    );
+    let few = shell_agent(&project);
+    project.write_hank(&json!({"hank": [codon(&many, "many", "go"), codon(&few, "few", "go")]}));
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    port(&project.directory());
+    let mut guest = Guest::enter(&project.directory(), "readandwrite");
+    guest.idle("startup");
+    for id in ["1", "2"] {
+        assert_eq!(guest.command(id, "codon.next")["type"], "command.ack");
+        guest.until(|message| message["type"] == "codon.completed");
+        guest.until(|message| message["type"] == "server.idle");
+    }
+    guest.command("3", "server.shutdown");
+    running.finish_within(Duration::from_secs(60)).expect_code(0);
+    let report = report(&project);
+    let directory = project.directory().canonicalize().unwrap();
+    assert_has(
+        &report,
+        &[
+            "Files that each changed:\n",
+            &format!(
+                "- `many`: `f1.txt` new, `f2.txt` new, `f3.txt` new, `f4.txt` new, `f5.txt` new and 2 more: `hankweave diff many -e {}`\n",
+                directory.display()
+            ),
+            "- `few`: `done.txt` new\n",
+            ": next codon many started by client ",
+            ": stopped by client ",
+        ],
+    );
+    assert!(
+        !report.contains("codon.next") && !report.contains("server.shutdown"),
+        "{report}"
+    );
+    let json = project.run(["report", "--json"]).expect_code(0).json_document();
+    assert_eq!(json["codons"][0]["changes"].as_array().unwrap().len(), 7);
+    assert_eq!(
+        json["codons"][1]["changes"],
+        json!([{"path": "done.txt", "kind": "added"}])
+    );
+    let occasions = json["occasions"].as_array().unwrap().iter();
+    let commands: Vec<&Value> = occasions
+        .map(|occasion| &occasion["command"])
+        .filter(|name| name.is_string())
+        .collect();
+    assert_eq!(commands, ["codon.next", "codon.next", "server.shutdown"]);
 }
 
 // covers: CLI-44

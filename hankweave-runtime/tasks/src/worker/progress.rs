@@ -265,7 +265,7 @@ fn over_budget(codon: &Value) -> Option<String> {
 
 /// Returns the limit that a completed codon reached: `budget reached: used $0.0300 of $0.0110, over its budget by $0.0190`.
 fn budget_reached(exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
-    format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound))
+    format!("budget reached: {}", exceeded.words(is_lower_bound))
 }
 
 /// Returns the outcome of a codon in the word of every other screen: `paused` for one that a budget interrupted.
@@ -405,6 +405,17 @@ mod tests {
         assert_eq!(
             data["overBudget"],
             "budget reached: used at least $0.0290 of $0.0100, over its budget by at least $0.0190"
+        );
+        let rest = json!({"currency": "cost", "limit": 0.0373, "used": 0.048, "total": 0.1});
+        let ended = take(
+            json!({"type": "codon.completed", "data": {"codonId": "tidy", "success": true, "cost": 0.048, "duration": 7, "budgetExceeded": rest}}),
+        );
+        let Some(Milestone::Ended { data, .. }) = ended else {
+            panic!("it has ended")
+        };
+        assert_eq!(
+            data["overBudget"],
+            "budget reached: used $0.0480 of the $0.0373 left of the total of $0.1000, over the total by $0.0107"
         );
         let reason = json!({"message": "the budget is used up: used $0.0290 of $0.0100"});
         let failed = json!({"type": "CodonTransitioned", "data": {"codonId": "build", "to": "failed",
