@@ -283,7 +283,7 @@ impl Receipt {
                 "| {} ({}) | {}{attempts} | {} | {} | {} | {} |",
                 plain(&codon.name),
                 code(codon.id.as_str()),
-                codon.outcome.words(),
+                codon.state(),
                 codon.outcome.time(),
                 codon.outcome.cost.display(codon.outcome.cost_is_lower_bound),
                 codon.changed_in_short(),
@@ -717,6 +717,16 @@ impl CodonReport {
             more => format!(" and {more} more: {}", code(&self.shown_by)),
         };
         writeln!(text, "- {}: {files}{more}", code(self.id.as_str()))
+    }
+
+    /// Returns its state in the words of the page.
+    fn state(&self) -> String {
+        let words = self.outcome.words();
+        let after = self.checks.iter().rfind(|check| check.ends_loop);
+        match after.is_some_and(|check| !check.passed) && self.outcome.state == "completed" {
+            true => format!("{words}, and the check after it failed"),
+            false => words.into(),
+        }
     }
 
     /// Its result, why it did not succeed, and what else is odd about it.
