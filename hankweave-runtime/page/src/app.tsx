@@ -165,10 +165,13 @@ function useKeys(connection: Connection, transcript: Transcript, help: () => voi
         if (isAround) tell(isNext ? "After the last moment comes the first." : "Before the first moment comes the last.");
         location.hash = address(place, to);
       } else if (event.key === "/") document.getElementById("find")?.focus();
-      else if (event.key === "+" || event.key === "-") {
+      else if (["+", "=", "-"].includes(event.key)) {
+        const isCloser = event.key !== "-";
         const zooms = [...document.querySelectorAll<HTMLElement>(".tl .seg button")];
         const at = zooms.findIndex((each) => each.ariaPressed === "true");
-        zooms[at + (event.key === "+" ? 1 : -1)]?.click();
+        const to = zooms[at + (isCloser ? 1 : -1)];
+        if (to) to.click();
+        else tell(isCloser ? "The timeline is as close as it gets." : "The timeline shows everything.");
       } else if (event.key === "[" || event.key === "]") {
         const files = [...document.querySelectorAll<HTMLAnchorElement>(".changed .files a")];
         const at = files.findIndex((each) => each.ariaCurrent === "true");

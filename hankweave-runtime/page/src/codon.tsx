@@ -11,7 +11,7 @@ import { Gone, useSecond } from "./parts";
 import { type Route, writeRoute } from "./route";
 import { Glyph, shapeOf, word } from "./shapes";
 import type { Transcript } from "./transcript";
-import { type Place, type View, attemptsOf, current, hasEnded, places, positionOf } from "./view";
+import { type Place, type View, attemptsOf, configured, current, hasEnded, places, positionOf } from "./view";
 import { changed, clock, cost, count, excerpt, insteadOf, local, plural, seconds, took, usd } from "./words";
 
 interface Props {
@@ -34,7 +34,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
   const lasted = began === undefined ? "" : attempt.state === "crashed" ? "time unknown" : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
   const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(shape);
-  const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${attempt.id}]`].filter(Boolean);
+  const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${configured(attempt.id)}]`].filter(Boolean);
   const others = attemptsOf(item);
   const newest = current(view);
   // The failure at the top says it.
@@ -143,7 +143,7 @@ function Facts({ connection, view, place, isLive }: PartProps) {
   // A check follows the last attempt of an iteration.
   const [iteration, number] = place.key.split(".");
   const isFollowed = item.attempts?.[`${iteration}.${Number(number) + 1}`] !== undefined;
-  const checks = isFollowed ? [] : Object.entries({ ...loop?.checks, ...item.checks }).slice(-4);
+  const checks = isFollowed ? [] : [loop?.checks, item.checks].flatMap((all) => all?.[iteration!] ?? []);
   const rows = [["read", tokens.inputTokens], ["from cache", tokens.cacheReadTokens], ["to cache", tokens.cacheCreationTokens], ["written", tokens.outputTokens]] as const;
   const used = rows.filter(([, n]) => n);
   const agents = Object.entries((isLive && view.now?.agents) || {});
@@ -156,7 +156,7 @@ function Facts({ connection, view, place, isLive }: PartProps) {
       {checks.length > 0 && (
         <section>
           <h3 class="h3">Checks {loop?.until && <small title={loop.until}>{loop.until}</small>}</h3>
-          {checks.map(([iteration, check]) => <div class="ck" key={iteration}><Glyph of={check.passed ? "completed" : "unpassed"} size={13} /><span><b>{check.passed ? "passed" : "failed"}</b>{item.in && <span class="dim"> ({positionOf(view, place.item, `${iteration}.1`)})</span>}{check.says && `: ${check.says}`}</span></div>)}
+          {checks.map((check) => <div class="ck"><Glyph of={check.passed ? "completed" : "unpassed"} size={13} /><span><b>{check.passed ? "passed" : "failed"}</b>{check.says && `: ${check.says}`}</span></div>)}
         </section>
       )}
       {sentinels.length > 0 && (

@@ -1,4 +1,5 @@
 // The transcript as a virtual list: only the moments near the visible ones are in the document.
+import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFile } from "./connection";
 import { Markdown } from "./markdown";
@@ -98,7 +99,7 @@ export function Log({ transcript, address, target, isLive, gone }: { transcript:
   };
   return (
     <div class="logbox">
-      <Find moments={moments} at={target} jump={jump} />
+      <Find box={box} moments={moments} at={target} jump={jump} />
       <div class="log" ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="Transcript" id="transcript">
         {transcript.dropped > 0 && <p class="dim dropped">{count(transcript.dropped)} earlier moments are left out here; <code>hankweave logs</code> has them.</p>}
         <div style={{ height: `${sum(0, first)}px` }} />
@@ -130,11 +131,29 @@ function matches(moment: Moment, pattern: RegExp): boolean {
   }
 }
 
+/** Most places that are marked at once. */
+const MOST_MARKED = 1_000;
+
+/** Marks what matches in the rows that are drawn, and nothing without a pattern. */
+function mark(box: HTMLElement | null, pattern: RegExp | undefined): void {
+  if (!("highlights" in CSS)) return;
+  const places = new Highlight();
+  const texts = document.createTreeWalker(box ?? document.createElement("p"), NodeFilter.SHOW_TEXT);
+  while (pattern && texts.nextNode() && places.size < MOST_MARKED) {
+    const node = texts.currentNode as Text;
+    if (!node.parentElement?.closest(".body")) continue;
+    for (const { index, 0: word } of node.data.matchAll(new RegExp(pattern, "gi"))) places.add(new StaticRange({ startContainer: node, startOffset: index, endContainer: node, endOffset: index + word.length }));
+  }
+  CSS.highlights.set("found", places);
+}
+
 /** Finds a text in the moments: the browser sees only those near the visible ones. */
-function Find({ moments, at, jump }: { moments: Moment[]; at: number | undefined; jump: (seq: number) => void }) {
+function Find({ box, moments, at, jump }: { box: RefObject<HTMLElement | null>; moments: Moment[]; at: number | undefined; jump: (seq: number) => void }) {
   const [text, find] = useState("");
   const pattern = new RegExp(text.trim().replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
   const found = useMemo(() => (text.trim() ? moments.filter((each) => matches(each, pattern)) : []), [text, moments.length]);
+  useEffect(() => mark(box.current, found.length ? pattern : undefined));
+  useEffect(() => () => mark(null, undefined), []);
   const place = found.findIndex((each) => each.seq === at);
   const go = (isBack: boolean) => {
     // From another moment, the next one below or above it.

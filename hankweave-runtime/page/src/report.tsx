@@ -28,7 +28,7 @@ export function Report({ connection, view }: { connection: Connection; view: Vie
   }, [newest, canAsk]);
   return (
     <section class="panel report" id="report" ref={section} aria-label="Report" tabIndex={-1}>
-      <p class="dim">What the run did until now, as <code>hankweave report</code> prints it. <a href="#/">Back to the codon</a></p>
+      <p class="dim">What the run did until now, as <code>hankweave report</code> prints it, with the times of the machine it ran on. <a href="#/">Back to the codon</a></p>
       {problem && !connection.isGone && <p class="cause" role="alert">{problem}</p>}
       {text === undefined && connection.isGone ? <Gone folder={connection.folder} /> : text === undefined ? !problem && <p class="dim">{canAsk ? "Making the report…" : "There is no connection to the run."}</p> : <Markdown text={text} />}
     </section>

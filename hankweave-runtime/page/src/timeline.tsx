@@ -53,6 +53,8 @@ export function Timeline({ connection, view, chosen, planned, address }: { conne
         <Legend isOver={isOver} />
       </div>
       {breaks.length > 0 && <p class="short dim" id="short">{inWords(breaks)}</p>}
+      {/* A narrow window has no axis. */}
+      <p class="times" id="times"><span>{clock(scale.from)}</span><span>{isOver ? clock(last) : `now, ${clock(last)}`}</span></p>
       <div class="axis" aria-hidden="true">
         <span />
         <div class="trk">
@@ -98,7 +100,7 @@ function Legend({ isOver }: { isOver: boolean }) {
       </span>
       <span><svg width="18" height="8"><rect width="18" height="8" rx="2" class="bar" /></svg>agent</span>
       <span><svg width="18" height="8"><line x1="0" x2="18" y1="4" y2="4" class="wait" /></svg>wait</span>
-      {!isOver && <span><svg width="18" height="8"><rect x=".5" y=".5" width="17" height="7" rx="2" class="ghost" /></svg>planned, in order</span>}
+      {!isOver && <span class="order"><svg width="18" height="8"><rect x=".5" y=".5" width="17" height="7" rx="2" class="ghost" /></svg>planned, in order</span>}
     </div>
   );
 }

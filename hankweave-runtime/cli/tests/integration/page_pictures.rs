@@ -60,5 +60,9 @@ fn the_page_of_a_run_looks_as_in_the_book() {
     page.resize((390, 844), "dark");
     page.until("innerWidth === 390");
     is_pictured(&mut page, "page-phone.png");
+    page.resize((1_280, 800), "light");
+    page.until("innerWidth === 1280");
     running.kill();
+    page.until_shows("Whether it still runs is not known");
+    is_pictured(&mut page, "page-lost.png");
 }

@@ -80,6 +80,7 @@ fn a_planned_codon_opens_and_says_what_it_is_to_do() {
     }
     reader.until("document.getElementById('codon')?.innerText.includes('Build it')");
     what_is_opened_comes_into_view(&mut reader);
+    the_box_of_a_question_has_whole_icons_and_the_keys_two_columns(&mut reader);
     reader.evaluate("location.hash = '#/'");
     reader.until("document.getElementById('codon')?.innerText.includes('Build it')");
     reader.press("j");
@@ -138,6 +139,20 @@ fn what_is_opened_comes_into_view(reader: &mut Page) {
     reader.until(&in_window(".log .here"));
     reader.evaluate("location.hash = '#/one.1.1/changes/NOPE.md'");
     reader.until("document.getElementById('unknown-file')?.innerText.includes('NOPE.md')");
+}
+
+/// No dash of the timeline is inherited by an icon.
+fn the_box_of_a_question_has_whole_icons_and_the_keys_two_columns(reader: &mut Page) {
+    let dashes = "getComputedStyle(document.getElementById('attention')).strokeDasharray";
+    assert_eq!(reader.evaluate(dashes), "none");
+    reader.press("?");
+    reader.until("document.querySelector('.help dd')");
+    let columns = "new Set([...document.querySelectorAll('.help dd')].map((each) => each.getBoundingClientRect().left)).size";
+    assert_eq!(reader.evaluate(columns), 1);
+    let far = "Math.max(...[...document.querySelectorAll('.help dt')].map((each) => each.nextElementSibling.getBoundingClientRect().left - each.lastElementChild.getBoundingClientRect().right)) < 120";
+    assert_eq!(reader.evaluate(far), true);
+    reader.press("Escape");
+    reader.until("!document.querySelector('.help')");
 }
 
 /// Fills what stands above the open report, in a browser that does not hold its place by itself: the report stays until somebody scrolls away from it.
@@ -298,9 +313,29 @@ fn the_timeline_draws_long_waits_short_and_no_marks_from_outside_its_window() {
     let marks = "[...document.querySelectorAll('circle.check, rect.loop')].length";
     page.until(&format!("{marks} === 6"));
     assert_eq!(page.evaluate("!!document.getElementById('short')"), false);
-    page.evaluate(&zoom("1m"));
+    page.press("+");
     page.until(&format!("{marks} === 2"));
     page.until("document.querySelectorAll('.attempt').length === 1");
+    page.press("=");
+    page.until("document.getElementById('told').innerText === 'The timeline is as close as it gets.'");
+    page.press("-");
+    page.until(&format!("{marks} === 6"));
+    page.press("-");
+    page.until("document.getElementById('told').innerText === 'The timeline shows everything.'");
+    has_times_and_a_legend_on_a_phone(&mut page);
+}
+
+/// A narrow window has no axis: the ends of the timeline and the legend stand in one line each.
+fn has_times_and_a_legend_on_a_phone(page: &mut Page) {
+    page.resize((390, 844), "light");
+    page.until("innerWidth === 390");
+    page.until("document.querySelector('.axis').getBoundingClientRect().height === 0");
+    page.until("/\\d\\d:\\d\\d\\s.*\\d\\d:\\d\\d$/s.test(document.getElementById('times').innerText)");
+    for part in ["#times", ".legend"] {
+        page.until(&format!(
+            "(({{ left, right, height }}) => left >= 0 && right <= 390 && height > 10 && height < 30)(document.querySelector('{part}').getBoundingClientRect())"
+        ));
+    }
 }
 
 // covers: WIRE-28, WIRE-45

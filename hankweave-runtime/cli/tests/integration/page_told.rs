@@ -182,6 +182,12 @@ fn keys_lead_from_moment_to_moment_and_find_a_text() {
     page.press("/");
     page.until("document.activeElement.id === 'find'");
     page.write("WORK");
+    let marked = |words: &str| {
+        format!(
+            "String([...(CSS.highlights.get('found') ?? [])].map((each) => each.startContainer.data.slice(each.startOffset, each.endOffset))) === '{words}'"
+        )
+    };
+    page.until(&marked("work"));
     page.until_shows("1 moment");
     page.press("Enter");
     page.until("document.querySelector('.m.here')?.innerText.includes('working')");
@@ -190,6 +196,7 @@ fn keys_lead_from_moment_to_moment_and_find_a_text() {
     page.until("!document.querySelector('.m.here')");
     page.write("o");
     page.until_shows("2 moments");
+    page.until(&marked("o,o"));
     let all = "[...document.querySelectorAll('li.m')].map((each) => each.dataset.seq)";
     let all = page.evaluate(all);
     let found = |page: &mut Page, key: &str, at: usize| {
@@ -343,6 +350,11 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
         false
     );
     page.evaluate("location.hash = '#/b.1.1'");
+    // Beside an iteration stands its own check, and one count: ids count from zero.
+    page.until("document.querySelector('#codon h2').innerText.includes('(1 of at most 5)')");
+    let beside = "[...document.querySelectorAll('.rail .ck b')].map((each) => each.innerText)";
+    assert_eq!(page.evaluate(beside), json!(["failed"]));
+    page.until("document.querySelector('#codon .meta').innerText.endsWith('[b]')");
     page.until(
         "document.querySelector('.rail .files a')?.getAttribute('aria-label') === 'created: same.txt'",
     );
@@ -355,6 +367,10 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
         true,
         "nothing of it is under the transcript"
     );
+    // The report says it in the same words.
+    page.evaluate("location.hash = '#/report'");
+    page.until("[...document.querySelectorAll('#report td')].some((cell) => cell.innerText === 'completed, and the check after it failed')");
+    page.evaluate("location.hash = '#/b.1.1'");
     // Each check has its ring.
     let rings =
         "new Set([...document.querySelectorAll('circle.check')].map((each) => each.getAttribute('cx'))).size";
