@@ -95,7 +95,9 @@ impl Listening {
                 if let Some(heard) = &mut heard {
                     entries.values().for_each(|entry| heard.take(entry));
                 }
-                let changes = entries.values().filter_map(|entry| waits_for_person(&entry.event));
+                let changes = entries
+                    .values()
+                    .filter_map(|entry| waits_for_person(&entry.event));
                 let waits = changes.last();
                 let (disk, execution, known) = (Arc::clone(&disk), execution.clone(), heard.clone());
                 match waits {
