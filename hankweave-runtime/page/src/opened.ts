@@ -33,6 +33,9 @@ function scrolled(): void {
   if (held && held.height === document.body.offsetHeight && Math.abs(topOf(held.element) - held.top) > 1 && !isAbove(held.element)) letGo();
 }
 
+/** Events of a person who looks elsewhere or acts; a scroll bar has none of them. */
+const ACTS = ["pointerdown", "keydown", "wheel", "touchmove"];
+
 /** Brings what a person has opened into view once it is drawn: by an address, a click or a key. What the page follows by itself never moves it, nor does a new `state` of the run. */
 export function useOpened(find: () => Element | null, state: string | undefined): void {
   const isAsked = useRef(location.hash.length > 2);
@@ -49,15 +52,13 @@ export function useOpened(find: () => Element | null, state: string | undefined)
     addEventListener("hashchange", opened);
     addEventListener("click", clicked);
     addEventListener("scroll", scrolled, { capture: true, passive: true });
-    addEventListener("pointerdown", letGo, { capture: true });
-    addEventListener("keydown", letGo, { capture: true });
+    for (const act of ACTS) addEventListener(act, letGo, { capture: true, passive: true });
     return () => {
       grown.disconnect();
       removeEventListener("hashchange", opened);
       removeEventListener("click", clicked);
       removeEventListener("scroll", scrolled, { capture: true });
-      removeEventListener("pointerdown", letGo, { capture: true });
-      removeEventListener("keydown", letGo, { capture: true });
+      for (const act of ACTS) removeEventListener(act, letGo, { capture: true });
     };
   }, []);
   useEffect(() => {

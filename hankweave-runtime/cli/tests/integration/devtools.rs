@@ -136,6 +136,14 @@ impl Page {
         }
     }
 
+    /// Turns the wheel of the mouse until the page shows its beginning.
+    pub(crate) fn wheel_up(&mut self) {
+        self.ask(
+            "Input.dispatchMouseEvent",
+            json!({"type": "mouseWheel", "x": 500, "y": 200, "deltaX": 0, "deltaY": -20_000}),
+        );
+    }
+
     /// Waits until the page shows a text.
     #[track_caller]
     pub(crate) fn until_shows(&mut self, text: &str) {
