@@ -59,6 +59,7 @@ fn the_page_of_a_run_looks_as_in_the_book() {
     page.resize((1_280, 800), "light");
     page.until_shows("Build it (1 of at most 5)");
     page.until_shows("145 passed; 3 failed");
+    page.until_shows("145k of 200k tokens");
     page.evaluate(NAMED);
     is_pictured(&mut page, "page-run.png");
     page.resize((390, 844), "dark");
