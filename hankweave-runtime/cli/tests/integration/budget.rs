@@ -589,7 +589,7 @@ fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it(
     );
     assert_eq!(
         codon(&second["runs"][0], "c")["budgetExceeded"],
-        json!({"currency": "cost", "limit": 0.1, "used": 0.3})
+        json!({"currency": "cost", "limit": 0.1, "used": 0.3, "total": 0.7})
     );
 
     // What was left by going back is spent all the same.
