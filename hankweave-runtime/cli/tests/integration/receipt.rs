@@ -304,24 +304,18 @@ fn a_run_that_was_killed_at_a_question_ended_then_whenever_that_is_answered() {
 
 // covers: CLI-44
 #[test]
-fn a_run_that_waits_for_a_person_has_left_its_report_and_removes_it_when_it_continues() {
+fn a_run_that_waits_for_a_person_has_left_its_report() {
     let project = project();
     let agent = shell_agent(&project);
     let mut ship = codon(&agent, "ship", "Ship it");
     ship["approval"] = json!("Ship it?");
-    let rests = writing_agent(&project, "exec sleep 600");
-    project.write_hank(&json!({"hank": [codon(&agent, "build", "go"), ship, codon(&rests, "rest", "go")]}));
+    project.write_hank(&json!({"hank": [codon(&agent, "build", "go"), ship]}));
     let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
     let written = project.directory().join(".hankweave/report.md");
-    let until = |is_there: bool| {
-        while written.exists() != is_there {
-            std::thread::yield_now();
-        }
-    };
     run.wait_for_line(|line| line.contains("\"server.idle\""));
-    until(true);
-    project.run(["next"]).expect_code(0);
-    run.wait_for_line(|line| line.contains("\"codon-completed\""));
+    while !written.exists() {
+        std::thread::yield_now();
+    }
     project.run(["next"]).expect_code(0);
     run.wait_for_line(|line| line.contains("\"approval.requested\""));
     while !std::fs::read_to_string(&written).is_ok_and(|text| text.contains("> Ship it? (asked ")) {
@@ -331,15 +325,10 @@ fn a_run_that_waits_for_a_person_has_left_its_report_and_removes_it_when_it_cont
         &read(&project, ".hankweave/report.md"),
         &[
             "waiting for an approval",
-            "1 of 3 codons",
+            "1 of 2 codons",
             "hankweave approve ship",
         ],
     );
-    project.run(["approve", "ship"]).expect_code(0);
-    run.wait_for_line(|line| line.contains("\"codon-completed\""));
-    project.run(["next"]).expect_code(0);
-    run.wait_for_line(|line| line.contains("so far"));
-    until(false);
     run.kill();
 }
 
