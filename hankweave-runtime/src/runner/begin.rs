@@ -235,7 +235,7 @@ fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> SuccessTarget {
 }
 
 /// Effect of a fresh run on what earlier ones left.
-const STARTS_OVER: &str = "the hank starts over at its first codon; the files stay as they are, and so does the record of earlier runs";
+const STARTS_OVER: &str = "the hank starts over at its first codon; files and history stay as they are";
 
 /// Begins at the first codon, with the files as they are.
 async fn fresh(opened: &OpenedExecution, state: &HankweaveState) -> Result<BegunRun, RunError> {
