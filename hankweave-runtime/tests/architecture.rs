@@ -141,7 +141,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "receipt",
-        "approval_prompt args checkpoints exit output owning_task recorded report screen state status typed validate",
+        "approval_prompt args checkpoints exit output owning_task recorded report screen signals state status typed validate",
     ),
     ("running_tasks", "directory holding receipt registry state"),
     (

@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::account::ThreadLedger;
-use super::overrun::over_budget;
-use crate::cost::Usd;
+use crate::cost::{Usd, over_budget};
 use crate::document::HankweaveState;
 use crate::hank::Hank;
 use crate::time::short_duration;

@@ -14,7 +14,6 @@ mod account;
 mod ceiling;
 mod limits;
 mod meter;
-mod overrun;
 mod pool;
 mod summary;
 
@@ -23,6 +22,4 @@ pub use account::time_at_work;
 pub use ceiling::{Ceiling, CeilingUse};
 pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;
-pub(crate) use overrun::overrun;
-pub use overrun::{over_budget, overrun_words};
 pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

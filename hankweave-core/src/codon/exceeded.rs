@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::budget::overrun;
-use crate::cost::Usd;
+use crate::cost::{Usd, overrun};
 use crate::time::short_duration;
 
 /// A limit of a codon and what the codon had used then; both are about this one execution.
@@ -58,11 +57,24 @@ pub enum BudgetExceeded {
 }
 
 impl BudgetExceeded {
-    /// Returns the limit in words, with the amount above it: `used at least $0.0480 of $0.0373, over its budget by at least $0.0107`.
+    /// Returns what was used of the limit: `used at least $0.0480 of $0.0373` where more may have been spent.
     #[must_use]
     pub fn words(&self, is_lower_bound: bool) -> String {
+        match *self {
+            Self::Cost { limit, used, total } => {
+                let used = used.display(is_lower_bound);
+                format!("used {used} of {}", limit_words(limit, total))
+            }
+            _ => self.to_string(),
+        }
+    }
+
+    /// Returns the [`words`](Self::words) with the overrun of money: `used $0.0480 of $0.0373, over its budget by $0.0107`.
+    #[must_use]
+    pub fn words_with_overrun(&self, is_lower_bound: bool) -> String {
+        let words = self.words(is_lower_bound);
         let Self::Cost { limit, used, total } = *self else {
-            return self.to_string();
+            return words;
         };
         let whose = if total.is_some() {
             "the total"
@@ -71,8 +83,7 @@ impl BudgetExceeded {
         };
         let over = overrun(used, is_lower_bound, limit);
         let over = over.map_or_else(String::new, |over| format!(", over {whose} by {over}"));
-        let used = used.display(is_lower_bound);
-        format!("used {used} of {}{over}", limit_words(limit, total))
+        format!("{words}{over}")
     }
 }
 
@@ -123,7 +134,7 @@ mod optional_seconds {
     #[derive(Serialize, Deserialize)]
     struct Seconds(#[serde(with = "super::seconds")] Duration);
 
-    #[allow(clippy::ref_option)] // serde passes the field as it is.
+    #[expect(clippy::ref_option, reason = "serde passes the field as it is")]
     pub(super) fn serialize<S: Serializer>(
         duration: &Option<Duration>,
         serializer: S,
@@ -221,11 +232,11 @@ mod tests {
             total,
         };
         assert_eq!(
-            exceeded(None).words(true),
+            exceeded(None).words_with_overrun(true),
             "used at least $0.0480 of $0.0373, over its budget by at least $0.0107"
         );
         assert_eq!(
-            exceeded(Some(Usd::from_micros(100_000))).words(false),
+            exceeded(Some(Usd::from_micros(100_000))).words_with_overrun(false),
             "used $0.0480 of the $0.0373 left of the total of $0.1000, over the total by $0.0107"
         );
     }

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod billed;
+mod overrun;
 pub mod pricing;
 mod tier;
 mod tokens;
@@ -10,6 +11,8 @@ mod usd;
 pub(crate) use accounting::MessageIds;
 pub use accounting::{CountedUsage, ModelUsage, ProcessUsage, ReportedUsage, UsageConfidence, UsageTotals};
 pub use billed::{Billed, PricedAt};
+pub(crate) use overrun::overrun;
+pub use overrun::{over_budget, overrun_words};
 pub use tier::{ServiceTier, TierMultiple};
 pub use tokens::{RecordedTokens, TokenUsage};
 pub use usd::{InvalidUsd, Usd};

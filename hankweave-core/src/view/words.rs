@@ -11,8 +11,8 @@ use super::run_view::{CodonCount, OmittedItems, RunState, RunView};
 use super::text::{LINE, TITLE, excerpt};
 use super::undone::RolledBack;
 use crate::agent::InterruptedBy;
-use crate::budget::overrun_words;
 use crate::codon::ChosenAgent;
+use crate::cost::overrun_words;
 use crate::time::{Timestamp, short_duration};
 use crate::wire::{AgentAction, Event, FileAction, ProgressKind};
 

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use hankweave_core::budget::over_budget;
-use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::cost::{TokenUsage, Usd, over_budget};
 use hankweave_core::hank::agent_words;
 use hankweave_core::id::CodonId;
 use hankweave_core::view::{CodonCount, RunState, excerpt};

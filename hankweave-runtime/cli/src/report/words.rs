@@ -237,7 +237,7 @@ pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy
 
 /// That a codon ended at a limit of its own, which is no failure.
 pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
-    let used = exceeded.words(is_lower_bound);
+    let used = exceeded.words_with_overrun(is_lower_bound);
     match status {
         CodonStatus::Skipped => format!("skipped, no budget left: {used}"),
         _ => format!("budget reached: {used}"),

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
-use hankweave_core::budget::over_budget;
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::cost::Usd;
+use hankweave_core::cost::{Usd, over_budget};
 use hankweave_core::document::{PendingRollback, RunRecord, StateWarning};
 use hankweave_core::view::RunState;
 use hankweave_runtime::CodonSummary;

@@ -265,7 +265,7 @@ fn over_budget(codon: &Value) -> Option<String> {
 
 /// Returns the limit that a completed codon reached: `budget reached: used $0.0300 of $0.0110, over its budget by $0.0190`.
 fn budget_reached(exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
-    format!("budget reached: {}", exceeded.words(is_lower_bound))
+    format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound))
 }
 
 /// Returns the outcome of a codon in the word of every other screen: `paused` for one that a budget interrupted.

@@ -1,7 +1,6 @@
 //! Cost of a task, as its registry keeps it (TASK-121).
 
-use hankweave_core::budget::over_budget;
-use hankweave_core::cost::Usd;
+use hankweave_core::cost::{Usd, over_budget};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

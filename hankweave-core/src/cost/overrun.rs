@@ -1,6 +1,6 @@
 //! Spending above a budget, in the words of every screen: an agent that reports the tokens of an answer late passes its budget by more than that answer (HANK-37).
 
-use crate::cost::Usd;
+use super::Usd;
 
 /// Returns `over its budget by $0.0010`, or `over its budget by at least $0.0010` where more was spent than is known; `None` for spending within the limit.
 #[must_use]
