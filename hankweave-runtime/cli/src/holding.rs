@@ -316,9 +316,10 @@ impl AbsentWorker {
     /// Returns what is known of it, with the command that requeues the task, for a list.
     pub(crate) fn with_way_out(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
         let (known, detach) = (self.in_short(), typed(&format!("task detach {}", row.id())));
-        match self.is_gone() {
-            true => format!("{known}; `{detach}` requeues it now"),
-            false => format!("{known}; then `{detach}` requeues it"),
+        match self {
+            Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` requeues it"),
+            _ if self.is_gone() => format!("{known}; `{detach}` requeues it now"),
+            _ => format!("{known}; then `{detach}` requeues it"),
         }
     }
 

@@ -297,7 +297,10 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
             "hankweave task detach page-3 ",
         ],
     );
-    says(&text(&project, &["task", "list"]), &[by_hand]);
+    says(
+        &text(&project, &["task", "list"]),
+        &["ann works on it by hand; `hankweave task detach page-3` requeues it"],
+    );
     refused("ann works on it by hand, `hankweave task complete page-3` completes it");
     project.run(["task", "complete", "page-3"]).expect_code(0);
     refused("the task is completed and asks nothing; `hankweave task show page-3` shows it");

@@ -239,7 +239,7 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
     assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
     for line in [
         "blocked: waits for red, which failed; `hankweave task resume red`",
-        "no worker holds it",
+        "ann works on it by hand; `hankweave task detach mine` requeues it",
         " unknown  red",
     ] {
         assert!(listed.contains(line), "{line}: {listed}");
