@@ -108,7 +108,7 @@ function Figures({ connection, view }: { connection: Connection; view: View }) {
   const context = view.now?.context;
   return (
     <dl class="figs">
-      <Fig title="Spent" note={atLeast ? (view.now ? "an answer is open" : "a part is unknown") : before > 0 ? `${usd(spent)} with earlier runs` : limit !== undefined ? `${usd(Math.max(0, limit - counted))} left` : "with sentinels"}>
+      <Fig title="Spent" note={atLeast ? (view.now ? "an answer is open" : "a part is unknown") : before > 0 ? `${usd(spent)} with earlier runs` : limit !== undefined ? `${usd(Math.max(0, limit - counted))} left` : Object.keys(view.sentinels ?? {}).length ? "with sentinels" : "no limit"}>
         <span id="cost">{atLeast && !(limit ? counted : spent) ? "unknown" : <>{atLeast && <small>at least </small>}{usd(limit ? counted : spent)}</>}</span>
         {limit !== undefined && <small> of {usd(limit)}</small>}
         {limit !== undefined && <Meter part={part} isHot={part > 80} />}

@@ -355,7 +355,7 @@ fn write_named(project: &TestProject, name: &str, ids: &[&str]) {
             "promptText": id, "checkpointedFiles": ["done.txt"]})
     });
     let hank = json!({"hank": codons.collect::<Vec<_>>()});
-    project.write(name, &hank.to_string());
+    project.write(name, hank.to_string());
 }
 
 // covers: STATE-31, STATE-66, CLI-31
