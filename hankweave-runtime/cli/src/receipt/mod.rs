@@ -85,6 +85,7 @@ impl Listening {
         let mut heard = earlier.and_then(|_| Heard::of(execution).ok());
         let (disk, blocking, execution) = (Arc::clone(&world.disk), world.blocking, execution.to_owned());
         Self(AbortOnDropHandle::new(tokio::spawn(async move {
+            let mut is_written = false;
             loop {
                 let entries = match events.next().await {
                     Ok(Some(Delivery::Events(entries))) => entries,
@@ -98,13 +99,16 @@ impl Listening {
                 let changes = entries
                     .values()
                     .filter_map(|entry| waits_for_person(&entry.event));
-                let waits = changes.last();
+                let waits = changes.last().unwrap_or(is_written);
+                if waits == is_written {
+                    continue;
+                }
+                is_written = waits;
                 let (disk, execution, known) = (Arc::clone(&disk), execution.clone(), heard.clone());
+                // Awaited, so that it is written before the report of the end.
                 match waits {
-                    // Awaited, so that it is written before the report of the end.
-                    Some(true) => drop(blocking.run(move || write(&execution, known)).await),
-                    Some(false) => blocking.run(move || forget(&*disk, &execution)).await,
-                    None => {}
+                    true => drop(blocking.run(move || write(&execution, known)).await),
+                    false => blocking.run(move || forget(&*disk, &execution)).await,
                 }
             }
         })))
