@@ -34,7 +34,7 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     let here = r"-e 'it'\''s work'";
     for (arguments, hints) in [
         (
-            vec!["rollback", "--codon", "again"],
+            vec!["rollback", "--codon", "again#7"],
             vec!["again#0", "again#1", "hankweave history "],
         ),
         (
