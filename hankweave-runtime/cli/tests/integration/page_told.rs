@@ -244,6 +244,8 @@ fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
 
     let mut reader = Page::open(&browser, &address(&project, "token-readonly"));
     reader.until("document.title.startsWith('? Waits for an approval before')");
+    // The title stands before the keys listen; what is asked for later is there after them.
+    reader.until("document.querySelector('.ask .files a')");
     reader.press("?");
     reader.until_shows("copy this address");
     assert_eq!(
@@ -252,7 +254,6 @@ fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
     );
     reader.press("Escape");
     // The files of the question lead to what became of them.
-    reader.until("document.querySelector('.ask .files a')");
     reader.evaluate("document.querySelector('.ask .files a').click()");
     reader.until("location.hash.includes('/changes/done.txt?from=')");
     reader.until("document.querySelector('.diff')?.innerText.includes('done.txt')");
