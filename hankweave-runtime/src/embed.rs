@@ -378,7 +378,9 @@ impl Hankweave {
                 server.close(shutdown.cause().is_none()).await;
             }
         };
-        runner::run(self.opened, self.lock, self.inbox, surroundings, leave).await
+        // A whole run is too large for the stack of a thread of whoever embeds it, without the optimiser.
+        let run = runner::run(self.opened, self.lock, self.inbox, surroundings, leave);
+        Box::pin(run).await
     }
 }
 

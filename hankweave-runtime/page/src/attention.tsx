@@ -269,7 +269,7 @@ function Ended({ connection, view, transcript }: { connection: Connection; view:
       {view.cause && isCut && !question && !withoutCause(view).toLowerCase().endsWith(view.cause.toLowerCase()) && <p class="by">{closed(capital(local(view.cause)))}</p>}
       {view.ask && isCut && !question && <p class="by">It waits for an answer: {view.ask.question}</p>}
       {last?.reason && isCut && !answered && <p class="by">Reason: {last.reason}</p>}
-      <p class="by">{run && <>{run.number > 1 ? "The newest run, from " : "From "}{clock(Date.parse(run.began))}{view.since && ` to ${clock(Date.parse(view.since))}`}, cost {isAtLeast ? "at least " : ""}{usd(ofRun)}{run.number > 1 && `; all runs ${money.atLeast || money.beforeAtLeast ? "at least " : ""}${usd(money.spent)}`}{money.limit !== undefined && `; of the budget of ${usd(money.limit)}, ${usd(Math.max(0, money.spent - money.before))} is used`}. </>}Nothing runs any more.</p>
+      <p class="by">{run && <>{run.number > 1 ? "The newest run, from " : "From "}{clock(Date.parse(run.began))}{view.since && ` to ${clock(Date.parse(view.since))}`}, cost {isAtLeast ? "at least " : ""}{usd(ofRun)}{run.number > 1 && `; all runs ${money.atLeast || money.beforeAtLeast ? "at least " : ""}${usd(money.spent)}`}{money.limit !== undefined && `; of the budget of ${usd(money.limit)}, ${money.atLeast ? "at least " : ""}${usd(Math.max(0, money.spent - money.before))} is used`}. </>}Nothing runs any more.</p>
       {view.state === "completed" && <Outcome view={view} transcript={transcript} />}
       <Changed connection={connection} view={view} />
     </>

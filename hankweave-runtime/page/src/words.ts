@@ -52,7 +52,10 @@ export function insteadOf({ agent, model, cause, until }: Instead): string {
 }
 
 export function usd(amount: number): string {
-  return `$${amount.toFixed(Math.abs(amount) < 1 && amount !== 0 ? 4 : 2)}`;
+  const digits = Math.abs(amount) < 1 && amount !== 0 ? 4 : 2;
+  // Rounded as the program does it, which counts in whole billionths.
+  const rounded = Math.round(Math.round(amount * 1e9) / 10 ** (9 - digits)) / 10 ** digits;
+  return `$${rounded.toFixed(digits)}`;
 }
 
 /** Returns an amount for a table. */

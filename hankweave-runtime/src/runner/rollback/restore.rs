@@ -170,6 +170,7 @@ pub(super) fn request(
     }
 }
 
+/// Records a rollback, with the plan to which it returns.
 pub(super) async fn record(
     possession: &LockedExecution,
     rollback: Option<PendingRollback>,
