@@ -897,7 +897,8 @@ async fn snapshots_write_a_mebibyte_a_second_at_most_and_the_last_one_is_complet
     let folder = folder();
     let life = start(folder.path());
     let size = 2 << 20;
-    life.transition(large_plan(size)).await.unwrap();
+    // The plans of three earlier histories are kept beside it.
+    life.transition(large_plan(size / 4)).await.unwrap();
     let seconds = 20;
     let mut lengths = Vec::new();
     for number in 0..seconds * 5 {

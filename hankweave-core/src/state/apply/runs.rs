@@ -14,6 +14,9 @@ use crate::id::RunId;
 use crate::run::{self, RunTransition};
 use crate::time::Timestamp;
 
+/// Histories, the newest ones, whose plans are kept beside the one in force: each plan stands in every snapshot.
+const MOST_LEFT_PLANS: usize = 3;
+
 impl Reducer<'_> {
     /// Puts the run in front, when no other is running (STATE-23).
     pub(super) fn start_run(&mut self, run: RunRecord) -> Result<Applied, Rejected> {
@@ -115,10 +118,16 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Keeps the plan in force with the run that began its history, for a way back to it.
+    /// Keeps the plan in force with the run that began its history, for a way back to it, and forgets that of the oldest one.
     fn leave_plan(&mut self) {
-        if let Some(root) = self.state.root_in_force() {
-            self.run_mut(root).left_plan = Some(self.state.execution_plan.clone());
+        let Some(root) = self.state.root_in_force() else {
+            return;
+        };
+        self.run_mut(root).left_plan = Some(self.state.execution_plan.clone());
+        let has_plan = |(at, run): (usize, &Arc<RunRecord>)| run.left_plan.is_some().then_some(at);
+        let kept: Vec<_> = self.state.runs.iter().enumerate().filter_map(has_plan).collect();
+        for oldest in kept.into_iter().skip(MOST_LEFT_PLANS) {
+            self.run_mut(oldest).left_plan = None;
         }
     }
 
