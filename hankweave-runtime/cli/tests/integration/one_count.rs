@@ -189,7 +189,7 @@ fn messages_are_broken_between_their_words() {
     assert_eq!(terminal.close(), Some(1));
 }
 
-/// Where the budget leaves nothing for any answer, nothing is asked.
+/// A budget that leaves nothing for any answer ends the run before its question.
 // covers: CLI-17, HANK-30
 #[test]
 fn a_spent_budget_is_said_before_a_question_where_to_continue() {

@@ -327,7 +327,7 @@ fn a_refused_hank_is_told_in_the_list_and_in_the_workspace() {
     );
 }
 
-/// What a rehearsal in the workspace of a task prints can be typed: `run` is refused there.
+/// The command at the end of a rehearsal in the workspace of a task can be typed: `run` is refused there.
 // covers: CLI-74, TASK-126
 #[test]
 fn a_rehearsal_for_a_task_names_the_command_that_continues_the_task() {
