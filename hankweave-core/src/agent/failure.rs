@@ -46,6 +46,18 @@ pub(crate) const CRASHED: &str = "Server crashed";
 /// Message of such a codon for people.
 pub(crate) const CRASHED_IN_WORDS: &str = "its process ended without recording why";
 
+/// Takes the seconds since 1970 out of claude's `usage limit reached|1795449600`: people read the time in [`FailureReason::retry_at`].
+fn without_moment(message: String) -> String {
+    const BEFORE: &str = "limit reached";
+    match message.split_once("limit reached|") {
+        Some((head, rest)) => {
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            format!("{head}{BEFORE}{rest}")
+        }
+        None => message,
+    }
+}
+
 impl FailureReason {
     /// Returns the message for people.
     #[must_use]
@@ -80,6 +92,7 @@ impl FailureReason {
             retry_at: Some(ends_at),
             interrupted: true,
             interrupted_by: Some(InterruptedBy::UsageLimit),
+            message: self.message.map(without_moment),
             ..self
         }
     }

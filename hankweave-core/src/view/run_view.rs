@@ -221,6 +221,20 @@ impl RunState {
         }
     }
 
+    /// Returns its sign in a report; the titles of the page have the same ones.
+    #[must_use]
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::Planned | Self::Idle => "…",
+            Self::Running => "▶",
+            Self::Asking => "?",
+            Self::Completed => "✓",
+            Self::Failed | Self::Crashed => "✗",
+            Self::Stopped => "■",
+            Self::Paused => "‖",
+        }
+    }
+
     /// Whether the run has ended.
     #[must_use]
     pub const fn has_ended(self) -> bool {

@@ -197,7 +197,7 @@ fn answers() -> Vec<(Option<&'static str>, DirectPayload)> {
         count: 4,
     };
     let report = DirectPayload::Report {
-        markdown: "# ◌ Write the pages: paused (approval needed)\n".to_owned(),
+        markdown: "# ‖ Write the pages: paused (approval needed)\n".to_owned(),
         next: Some(NextSteps {
             outlook: Some("publish waits for an approval".to_owned()),
             question: Some(OpenQuestion {

@@ -56,6 +56,7 @@ mod left_out;
 mod lock;
 mod logging;
 mod logs;
+mod lost_limits;
 mod machines;
 #[cfg(feature = "mcp")]
 mod mcp;

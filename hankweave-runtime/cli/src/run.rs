@@ -45,6 +45,7 @@ use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, 
 use crate::keyboard::Keyboard;
 use crate::left_out::LeftOut;
 use crate::logging;
+use crate::lost_limits;
 use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
@@ -112,6 +113,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .hank
         .as_ref()
         .map_or(given, |hank| given.or_from_hank(hank));
+    // Before the run takes the place of the last one.
+    let continues = !args.new && !args.rehearse;
+    let lost_limits = continues.then(|| lost_limits::notice(work, ceiling)).flatten();
     let known = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);
@@ -130,6 +134,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
         copied_over,
+        lost_limits,
         guard: task
             .filter(|task| task.is_run_by_worker(marker))
             .map(OwningTask::guard),
@@ -247,6 +252,8 @@ struct Start<'a> {
     keeps_copy: Cell<bool>,
     /// Files and folders that rigs copy over, each with its codon.
     copied_over: Vec<(CodonId, Problem)>,
+    /// Tells that a limit of the last run is not one of this run.
+    lost_limits: Option<String>,
     /// Refuses commands of clients to the run of a worker.
     guard: Option<Arc<dyn CommandGuard>>,
     /// Process that leaves its terminal.
@@ -287,6 +294,9 @@ async fn serve(
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
     if let Some(copy) = copy {
         report.notice(&format!("a rehearsal, in the copy {}", copy.display()));
+    }
+    if let Some(lost) = start.lost_limits.as_ref().filter(|_| !hankweave.is_finished()) {
+        report.notice(lost);
     }
     for notice in hankweave.notices() {
         tracing::info!("{notice}");

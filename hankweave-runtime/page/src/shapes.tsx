@@ -28,7 +28,7 @@ export function Glyph({ of, size = 16 }: { of: Shape; size?: number }) {
   return <svg class="g" width={size} height={size} viewBox="0 0 16 16" aria-hidden="true">{shapes[of]}</svg>;
 }
 
-const TITLES: Record<string, string> = { running: "▶", asking: "?", idle: "…", retry: "…", planned: "…", paused: "‖", completed: "✓", failed: "✕", crashed: "✕", stopped: "■", lost: "∅" };
+const TITLES: Record<string, string> = { running: "▶", asking: "?", idle: "…", retry: "…", planned: "…", paused: "‖", completed: "✓", failed: "✗", crashed: "✗", stopped: "■", lost: "∅" };
 
 export const titleMark = (of: Shape): string => TITLES[of] ?? "";
 

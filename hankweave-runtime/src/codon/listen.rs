@@ -7,7 +7,7 @@ use std::time::Duration;
 use hankweave_core::agent::{AgentEvent, BackgroundWork, ExitOutcome, MessageUsage, ToolResult};
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{Codon, Running};
-use hankweave_core::cost::{TokenUsage, UsageTotals};
+use hankweave_core::cost::{TokenUsage, UsageTotals, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{self, ProgressKind};
 use serde_json::Value;
@@ -43,6 +43,12 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) background: Vec<BackgroundWork>,
     /// When the events that are handled now had arrived.
     now: Instant,
+    /// What the list that is handled has used; one state event records it for all its messages.
+    spent: Option<(Usd, TokenUsage)>,
+    /// The messages that the state knows of.
+    recorded_messages: u64,
+    /// What to publish once the costs of the list are in the state.
+    told: Vec<wire::Event>,
 }
 
 /// Result of handling a list of events.
@@ -67,6 +73,7 @@ impl<'a> AgentEventHandler<'a> {
         let driver = codon.run.drivers.get(codon.config.agent_name());
         Self {
             tells_messages: driver.is_some_and(|driver| driver.capabilities().per_message_usage),
+            recorded_messages: running.assistant_message_count,
             codon,
             running,
             open_tools: HashMap::new(),
@@ -80,19 +87,27 @@ impl<'a> AgentEventHandler<'a> {
             has_answered: false,
             background: Vec::new(),
             now: Instant::now(),
+            spent: None,
+            told: Vec::new(),
         }
     }
 
-    /// Handles `first` and the events that came with it.
+    /// Handles `first` and the events that came with it, then records and publishes them.
     pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> HandledEvents {
         self.now = Instant::now();
+        let handled = self.handle_list(first, more);
+        self.record().await;
+        handled
+    }
+
+    fn handle_list(&mut self, first: AgentEvent, more: &mut EventReceiver) -> HandledEvents {
         let mut next = Some(first);
         while let Some(event) = next {
             let spends = matches!(event, AgentEvent::Usage(_));
             let unpriced = self.unpriced(&event);
             match event {
                 AgentEvent::Finished(outcome) => return HandledEvents::End(outcome),
-                event => self.handle(event).await,
+                event => self.handle(event),
             }
             if let Some(model) = unpriced {
                 return HandledEvents::Unpriced(model);
@@ -130,14 +145,42 @@ impl<'a> AgentEventHandler<'a> {
         None
     }
 
-    async fn handle(&mut self, event: AgentEvent) {
+    /// Records what the list has used, then publishes its events.
+    async fn record(&mut self) {
+        let run = self.codon.run;
+        let (run_id, codon_id) = (&run.run_id, &self.codon.entry.codon_id);
+        if let Some((cost_delta, tokens_delta)) = self.spent.take() {
+            let costs = StateEvent::CostsIncremented {
+                run_id: run_id.clone(),
+                codon_id: codon_id.clone(),
+                cost_delta,
+                tokens_delta,
+            };
+            drop(run.transition(costs).await);
+        }
+        let new_count = self.running.assistant_message_count;
+        if new_count != self.recorded_messages {
+            self.recorded_messages = new_count;
+            let count = StateEvent::AssistantMessageCountUpdated {
+                run_id: run_id.clone(),
+                codon_id: codon_id.clone(),
+                new_count,
+            };
+            drop(run.transition(count).await);
+        }
+        for event in self.told.drain(..) {
+            run.publish(event).await;
+        }
+    }
+
+    fn handle(&mut self, event: AgentEvent) {
         self.has_answered = match &event {
             AgentEvent::Result(_) => true,
             event => self.has_answered && !is_own_work(event),
         };
         let codon_id = self.codon.entry.codon_id.clone();
         let event = match event {
-            AgentEvent::Usage(usage) => self.count(usage).await,
+            AgentEvent::Usage(usage) => self.count(usage),
             AgentEvent::ToolResult(result) => self.tool_result(result),
             AgentEvent::Background(works) => {
                 self.background = works;
@@ -158,7 +201,7 @@ impl<'a> AgentEventHandler<'a> {
                 return;
             }
             event => {
-                self.note(&event).await;
+                self.note(&event);
                 // A second opening line after background work changes nothing.
                 match wire::Event::of_agent(codon_id, event) {
                     Some(event) => event,
@@ -166,11 +209,11 @@ impl<'a> AgentEventHandler<'a> {
                 }
             }
         };
-        self.codon.run.publish(event).await;
+        self.told.push(event);
     }
 
     /// Remembers what later events are understood by, and tells until when the agent waits.
-    async fn note(&mut self, event: &AgentEvent) {
+    fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Message { .. } | AgentEvent::Thinking { .. } => self.spoke = true,
             AgentEvent::ToolUse { id, name, .. } => {
@@ -184,16 +227,13 @@ impl<'a> AgentEventHandler<'a> {
                 error,
                 delay_ms: Some(delay),
                 ..
-            } => {
-                self.tell_retry(*attempt, *max_retries, error.clone(), *delay)
-                    .await
-            }
+            } => self.tell_retry(*attempt, *max_retries, error.clone(), *delay),
             _ => {}
         }
     }
 
     /// Tells until when the agent waits.
-    async fn tell_retry(&self, attempt: u64, most: Option<u64>, why: Option<String>, delay_ms: u64) {
+    fn tell_retry(&mut self, attempt: u64, most: Option<u64>, why: Option<String>, delay_ms: u64) {
         let now = self.codon.run.world.clock.now();
         let event = wire::Event::Progress {
             codon_id: Some(self.codon.entry.codon_id.clone()),
@@ -203,7 +243,7 @@ impl<'a> AgentEventHandler<'a> {
             total: most,
             ends_at: Some(now.after(Duration::from_millis(delay_ms))),
         };
-        self.codon.run.publish(event).await;
+        self.told.push(event);
     }
 
     /// How many tokens fit into the context of the model that answers. Its note stands in the name that was asked for.
@@ -234,9 +274,8 @@ impl<'a> AgentEventHandler<'a> {
 
     /// Adds the new tokens and the new cost of one model message, which counts once as a message of the main
     /// conversation.
-    async fn count(&mut self, usage: MessageUsage) -> wire::Event {
+    fn count(&mut self, usage: MessageUsage) -> wire::Event {
         let codon_id = self.codon.entry.codon_id.clone();
-        let run_id = self.codon.run.run_id.clone();
         let from_sub_agent = usage.parent_tool_use_id.is_some();
         let added = usage.added;
         let is_lower_bound = usage.is_lower_bound || self.before.lower_bound;
@@ -248,22 +287,12 @@ impl<'a> AgentEventHandler<'a> {
         self.running.add_current_cost(added.cost);
         self.running.add_current_tokens(added.tokens.into());
         self.codon.allowance.note_agent(self.running.current_cost);
-        let costs = StateEvent::CostsIncremented {
-            run_id: run_id.clone(),
-            codon_id: codon_id.clone(),
-            cost_delta: added.cost,
-            tokens_delta: added.tokens,
-        };
-        drop(self.codon.run.transition(costs).await);
+        let (cost, tokens) = self.spent.get_or_insert_default();
+        *cost += added.cost;
+        *tokens += added.tokens;
         if !from_sub_agent && usage.is_new {
             let new_count = self.running.assistant_message_count + 1;
             self.running.set_assistant_message_count(new_count);
-            let count = StateEvent::AssistantMessageCountUpdated {
-                run_id,
-                codon_id: codon_id.clone(),
-                new_count,
-            };
-            drop(self.codon.run.transition(count).await);
         }
         let so_far = self.running.current_tokens.usage;
         wire::Event::TokenUsage {

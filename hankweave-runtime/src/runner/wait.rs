@@ -73,6 +73,7 @@ impl<'a> Wait<'a> {
                 limit.ends_at,
                 short_duration(whole_seconds(left))
             ),
+            (None, 0) if left.is_zero() => format!("{id} is run again"),
             (None, 0) => format!("{id} is run again in {}", short_duration(left)),
             (None, number) => format!(
                 "{id} is tried again (retry {number} of {}) in {}",

@@ -64,7 +64,6 @@ pub(crate) enum TaskCommand {
     )]
     Restore(TaskRestoreArgs),
     /// Recover the state of a task whose file cannot be read
-    #[command(hide = true)]
     Recover(TaskName),
     /// Cancel tasks; stop their runs if they are running
     Cancel(TaskNames),
@@ -96,7 +95,10 @@ pub(crate) enum TaskCommand {
         after_long_help = "Example:\n  hankweave task complete task_1770110100250 -m \"Finished by hand\" -r '{\"pages\": 3}'"
     )]
     Complete(TaskCompleteArgs),
-    /// Requeue running tasks that have lost their worker
+    /// Requeue running tasks that have lost their worker, or that you work on by hand
+    ///
+    /// A task that a live worker holds is refused until its lease has ended. The next worker continues its run after the last codon that completed.
+    #[command(after_long_help = "Example:\n  hankweave task detach task_1770110100250")]
     Detach(TaskDetachArgs),
     /// List the attempts of a task: worker, time, cost and outcome
     #[command(hide = true)]
@@ -168,7 +170,7 @@ pub(crate) struct TaskName {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TaskNames {
-    /// Tasks; one that is refused keeps none of the others from it
+    /// Tasks; if one is refused, the others are changed all the same
     #[arg(value_name = "ID", required = true, value_parser = task_id)]
     pub(crate) ids: Vec<TaskId>,
 }
@@ -346,9 +348,10 @@ pub(crate) struct TaskResumeArgs {
     /// Restore this checkpoint of its files first
     #[arg(short, long, value_name = "CHECKPOINT")]
     pub(crate) checkpoint: Option<String>,
-    /// Start it for this agent at once, also when it is pending
+    /// Start it by hand for this agent or person, without a worker
     ///
-    /// `task complete` or `task detach` ends its work.
+    /// Works for a pending task, too. Nothing counts its cost. `task complete` or `task detach` ends the work; a worker requeues the task when nothing about it has
+    /// changed for its `--orphan-after`.
     #[arg(short, long, value_name = "AGENT", value_parser = agent_id)]
     pub(crate) agent: Option<AgentId>,
     /// Start it anew where its files are not; its codons are paid again

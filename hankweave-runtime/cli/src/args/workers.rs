@@ -19,7 +19,9 @@ pub(crate) struct WorkerArgs {
     /// Name of this worker [default: HOST-PID]
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
-    /// Exit when no task is pending
+    /// Exit when this worker can start nothing more
+    ///
+    /// It says what is left: failed tasks, those that wait for an approval or for other tasks, and those of other workers.
     #[arg(long)]
     pub(crate) once: bool,
     /// Lease on a task without renewal, at least 1s

@@ -7,8 +7,8 @@ use std::time::Duration;
 use hankweave_core::agent::{Access, AccessMode, AgentOptions};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, PromptSource, Requires};
-use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource, Requires};
+use hankweave_core::id::{CheckpointSha, CodonId, LoopId, RunId};
 use hankweave_core::thread::CodonWork;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_core::view::{
@@ -29,6 +29,7 @@ use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, unsaved};
 use crate::report::at_its_budget;
 use crate::status::{StatusView, UnseenCrash};
+use crate::validate::until;
 
 /// Rows of the spending that is none of a model in a codon that counts.
 pub(super) const SENTINELS: &str = "sentinels";
@@ -53,6 +54,9 @@ pub(crate) struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<Value>,
     pub(super) state: RunState,
+    /// The files were rolled back since, so that the state is no longer that of the work.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_taken_back: bool,
     /// State in words, such as `paused (total budget of $5.0000 spent)`.
     pub(super) words: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +107,19 @@ pub(crate) struct Receipt {
     pub(super) next: NextSteps,
     /// Codons that have not started, without the one that is next.
     pub(super) after_next: Vec<PlannedReport>,
+    /// Codons that have not started, all of them.
+    pub(super) not_started: Vec<CodonId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) loops: Vec<LoopReport>,
+}
+
+/// A loop of the hank.
+#[derive(Debug, Serialize)]
+pub(super) struct LoopReport {
+    pub(super) id: LoopId,
+    pub(super) name: String,
+    /// How long it goes on.
+    pub(super) until: String,
 }
 
 /// A codon that has not started.
@@ -235,6 +252,9 @@ pub(super) struct MoneyReport {
     pub(super) at_least: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Usd>,
+    /// Option of the command line that set the limit; without it that of the hank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limited_by: Option<String>,
     /// Spending by model, and in rows of their own what is none of a model; the rows add up.
     pub(super) by_model: BTreeMap<String, ModelReport>,
 }
@@ -269,6 +289,7 @@ impl Receipt {
                 Some(end) if end.is_completed => RunState::Completed,
                 _ => status.drawn.state,
             },
+            is_taken_back: status.state.pending_rollback.is_some(),
             words: words(status),
             sentinels: heard.view.sentinels.clone(),
             cause: status
@@ -307,9 +328,33 @@ impl Receipt {
             remarks: remarks(status),
             next: status.next_steps(),
             after_next: planned(status, hank),
+            not_started: not_started(status),
+            loops: hank.map_or_else(Vec::new, loops),
             occasions: with_waits(heard, status),
         }
     }
+}
+
+/// Codons of the plan that have not started, in its order; the first of them.
+fn not_started(status: &StatusView<'_>) -> Vec<CodonId> {
+    let started = status.thread.newest_records();
+    let planned = status.state.execution_plan.iter().map(|entry| &entry.codon_id);
+    let rest = planned.filter(|id| !started.contains_key(*id));
+    rest.take(LISTED).cloned().collect()
+}
+
+fn loops(hank: &Hank) -> Vec<LoopReport> {
+    let loops = hank.items.iter().filter_map(|item| match item {
+        HankItem::Loop(found) => Some(found),
+        HankItem::Codon(_) => None,
+    });
+    loops
+        .map(|found| LoopReport {
+            id: found.id.clone(),
+            name: found.name.clone(),
+            until: until(found),
+        })
+        .collect()
 }
 
 /// Codons that come after the next one.
@@ -599,6 +644,10 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
         before: known.before,
         at_least: status.costs_at_least(),
         limit: known.limit,
+        limited_by: status
+            .typed
+            .option("max-cost")
+            .map(|given| format!("--max-cost {given}")),
         by_model,
     }
 }
@@ -613,7 +662,12 @@ fn words(status: &StatusView<'_>) -> String {
     match &status.state.pending_rollback {
         Some(back) => {
             let sha = back.source.checkpoint_sha.short();
-            format!("{words}, then rolled back to checkpoint {sha}")
+            let undone = back
+                .operation
+                .as_ref()
+                .filter(|operation| operation.command == "undo");
+            let how = undone.map_or("rolled back", |_| "undone: back");
+            format!("{words}, then {how} to checkpoint {sha}")
         }
         None => words,
     }

@@ -46,6 +46,8 @@ pub(crate) struct Heard {
     lived: BTreeMap<RunId, Duration>,
     /// How often each codon was told that it lacks what it must have done.
     pub(super) reminded: BTreeMap<CodonId, u32>,
+    /// A run has started.
+    has_run: bool,
     /// A run that continued has started no codon yet.
     starting: bool,
     /// Time of the newest event that a live run has caused: a crash was then at the earliest.
@@ -210,7 +212,8 @@ impl Heard {
                 }
                 let resumes = starting_conditions.resumed_session().is_some();
                 self.starting = starting_conditions.source().is_some() && !resumes;
-                self.note(at, started(starting_conditions));
+                let is_first = !std::mem::replace(&mut self.has_run, true);
+                self.note(at, started(starting_conditions, is_first));
             }
             StateEvent::CodonStarted {
                 codon_id,
@@ -368,10 +371,11 @@ fn is_of_recovery(event: &Event) -> bool {
 const CONTINUED: &str = "a run continued";
 
 /// `a run continued after mend#1`
-fn started(conditions: &StartingConditions) -> String {
+fn started(conditions: &StartingConditions, is_first: bool) -> String {
     match (conditions, conditions.source()) {
         (StartingConditions::Fresh { rehearsal: true, .. }, _) => "a rehearsal started".to_owned(),
-        (_, None) => "a run started at the first codon".to_owned(),
+        (_, None) if is_first => "a run started at the first codon".to_owned(),
+        (_, None) => "a run started over at the first codon, with the files as they were".to_owned(),
         (_, Some(source)) => match &source.after_codon {
             Some(codon) if conditions.resumed_session().is_some() => {
                 format!("{CONTINUED} with {codon}, in its session")

@@ -150,21 +150,15 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-const fn mark(state: RunState) -> &'static str {
-    match state {
-        RunState::Completed => "✓",
-        RunState::Failed | RunState::Crashed => "✗",
-        RunState::Stopped | RunState::Paused | RunState::Asking | RunState::Idle => "◌",
-        RunState::Planned | RunState::Running => "▶",
-    }
-}
-
 impl Receipt {
     fn write(&self, text: &mut String) -> fmt::Result {
+        let mark = match self.is_taken_back {
+            true => RunState::Stopped.mark(),
+            false => self.state.mark(),
+        };
         writeln!(
             text,
-            "# {} {}: {}\n",
-            mark(self.state),
+            "# {mark} {}: {}\n",
             plain(&self.name),
             with_ids(&self.words)
         )?;
@@ -292,6 +286,10 @@ impl Receipt {
                     .map_or_else(|| "-".to_owned(), |did| plain(&without_marks(did))),
             )?;
         }
+        if !self.not_started.is_empty() {
+            let planned = named(self.not_started.iter().map(CodonId::as_str));
+            writeln!(text, "| {planned} | planned | - | - | - | - |")?;
+        }
         self.write_rest(text)?;
         writeln!(text)?;
         self.write_attempts(text)?;
@@ -397,9 +395,16 @@ impl Receipt {
         writeln!(text)
     }
 
-    /// Writes what codons had to do, and whose sessions they started with.
+    /// Writes how long loops go on, what codons had to do, and whose sessions they started with.
     fn write_terms(&self, text: &mut String) -> fmt::Result {
         let mut has_terms = false;
+        for found in &self.loops {
+            if !std::mem::replace(&mut has_terms, true) {
+                writeln!(text, "What the hank says besides:\n")?;
+            }
+            let (name, id) = (plain(&found.name), code(found.id.as_str()));
+            writeln!(text, "- {name} ({id}): {}", with_ids(&found.until))?;
+        }
         for codon in &self.codons {
             let required = codon.requires.as_ref().map(|required| {
                 let met = match required.met {
@@ -549,13 +554,16 @@ impl Receipt {
         writeln!(text, "## Money\n\n{all} in all.\n")?;
         if let Some(limit) = self.money.limit {
             let money = &self.money;
-            match over_budget(money.counted, limit, money.at_least) {
-                Some(over) => writeln!(text, "The cost is {over}.\n")?,
-                None => {
-                    let counted = money.counted.display(money.at_least);
-                    writeln!(text, "Of the budget of {limit}, {counted} is used.\n")?;
-                }
-            }
+            let whose = money.limited_by.as_deref();
+            let whose = whose.map_or_else(
+                || " of the hank".to_owned(),
+                |option| format!(", {}", code(option)),
+            );
+            let used = match over_budget(money.counted, limit, money.at_least) {
+                Some(over) => format!("the cost is {over}"),
+                None => format!("{} is used", money.counted.display(money.at_least)),
+            };
+            writeln!(text, "Of the total budget ({limit}{whose}), {used}.\n")?;
         }
         if self.money.by_model.is_empty() {
             return Ok(());

@@ -12,6 +12,7 @@ use hankweave_core::thread::{Recovery, Resume};
 use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
 
 use super::StatusView;
+use crate::report;
 use crate::typed::CommandEdit;
 
 /// A command, and what it does.
@@ -105,7 +106,7 @@ impl StatusView<'_> {
             let approve = format!("approve {id}");
             let deny = typed.command(&format!("{approve} --deny"));
             offers.push(offer(typed.command(&approve), format!("lets {id} begin")));
-            offers.push(offer(deny, "ends the run before it"));
+            offers.push(offer(deny, "ends the run before it; `--reason TEXT` adds why"));
         }
         let decision = self.decision.as_ref().filter(|_| !self.thread.has_running_codon);
         if let Some(Decision::Start(entry)) = decision {
@@ -133,7 +134,7 @@ impl StatusView<'_> {
             );
             let deny = typed.command(&format!("approve {id} --deny"));
             let other = match denied {
-                false => Some(offer(deny, "says that it may not")),
+                false => Some(offer(deny, "says that it may not; `--reason TEXT` adds why")),
                 true => self.ask_again(id),
             };
             [approve].into_iter().chain(other).collect()
@@ -144,7 +145,7 @@ impl StatusView<'_> {
                 offer(typed.command("logs"), "shows what its agent said"),
             ]
         } else if let Some(next) = self.next() {
-            vec![offer(self.onward(), format!("continues with {next}"))]
+            vec![offer(self.onward(), self.how_next(next))]
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let again = format!("keeps the files and runs {id} again");
@@ -200,6 +201,27 @@ impl StatusView<'_> {
             ],
         };
         goes_on.into_iter().chain(others).collect()
+    }
+
+    /// Describes what the next run does with its first codon, and for how much money where that is a new limit.
+    fn how_next(&self, next: &str) -> String {
+        let how = match self.runs_again(next) {
+            true => format!("runs {next} again from its beginning"),
+            false => format!("continues with {next}"),
+        };
+        match self.more().max_dollars {
+            Some(total) => format!("{how}, for {} in all", report::money(total, false)),
+            None => how,
+        }
+    }
+
+    /// Whether the next codon is one that was interrupted, and a rollback has led there: the conversation of its agent may know what was undone since, so it
+    /// begins anew with the files of its interruption.
+    pub(super) fn runs_again(&self, next: &str) -> bool {
+        let newest = self.thread.codons.first().map(|entry| &entry.codon);
+        let is_interrupted =
+            newest.is_some_and(|codon| codon.interruption().is_some() && codon.codon_id().as_str() == next);
+        self.state.pending_rollback.is_some() && is_interrupted
     }
 
     /// Whether the next run runs its first codon again with the files as they are, because a rollback has led there.

@@ -29,11 +29,13 @@ impl fmt::Display for Outlook {
             return Ok(());
         };
         // The codon is named already.
-        let effect = match effect.starts_with("continues with ") {
-            true => "continues there",
-            false => effect,
-        };
-        write!(f, " (`{command}` {effect})")
+        match effect.strip_prefix("continues with ") {
+            Some(codon) => {
+                let rest = codon.find(", ").map_or("", |at| &codon[at..]);
+                write!(f, " (`{command}` continues there{rest})")
+            }
+            None => write!(f, " (`{command}` {effect})"),
+        }
     }
 }
 

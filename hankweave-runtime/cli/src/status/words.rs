@@ -199,6 +199,9 @@ impl StatusView<'_> {
         write!(text, "{}", rolled_back(pending))?;
         let goes_on = pending.restored && self.end_of_task().is_none();
         match self.next().filter(|_| goes_on) {
+            Some(next) if self.runs_again(next) => {
+                writeln!(text, "; the next run runs {next} again from its beginning")
+            }
             Some(next) => writeln!(text, "; the next run continues with {next}"),
             None => writeln!(text),
         }

@@ -160,6 +160,18 @@ fn of_failure(codon: &CodonConfig) -> Option<String> {
     }
 }
 
+/// Returns how long a loop goes on: `until `make test` passes, at most 5 times`.
+pub(crate) fn until(found: &LoopConfig) -> String {
+    match &found.terminate_on {
+        TerminateOn::IterationLimit { limit } => times(u64::from(*limit)),
+        TerminateOn::ContextExceeded => "until the context is full".to_owned(),
+        TerminateOn::UntilCheckPasses { run, .. } => {
+            let most = found.most_iterations().unwrap_or_default();
+            format!("until `{run}` passes, at most {}", times(most.into()))
+        }
+    }
+}
+
 /// Returns a line for each thing that a loop asks for.
 pub(super) fn of_loop(found: &LoopConfig) -> Vec<String> {
     let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });

@@ -31,6 +31,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
+pub(crate) use self::asks::until;
 pub(crate) use self::describe::describe;
 pub(crate) use self::dry_run::dry_run;
 pub(crate) use self::limits::TaskLimits;

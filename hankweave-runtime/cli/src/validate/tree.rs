@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use anstyle::Style;
-use hankweave_core::hank::{Hank, HankItem, TerminateOn};
+use hankweave_core::hank::{Hank, HankItem};
 
 use super::view::CodonView;
 use super::{asks, budgets};
@@ -25,15 +25,7 @@ pub(super) fn write(text: &mut SafeText, hank: &Hank, codons: &[CodonView<'_>]) 
         match item {
             HankItem::Codon(_) => branch(text, "", last, codons.by_ref().take(count))?,
             HankItem::Loop(found) => {
-                let until = match &found.terminate_on {
-                    TerminateOn::IterationLimit { limit } => format!("{limit} times"),
-                    TerminateOn::ContextExceeded => "until the context is full".to_owned(),
-                    TerminateOn::UntilCheckPasses { run, .. } => {
-                        let most = found.most_iterations().unwrap_or_default();
-                        format!("until `{run}` passes, at most {most} times")
-                    }
-                };
-                writeln!(text, "{} {}  loop, {until}", fork(last), found.id)?;
+                writeln!(text, "{} {}  loop, {}", fork(last), found.id, asks::until(found))?;
                 if let Some(limits) = found.budget.as_ref().and_then(budgets::of_container) {
                     writeln!(text, "{}│  {limits}", stem(last))?;
                 }

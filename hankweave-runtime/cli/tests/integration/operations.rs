@@ -392,3 +392,41 @@ fn a_way_back_to_the_run_before_a_fresh_one_has_the_plan_of_then() {
     run("first.json", &[]).expect_code(0);
     assert_eq!((done(&project).as_str(), next()), ("one\ntwo\n", Value::Null));
 }
+
+// Its conversation may know what was undone since, so the codon begins anew; everything that names the way on says that.
+// covers: CLI-31, CLI-44
+#[test]
+fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
+    let project = project();
+    let turn = json!({"text": "More", "usage": {"input": 30_000, "output": 1_000}, "delayMs": 300});
+    project.write("long.json", json!({"turns": vec![turn; 4]}).to_string());
+    project.write_hank(
+        &json!({"hank": [{"id": "long", "name": "Long", "agent": {"script": "long.json"}, "model": "sonnet",
+        "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+    project
+        .run(["run", "--headless", "--max-cost", "0.1"])
+        .expect_code(3);
+    let paused = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(paused.contains("continues with long, for $0."), "{paused}");
+    project
+        .run(["run", "--headless", "--max-cost", "9"])
+        .expect_code(0);
+    let undone = project.run(["undo", "--yes"]).expect_code(0).stdout.clone();
+    let again = "runs long again from its beginning";
+    assert!(
+        undone.contains(&format!("next: long (`hankweave run --max-cost 9` {again})")),
+        "{undone}"
+    );
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert_eq!(status.matches(again).count(), 2, "{status}");
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(report.starts_with("# ■ "), "{report}");
+    assert!(report.contains(", then undone: back to checkpoint "), "{report}");
+
+    let run = project.run(["run", "--headless"]);
+    run.expect_code(0);
+    let lost = "the last run had `--max-cost 9`; this one has no such limit";
+    assert!(run.stderr.contains(lost), "{}", run.stderr);
+    assert!(!run.stdout.contains("is run again in 0s"), "{}", run.stdout);
+}

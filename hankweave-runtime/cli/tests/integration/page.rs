@@ -355,7 +355,7 @@ fn runs_that_have_ended_are_served_and_a_run_that_starts_is_followed() {
         killed.stderr.contains("only if it is that of `hankweave view`"),
         "{killed}"
     );
-    viewer.until("document.title.startsWith('✕ Crashed')");
+    viewer.until("document.title.startsWith('✗ Crashed')");
 
     // An earlier run is shown as it ended.
     let (second, earlier) = viewing(&project, &["--run", &stopped[stopped.len() - 6..]]);

@@ -41,7 +41,7 @@ fn an_exported_page_opens_from_disk_and_runs_nothing_of_its_record() {
     }
 
     let mut page = Page::open(&browser, &format!("file://{file}"));
-    page.until("document.title.startsWith('✕ Crashed') && document.title.includes('$0.2500')");
+    page.until("document.title.startsWith('✗ Crashed') && document.title.includes('$0.2500')");
     page.until("document.getElementById('transcript')?.innerText.includes('the end of it')");
     page.until("document.getElementById('link').textContent.startsWith('as of ')");
     page.until_shows("</script><script>document.title=1</script>");

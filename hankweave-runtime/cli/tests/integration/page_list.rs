@@ -245,7 +245,7 @@ fn the_list_and_each_state_of_a_run_stand_as_they_are_drawn() {
     let sections = [".topbar", ".hero", "#attention", ".tl", "#codon"];
     for (name, title) in [
         ("Draft the changelog", "✓ Completed"),
-        ("<img src=x", "✕ Failed"),
+        ("<img src=x", "✗ Failed"),
         ("Move the sessions", "? Waits for an approval"),
     ] {
         page.evaluate(&format!("{}.click()", row(name)));

@@ -144,7 +144,7 @@ fn what_failed_is_said_once_and_what_came_out_stands_at_the_top() {
     project.write_hank(&json!({"hank": [codon(&fails, "a", "Break it", "one")]}));
     project.run(["run", "--headless", "-e", "failed"]).expect_code(1);
     let (viewing, mut page) = viewed(&browser, &project, &["failed"]);
-    page.until("document.title.startsWith('✕ Failed at Break it: the agent exited with code 7 without ')");
+    page.until("document.title.startsWith('✗ Failed at Break it: the agent exited with code 7 without ')");
     page.until("document.getElementById('codon')");
     page.until(
         "document.querySelector('#attention h2').innerText.startsWith('The agent exited with code 7 ')",

@@ -51,7 +51,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     assert_has(
         &asking,
         &[
-            "# ◌ Release: paused (approval needed)",
+            "# ‖ Release: paused (approval needed)",
             "Makes a release",
             "1 of 2 codons, 1 file changed, $0.2500, ",
             "| build (`build`) | completed |",

@@ -32,10 +32,10 @@ fn a_workspace_says_whose_task_it_is() {
     let task = json!({"id": "page-3", "name": "Publish the page", "status": "waiting"});
     assert_eq!(json["task"], task);
     let report = text(&project, &["report", &place]);
-    assert!(report.starts_with("# ◌ Publish the page: paused"), "{report}");
+    assert!(report.starts_with("# ‖ Publish the page: paused"), "{report}");
     assert!(report.contains("Task `page-3`."), "{report}");
     let kept = std::fs::read_to_string(workspace(&project, "page-3").join(".hankweave/report.md"));
-    assert!(kept.unwrap().starts_with("# ◌ Publish the page: "));
+    assert!(kept.unwrap().starts_with("# ‖ Publish the page: "));
     assert_eq!(report, text(&project, &["task", "show", "page-3", "--report"]));
     // The report's essence is where the task is shown, with the command for the whole of it.
     let show = text(&project, &["task", "show", "page-3"]);
