@@ -136,7 +136,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     assert_has(
         &undone,
         &[
-            "completed, then rolled back to checkpoint ",
+            "completed, then undone: back to checkpoint ",
             "the files went back to checkpoint ",
         ],
     );
