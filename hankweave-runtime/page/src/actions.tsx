@@ -70,16 +70,22 @@ export function Actions({ connection, of, isSmall, withField }: { connection: Co
   const [status, setStatus] = useState<Status>({ is: "asked" });
   const [reason, setReason] = useState("");
   const [sure, harmless] = [useRef<HTMLButtonElement>(null), useRef<HTMLButtonElement>(null)];
+  const why = useRef<HTMLTextAreaElement>(null);
   const opener = useRef<HTMLElement | null>(null);
+  const isByKey = useRef(false);
   const action = of.find((each) => each.id === chosen?.id);
   useEffect(() => {
-    if (action) (action.isDangerous ? harmless : sure).current?.focus();
+    if (!action) return;
+    // Who types a reason at once must not press a button with it; a phone would show its keyboard over the question.
+    if (isByKey.current && action.takesReason) why.current?.focus();
+    else (action.isDangerous ? harmless : sure).current?.focus();
   }, [action?.id]);
   // A question whose command is no longer possible does not come back with it.
   if (chosen && !action) choose(undefined);
 
   const open = (each: Action) => (event: Event) => {
     opener.current = event.currentTarget as HTMLElement;
+    isByKey.current = (event as MouseEvent).detail === 0;
     setStatus({ is: "asked" });
     choose(each);
   };
@@ -94,9 +100,15 @@ export function Actions({ connection, of, isSmall, withField }: { connection: Co
     else setStatus({ is: "refused", message: answer.message, hint: answer.hint });
   };
   const folder = quoted(connection.folder || ".");
+  const entered = (event: KeyboardEvent, each: Action) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (each.isDangerous) sure.current?.focus();
+    else void send(each);
+  };
   const field = (each: Action | undefined) => (
-    <label>Reason, kept with the answer
-      <textarea name="reason" maxLength={900} placeholder="Optional" value={reason} disabled={each !== undefined && status.is === "sent"} onInput={(event) => setReason(event.currentTarget.value)} />
+    <label>Reason, which is recorded
+      <textarea name="reason" ref={why} onKeyDown={(event) => each && entered(event, each)} maxLength={900} placeholder="Optional" value={reason} disabled={each !== undefined && status.is === "sent"} onInput={(event) => setReason(event.currentTarget.value)} />
     </label>
   );
   if (!action) {

@@ -140,7 +140,7 @@ function useKeys(connection: Connection, transcript: Transcript, help: () => voi
     const pressed = (event: KeyboardEvent) => {
       const { view } = connection;
       const on = event.target as HTMLElement;
-      if (/INPUT|TEXTAREA|SELECT/.test(on.tagName) || event.ctrlKey || event.metaKey || event.altKey || !view) return;
+      if (/INPUT|TEXTAREA|SELECT/.test(on.tagName) || on.closest(".question") || event.ctrlKey || event.metaKey || event.altKey || !view) return;
       const button = BUTTONS[event.key];
       if (button) document.getElementById(button)?.click();
       else if (event.key === "?") help();

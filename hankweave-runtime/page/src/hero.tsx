@@ -11,6 +11,8 @@ export function shownState(connection: Connection): Shape {
   const { view, link } = connection;
   if (!view) return link === "lost" ? "lost" : "planned";
   if (link === "lost" && !hasEnded(view.state)) return "lost";
+  // What it came to is taken back.
+  if (view.rollback && hasEnded(view.state)) return "stopped";
   const isWaiting = view.state === "running" && !view.now && ["retry", "wait"].includes(view.activity?.kind ?? "");
   if (view.state === "idle" && view.problem) return "failed";
   return isWaiting ? "retry" : view.state;
@@ -74,7 +76,8 @@ export function Hero({ connection, view }: { connection: Connection; view: View 
   const text = sentence(connection, true);
   const [before, strong, after] = view && state !== "lost" ? emphasis(view, text) : ["", text, ""];
   const start = isOpen ? since(view) : undefined;
-  const ended = view && hasEnded(view.state) && view.since ? `${/[.?!…]$/.test(text) ? " At" : ", at"} ${clock(Date.parse(view.since))}` : "";
+  const endedAt = view?.rollback?.at ?? view?.since;
+  const ended = view && hasEnded(view.state) && endedAt ? `${/[.?!…]$/.test(text) ? " At" : ", at"} ${clock(Date.parse(endedAt))}` : "";
   return (
     <section class="hero" aria-label="At a glance">
       <div>

@@ -229,7 +229,7 @@ fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
     project.run(["next"]).expect_code(0);
     page.until("document.getElementById('deny')");
     page.press("d");
-    page.until("document.activeElement.id === 'back'");
+    page.until("document.activeElement.name === 'reason'");
     page.until("document.getElementById('sure').classList.contains('danger')");
     page.until_shows("hankweave approve deploy -e ");
     page.click("back");
