@@ -126,8 +126,12 @@ impl Page {
 
     /// Presses a key.
     pub(crate) fn press(&mut self, key: &str) {
-        // A named key, such as Escape, writes nothing.
-        let text = if key.len() == 1 { key } else { "" };
+        // A named key, such as Escape, writes nothing; Enter presses a button by what it writes.
+        let text = match key {
+            "Enter" => "\r",
+            key if key.len() == 1 => key,
+            _ => "",
+        };
         for kind in ["keyDown", "keyUp"] {
             self.ask(
                 "Input.dispatchKeyEvent",
