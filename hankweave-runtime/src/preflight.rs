@@ -27,9 +27,9 @@ pub enum PreflightError {
     #[error("the hank cannot be used\n{0}")]
     Hank(String),
     /// An agent cannot be started.
-    #[error("the agent of codon `{codon}` cannot be started")]
+    #[error("the agent of {codon} cannot be started")]
     Agent {
-        /// The codon.
+        /// The codon, such as "codon `plan`", and its fallback where it is that one.
         codon: String,
         /// Why.
         #[source]
@@ -71,9 +71,12 @@ pub(crate) fn check(
     if !lines.is_empty() {
         return Err(PreflightError::Hank(lines.join("\n")));
     }
-    for (_, codon) in all_agents(&hank) {
+    for (place, codon) in all_agents(&hank) {
         check_agent(&codon, drivers).map_err(|source| PreflightError::Agent {
-            codon: codon.id.to_string(),
+            codon: match place.contains("fallback") {
+                true => format!("`{place}`, for codon `{}`,", codon.id),
+                false => format!("codon `{}`", codon.id),
+            },
             source,
         })?;
     }

@@ -83,6 +83,8 @@ pub use patterns::{PatternError, Patterns};
 pub use prices::{PriceFile, PriceSource};
 pub use problem::{InnerPlace, Position, Problem, Problems, Severity, SourceMap};
 #[cfg(feature = "hanks")]
+pub use prompt::unknown_variables;
+#[cfg(feature = "hanks")]
 pub use redirects::redirecting_variables;
 #[cfg(feature = "hanks")]
 pub use references::{CopyTarget, Reference, ReferenceKind, copy_targets, references};
@@ -99,5 +101,4 @@ pub use setting::{
     CHECKPOINTED_FILE_LIMIT_MB, LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS,
     Setting, SettingValue,
 };
-#[cfg(feature = "hanks")]
 pub use template::{PromptContext, TemplateError, check_prompt, render_prompt};

@@ -172,22 +172,46 @@ fn scalar(value: &str) -> String {
     unquoted.unwrap_or(value).to_owned()
 }
 
+/// Names of the variables of a prompt that are no references to results.
+const VARIABLES: [&str; 4] = ["AGENT_ROOT", "PROJECT_DIR", "EXECUTION_DIR", "DATA_DIR"];
+
+/// Returns the names in `<%NAME%>` that are no variables, each once; they stay in the prompt as they stand.
+#[must_use]
+pub fn unknown_variables(text: &str) -> Vec<String> {
+    let text = without_comments(text);
+    let is_name = |name: &str| {
+        let mut letters = name.chars();
+        letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+            && letters.all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+    };
+    let mut unknown = Vec::new();
+    for part in text.split("<%").skip(1) {
+        let Some((name, _)) = part.split_once("%>") else {
+            continue;
+        };
+        let is_known = VARIABLES.contains(&name) || name.starts_with("results.");
+        if is_name(name) && !is_known && !unknown.iter().any(|known| known == name) {
+            unknown.push(name.to_owned());
+        }
+    }
+    unknown
+}
+
 fn replace_variables(text: &str, given: PromptVariables<'_>) -> String {
     let PromptVariables {
         agent_root, data_dir, ..
     } = given;
-    let variables = [
-        ("AGENT_ROOT%>", agent_root),
-        ("PROJECT_DIR%>", agent_root),
-        ("EXECUTION_DIR%>", agent_root),
-        ("DATA_DIR%>", data_dir),
-    ];
+    let variables = VARIABLES.map(|name| match name {
+        "DATA_DIR" => (name, data_dir),
+        name => (name, agent_root),
+    });
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("<%") {
         replaced.push_str(before);
         let mut known = variables.iter();
-        let known = known.find_map(|(name, value)| Some(((*value).into(), after.strip_prefix(name)?)));
+        let known = known
+            .find_map(|(name, value)| Some(((*value).into(), after.strip_prefix(name)?.strip_prefix("%>")?)));
         let result = || given.results?.replaced(after);
         let (value, after) = known.or_else(result).unwrap_or(("<%".into(), after));
         replaced.push_str(&value);

@@ -275,11 +275,12 @@ impl OwningTask {
     /// Describes a workspace in which no run is recorded.
     fn without_run(&self, execution: &Path) -> CliError {
         let named = self.named();
-        let message = match self.failure_beside(None) {
-            Some(error) => format!("{named} has failed and recorded no run: {error}"),
-            None => format!("{named} has recorded no run in `{}`", execution.display()),
+        let message = match (self.failure_beside(None), self.end()) {
+            (Some(error), _) => format!("{named} has failed and recorded no run: {error}"),
+            (None, Some(end)) => format!("{named} was {} and has recorded no run", end.words),
+            (None, None) => format!("{named} has recorded no run in `{}`", execution.display()),
         };
-        CliError::new(CliErrorKind::Input, message).hint(format!("`{}` shows the task", self.command("show")))
+        CliError::new(CliErrorKind::Input, message).hint(self.onward())
     }
 
     pub(crate) fn id(&self) -> &TaskId {

@@ -79,8 +79,8 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let log = logging::install(global);
     make_new_files_private();
     let task = OwningTask::of(args.workspace());
-    let mut loaded = load_hank(&args.hank.hank).map_err(|error| match &task {
-        Some(task) => task.explain(error),
+    let mut loaded = load_hank(&args.hank.hank).map_err(|error| match OwningTask::of(args.workspace()) {
+        Some(task) => task.looked_up().explain(error),
         None => with_moved_hank(args.workspace(), error),
     })?;
     let environment = Environment::of_process();

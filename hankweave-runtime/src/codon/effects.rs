@@ -28,7 +28,10 @@ impl MissingEffects {
         match self {
             Self::AnyChange => format!("it changed nothing, {}", Requires::UNMET),
             Self::ChangeOf(pattern) => {
-                format!("it changed no file that matches `{pattern}`, {}", Requires::UNMET)
+                format!(
+                    "it changed no checkpointed file that matches `{pattern}`, {}",
+                    Requires::UNMET
+                )
             }
         }
     }
@@ -58,8 +61,7 @@ pub(super) async fn missing(codon: &CodonRun<'_>) -> Option<MissingEffects> {
     let paths = || changed.iter().map(|path| path.as_bytes());
     match required {
         Requires::Nothing => None,
-        _ if changed.is_empty() => Some(MissingEffects::AnyChange),
-        Requires::Changes => None,
+        Requires::Changes => changed.is_empty().then_some(MissingEffects::AnyChange),
         Requires::Patterns(patterns) => {
             let missed = unmatched(patterns, paths)?;
             Some(MissingEffects::ChangeOf(missed.to_owned()))

@@ -1,8 +1,10 @@
-//! Results in a hank: schemas that are none, and references in prompts that nothing answers (HANK-93).
+//! Results in a hank: schemas that are none, and references and variables in prompts that stand for nothing (HANK-93).
 
 use std::path::Path;
 
-use hankweave_core::hank::{CodonConfig, Hank, Problem, PromptSource, ReferenceMistake, reference_mistakes};
+use hankweave_core::hank::{
+    CodonConfig, Hank, Problem, PromptSource, ReferenceMistake, reference_mistakes, unknown_variables,
+};
 use serde_json::Value;
 
 use super::beneath::read_text;
@@ -23,7 +25,7 @@ pub(super) fn wrong_schemas(hank: &Hank) -> Vec<Problem> {
     wrong.collect()
 }
 
-/// Returns what is wrong with references to results. A file that cannot be read is reported elsewhere.
+/// Returns what is wrong with references to results, and names that are no variables. A file that cannot be read is reported elsewhere.
 pub(super) fn wrong_references(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
     let texts = |source: &PromptSource, key: &str| texts(disk, root, source, key);
@@ -81,5 +83,10 @@ fn in_text(hank: &Hank, codon: Option<&CodonConfig>, place: &str, text: &str) ->
         };
         problem.with_hint(mistake.hint)
     };
-    mistakes.map(problem).collect()
+    let unknown = unknown_variables(text).into_iter().map(|name| {
+        let message = format!("`<%{name}%>` is no variable, so the agent gets it as it stands");
+        let hint = "write <%PROJECT_DIR%>, <%DATA_DIR%> or <%results.ID.KEY%>";
+        Problem::warning(&hank.places, place, message).with_hint(hint)
+    });
+    mistakes.map(problem).chain(unknown).collect()
 }

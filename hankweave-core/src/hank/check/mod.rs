@@ -6,6 +6,7 @@ mod fallback;
 mod forks;
 mod ids;
 mod loops;
+mod requires;
 mod sentinels;
 
 pub(super) use ids::ids;
@@ -28,6 +29,7 @@ pub(super) fn each_codon(hank: &Hank) -> Vec<Problem> {
     let mut problems = fallback::check(hank);
     problems.extend(idle_limits(hank));
     problems.extend(endless_answers(hank));
+    problems.extend(requires::check(hank));
     problems
 }
 

@@ -56,9 +56,9 @@ pub(crate) enum TaskCommand {
     /// A worker makes one after each codon.
     #[command(hide = true)]
     Checkpoint(TaskCheckpointArgs),
-    /// Restore a task checkpoint; --list
+    /// Restore a checkpoint of a task's state, log and decisions; --list
     ///
-    /// The current files are kept in a checkpoint first.
+    /// The current ones are kept in a checkpoint first. The files in its workspace stay: `hankweave rollback -e WORKSPACE` takes those back.
     #[command(
         after_long_help = "Examples:\n  hankweave task restore task_1770110100250 --list\n  hankweave task restore task_1770110100250"
     )]

@@ -415,6 +415,7 @@ async fn resume_for(
     );
     let hints = vec![
         works,
+        "nothing runs its hank there: do its work by hand or with an agent of your own".to_owned(),
         format!("end with `{done}` or `{free}`;"),
         "a worker requeues it once nothing has changed for its --orphan-after".to_owned(),
     ];

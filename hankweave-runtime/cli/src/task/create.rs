@@ -11,6 +11,7 @@ use hankweave_task_model::registry::{NewTask, TaskRow};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Map, Value};
 
+use super::EarlierTasks;
 use crate::args::{Global, TaskCreateArgs, settings_of_run};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_with_mistakes;
@@ -57,11 +58,12 @@ pub(super) async fn create(
     }
     if !global.quiet {
         output::print(format!("{id}\n"))?;
-        let next = registry.typed("worker --once");
-        print_hint(&format!(
-            "\"{}\" waits for a worker; `{next}` runs it here",
-            one_line(name)
-        ));
+        let blocked = EarlierTasks::new(registry, &[]).blocked(&row).await?;
+        let waits = blocked.unwrap_or_else(|| {
+            let next = registry.typed("worker --once");
+            format!("waits for a worker; `{next}` runs it here")
+        });
+        print_hint(&format!("\"{}\" {waits}", one_line(name)));
         let limits = TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines());
         limits.iter().for_each(|limit| print_hint(limit));
     }

@@ -6,11 +6,13 @@ use hankweave_core::id::TaskId;
 use hankweave_tasks::layers::RestoreOptions;
 use serde_json::json;
 
+use super::create::print_hint;
 use crate::args::{Global, TaskCheckpointArgs, TaskRestoreArgs};
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::{local_time, one_line};
+use crate::typed::HintCommands;
 
 pub(super) async fn checkpoint(
     global: &Global,
@@ -46,7 +48,8 @@ pub(super) async fn restore(
     if args.list {
         return list(global, registry, id).await;
     }
-    let files = registry.files(&registry.task(id).await?);
+    let row = registry.task(id).await?;
+    let (files, workspace) = (registry.files(&row), registry.workspace_of(&row));
     let given = args.checkpoint.clone();
     let restored = registry.under_lock(id, async |row, token| {
         let options = RestoreOptions {
@@ -65,8 +68,12 @@ pub(super) async fn restore(
         return output::print_json(&json!({"checkpointId": checkpoint.to_string(), "state": state}));
     }
     output::print(format!(
-        "{id} is restored to {checkpoint}; its earlier data are in a new checkpoint\n"
+        "{id} has the state, log and decisions of {checkpoint}; the earlier ones are in a new checkpoint\n"
     ))?;
+    let back = HintCommands::about(&workspace).command("rollback --codon ID");
+    print_hint(&format!(
+        "the files in its workspace stay; `{back}` takes them back"
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

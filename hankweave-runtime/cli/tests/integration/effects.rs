@@ -205,19 +205,19 @@ fn only_real_changes_of_the_codon_itself_count_and_each_pattern_needs_one() {
             "another file",
             "echo y > y.txt",
             json!({"requires": ["docs/*.txt"]}),
-            "no file that matches `docs/*.txt`",
+            "no checkpointed file that matches `docs/*.txt`",
         ),
         (
             "one of two",
             "echo y > y.txt",
             json!({"requires": ["*.txt", "docs/*.txt"]}),
-            "no file that matches `docs/*.txt`",
+            "no checkpointed file that matches `docs/*.txt`",
         ),
         (
             "taken out",
             "echo y > y.txt",
             json!({"requires": ["*.txt", "!y.txt"]}),
-            "no file that matches `*.txt`",
+            "no checkpointed file that matches `*.txt`",
         ),
         (
             "the same again",
@@ -491,4 +491,29 @@ fn a_known_agent_whose_model_said_nothing_did_nothing() {
             "{finished}"
         );
     }
+}
+
+// covers: HANK-66, HANK-93
+#[test]
+fn validate_warns_of_requirements_that_no_checkpoint_holds_and_of_names_that_are_no_variables() {
+    let more = json!({"requires": ["src/**"], "checkpointedFiles": ["docs/**"]});
+    let project = stage("say <%DATADIR%> in <%PROJECT_DIR%>, <% no name %>", &more);
+    let warned = project.run(["validate"]);
+    warned.expect_code(0);
+    for part in [
+        "no pattern of checkpointedFiles covers `src/**`",
+        "`<%DATADIR%>` is no variable, so the agent gets it as it stands",
+        "2 warnings",
+    ] {
+        assert!(
+            warned.stdout.contains(part) || warned.stderr.contains(part),
+            "{part}: {}",
+            warned.stdout
+        );
+    }
+    let (_, record) = run(&project, 1);
+    assert_eq!(
+        why(&record),
+        "it changed no checkpointed file that matches `src/**`, and it has to (`requires`)"
+    );
 }

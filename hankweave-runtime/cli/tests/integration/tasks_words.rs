@@ -307,7 +307,7 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
         said.push_str(&again.stderr);
     }
     assert!(
-        said.contains("ORPHANED: no worker held it any more, and it had no result"),
+        said.contains("ORPHANED: no worker held it any more, and no result was recorded"),
         "{said}"
     );
     assert!(!said.contains("WARN"), "{said}");
