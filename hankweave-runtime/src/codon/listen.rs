@@ -43,12 +43,12 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) background: Vec<BackgroundWork>,
     /// When the events that are handled now had arrived.
     now: Instant,
-    /// What the list that is handled has used; one state event records it for all its messages.
-    spent: Option<(Usd, TokenUsage)>,
-    /// The messages that the state knows of.
+    /// Usage of the list that is handled; one state event records it for all its messages.
+    unrecorded: Option<(Usd, TokenUsage)>,
+    /// Number of messages that the state knows of.
     recorded_messages: u64,
-    /// What to publish once the costs of the list are in the state.
-    told: Vec<wire::Event>,
+    /// Events to publish once the usage of the list is recorded.
+    unpublished: Vec<wire::Event>,
 }
 
 /// Result of handling a list of events.
@@ -87,8 +87,8 @@ impl<'a> AgentEventHandler<'a> {
             has_answered: false,
             background: Vec::new(),
             now: Instant::now(),
-            spent: None,
-            told: Vec::new(),
+            unrecorded: None,
+            unpublished: Vec::new(),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> AgentEventHandler<'a> {
     async fn record(&mut self) {
         let run = self.codon.run;
         let (run_id, codon_id) = (&run.run_id, &self.codon.entry.codon_id);
-        if let Some((cost_delta, tokens_delta)) = self.spent.take() {
+        if let Some((cost_delta, tokens_delta)) = self.unrecorded.take() {
             let costs = StateEvent::CostsIncremented {
                 run_id: run_id.clone(),
                 codon_id: codon_id.clone(),
@@ -168,7 +168,7 @@ impl<'a> AgentEventHandler<'a> {
             };
             drop(run.transition(count).await);
         }
-        for event in self.told.drain(..) {
+        for event in self.unpublished.drain(..) {
             run.publish(event).await;
         }
     }
@@ -209,7 +209,7 @@ impl<'a> AgentEventHandler<'a> {
                 }
             }
         };
-        self.told.push(event);
+        self.unpublished.push(event);
     }
 
     /// Remembers what later events are understood by, and tells until when the agent waits.
@@ -243,7 +243,7 @@ impl<'a> AgentEventHandler<'a> {
             total: most,
             ends_at: Some(now.after(Duration::from_millis(delay_ms))),
         };
-        self.told.push(event);
+        self.unpublished.push(event);
     }
 
     /// How many tokens fit into the context of the model that answers. Its note stands in the name that was asked for.
@@ -287,7 +287,7 @@ impl<'a> AgentEventHandler<'a> {
         self.running.add_current_cost(added.cost);
         self.running.add_current_tokens(added.tokens.into());
         self.codon.allowance.note_agent(self.running.current_cost);
-        let (cost, tokens) = self.spent.get_or_insert_default();
+        let (cost, tokens) = self.unrecorded.get_or_insert_default();
         *cost += added.cost;
         *tokens += added.tokens;
         if !from_sub_agent && usage.is_new {

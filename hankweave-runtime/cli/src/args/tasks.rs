@@ -221,7 +221,7 @@ pub(crate) struct TaskCreateArgs {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Filter {
-    /// Status of the listed tasks
+    /// Status: pending, running, waiting, completed, failed or cancelled
     #[arg(short, long, value_name = "STATUS", value_parser = status)]
     pub(crate) status: Option<TaskStatus>,
     /// Owner of the listed tasks
