@@ -19,19 +19,27 @@ pub(crate) struct RecordedCost {
     pub(crate) is_lower_bound: bool,
     /// Whether an agent works, or did when its run was killed.
     pub(crate) is_open: bool,
+    /// Whether the newest of these runs spent more than is known.
+    pub(crate) newest_is_lower_bound: bool,
     /// Number of these runs.
     pub(crate) runs: usize,
 }
 
 impl RecordedCost {
+    /// Returns the sum of runs, newest first.
     fn of<'r>(runs: impl Iterator<Item = &'r RunRecord>) -> Self {
         runs.fold(Self::default(), |sum, run| {
             // The agent of a codon that starts has spent nothing yet, as `status` counts it.
             let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
             let is_open = run.open_codon().is_some_and(works);
+            let is_lower_bound = is_open || run.cost_is_lower_bound();
             Self {
                 spend: sum.spend + run.spend(),
-                is_lower_bound: sum.is_lower_bound || is_open || run.cost_is_lower_bound(),
+                is_lower_bound: sum.is_lower_bound || is_lower_bound,
+                newest_is_lower_bound: match sum.runs {
+                    0 => is_lower_bound,
+                    _ => sum.newest_is_lower_bound,
+                },
                 is_open: sum.is_open || is_open,
                 runs: sum.runs + 1,
             }
@@ -90,10 +98,14 @@ impl TaskFiles {
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
             in_state.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
+        let has_spent = cost > earlier.cost;
+        let is_of_newest = has_spent && recorded.is_some_and(|recorded| recorded.newest_is_lower_bound);
         TaskCost {
             cost,
             last_attempt_cost: cost.saturating_sub(earlier.cost),
-            last_attempt_cost_is_lower_bound: is_open || (is_lower_bound && !earlier.cost_is_lower_bound),
+            last_attempt_cost_is_lower_bound: is_open
+                || is_of_newest
+                || (is_lower_bound && !earlier.cost_is_lower_bound),
             cost_is_lower_bound: earlier.cost_is_lower_bound || is_lower_bound,
             budget: earlier.budget,
         }
