@@ -51,6 +51,7 @@ mod hang_up;
 mod hard_times;
 mod harmless;
 mod hints;
+mod in_a_script;
 mod inherited;
 mod inputs;
 mod journal;
