@@ -497,7 +497,7 @@ fn a_known_agent_whose_model_said_nothing_did_nothing() {
 #[test]
 fn validate_warns_of_requirements_that_no_checkpoint_holds_and_of_names_that_are_no_variables() {
     let more = json!({"requires": ["src/**"], "checkpointedFiles": ["docs/**"]});
-    let project = stage("say <%DATADIR%> in <%PROJECT_DIR%>, <% no name %>", &more);
+    let project = stage("true # <%DATADIR%> in <%PROJECT_DIR%>, <% no name %>", &more);
     let warned = project.run(["validate"]);
     warned.expect_code(0);
     for part in [

@@ -214,7 +214,7 @@ fn what_the_real_claude_did_not_do_is_no_success() {
     let writes = json!({"text": "Now I do it.", "usage": {"input": 10, "output": 5},
         "tools": [{"op": "write", "path": "${CWD}/note.txt", "content": "hello\n"}]});
     let scenario = json!({"lanes": [
-        {"name": "told", "when": {"user": "no file has changed since you began"}, "turns": [writes, says("Done.")]},
+        {"name": "told", "when": {"user": "has changed since you began"}, "turns": [writes, says("Done.")]},
         {"name": "talks", "when": {"user": "TALK"}, "turns": [says("I would need more information.")]}]});
     let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
     let mut project = project();
