@@ -204,6 +204,26 @@ pub enum FailureKind {
 mod tests {
     use super::*;
 
+    // covers: AGENT-12
+    #[test]
+    fn a_usage_limit_has_its_end_beside_the_words_and_not_among_them() {
+        let ends_at = Timestamp::parse("2026-11-23T16:00:00Z").unwrap();
+        for (said, shown) in [
+            (
+                "Claude AI usage limit reached|1795449600",
+                "Claude AI usage limit reached",
+            ),
+            (
+                "x limit reached|1795449600 (status 429)",
+                "x limit reached (status 429)",
+            ),
+            ("resets 4pm", "resets 4pm"),
+        ] {
+            let limited = FailureReason::unknown(false, said).limited_until(ends_at);
+            assert_eq!(limited.message.as_deref(), Some(shown));
+        }
+    }
+
     // covers: STATE-11
     #[test]
     fn a_reason_has_the_documented_json_form() {

@@ -422,7 +422,12 @@ fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
     assert_eq!(status.matches(again).count(), 2, "{status}");
     let report = project.run(["report"]).expect_code(0).stdout.clone();
     assert!(report.starts_with("# ■ "), "{report}");
-    assert!(report.contains(", then undone: back to checkpoint "), "{report}");
+    for part in [
+        ", then undone: back to checkpoint ",
+        "Of the total budget ($9.0000, `--max-cost 9`), ",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
 
     let run = project.run(["run", "--headless"]);
     run.expect_code(0);

@@ -56,6 +56,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "1 of 2 codons, 1 file changed, $0.2500, ",
             "| build (`build`) | completed |",
             "| 1 file changed, +2 −0 | working |",
+            "| `ship` | planned | - |",
             "- build: Build \\<b\\>it\\</b\\>",
             "- `build`: `echo all 3 tests pass` passed at once: `all 3 tests pass`",
             "Worked on by: command with shell.",

@@ -129,6 +129,13 @@ fn a_task_goes_from_its_creation_to_its_end_with_nothing_to_install() {
         .json_document();
     assert_eq!(restored["state"]["status"], "completed");
     assert_eq!(restored["state"]["data"]["codons"].as_array().unwrap().len(), 2);
+    let restored = project.run(["task", "restore", "report-7"]);
+    let stays = "the files in its workspace stay; `hankweave rollback --codon ID -e ";
+    assert!(
+        restored.expect_code(0).stderr.contains(stays),
+        "{}",
+        restored.stderr
+    );
     project.run(["task", "delete", "report-7"]).expect_code(2);
     project
         .run(["task", "delete", "report-7", "--force"])

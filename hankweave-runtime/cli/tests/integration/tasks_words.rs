@@ -74,6 +74,35 @@ fn a_workspace_says_whose_task_it_is() {
         "{}",
         none.stderr
     );
+    // Where no run will ever be recorded, the way on is that of the task.
+    let by_hand = project.run(["task", "resume", "new", "-a", "ann"]);
+    assert!(
+        by_hand
+            .expect_code(0)
+            .stderr
+            .contains("nothing runs its hank there"),
+        "{}",
+        by_hand.stderr
+    );
+    let place = workspace(&project, "new").display().to_string();
+    let status = || {
+        project
+            .run(["status", "-e", &place])
+            .expect_code(65)
+            .stderr
+            .clone()
+    };
+    let told = status();
+    assert!(
+        told.contains("ann works on it by hand, `hankweave task complete new` completes it"),
+        "{told}"
+    );
+    text(&project, &["task", "complete", "new", "-m", "typed it"]);
+    let told = status();
+    assert!(
+        told.contains("was completed by hand: typed it and has recorded no run"),
+        "{told}"
+    );
 }
 
 // covers: TASK-115, TASK-122, HANK-39
@@ -228,6 +257,9 @@ fn a_failed_check_and_an_agent_that_exited_show_what_they_printed() {
     ] {
         assert!(gone.contains(part), "{part}: {gone}");
     }
+    let later = project.run(["task", "create", "Later", "--hank", "gone", "--after", "gone"]);
+    let blocked = "\"Later\" blocked: waits for gone, which failed; `hankweave task resume gone`";
+    assert!(later.expect_code(0).stderr.contains(blocked), "{}", later.stderr);
 }
 
 /// What an attempt cost whose worker was killed nobody knows, and none of its codons runs any more.

@@ -234,6 +234,15 @@ fn a_failed_check_is_told_with_its_last_line_and_a_loop_with_the_key_of_its_limi
     assert_has(&failed.expect_code(1).stderr, &[raise]);
     let status = printed(&project, "status");
     assert_has(&status, &[raise, "│ still red", "hankweave logs fix#1 "]);
+    let report = printed(&project, "report");
+    let until = "- L (`l`): until `echo still red; exit 1` passes, at most 2 times";
+    assert_has(
+        &report,
+        &[
+            until,
+            "a run started over at the first codon, with the files as they were",
+        ],
+    );
 }
 
 // covers: CLI-14, CLI-44

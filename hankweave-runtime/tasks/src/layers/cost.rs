@@ -111,3 +111,38 @@ impl TaskFiles {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // covers: TASK-121
+    #[test]
+    fn the_newest_run_is_told_from_those_before_it() {
+        let run = |id: &str, is_lower_bound: bool| {
+            let tokens =
+                json!({"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0});
+            json!({
+                "runId": id, "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "failed",
+                "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"},
+                "startTime": "2025-01-04T12:00:00.000Z", "endTime": "2025-01-04T12:00:01.000Z",
+                "codons": [{"codonId": "a", "status": "failed", "startTime": "2025-01-04T12:00:00.000Z",
+                    "endTime": "2025-01-04T12:00:01.000Z", "failedDuring": "running", "exitCode": 1,
+                    "failureReason": {"type": "unknown", "retriable": false}, "partialCost": 0.1, "partialTokens": tokens,
+                    "costIsLowerBound": is_lower_bound}],
+            })
+        };
+        let recorded = |newest: bool, oldest: bool| {
+            let runs = [run("newest", newest), run("oldest", oldest)];
+            let document = json!({"runs": runs, "currentRunId": null, "executionPlan": []}).to_string();
+            let state = hankweave_core::document::parse(document.as_bytes()).unwrap();
+            RecordedCost::of(state.runs.iter().map(|run| &**run))
+        };
+        let flags = |cost: RecordedCost| (cost.is_lower_bound, cost.newest_is_lower_bound);
+        assert_eq!(flags(recorded(false, true)), (true, false));
+        assert_eq!(flags(recorded(true, true)), (true, true));
+        assert_eq!(flags(recorded(false, false)), (false, false));
+    }
+}
