@@ -101,4 +101,5 @@ pub use setting::{
     CHECKPOINTED_FILE_LIMIT_MB, LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS,
     Setting, SettingValue,
 };
+#[cfg(feature = "hanks")]
 pub use template::{PromptContext, TemplateError, check_prompt, render_prompt};
