@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::codon::CodonExecution;
 use crate::cost::Usd;
-use crate::document::{HankweaveState, RunRecord, RunStatus};
+use crate::document::{HankweaveState, RunRecord};
 use crate::hank::LoopConfig;
 use crate::id::{CodonId, RunId};
 use crate::thread::{ThreadItem, walk};
@@ -52,7 +52,7 @@ impl Attempts {
     fn add(&mut self, record: &ThreadItem<'_>) {
         self.of_agents += record.codon.agent_cost();
         self.spent += record.codon.spend();
-        self.time = self.time.saturating_add(time_at_work(record.run, record.codon));
+        self.time = self.time.saturating_add(time_at_work(record.codon));
     }
 }
 
@@ -122,17 +122,17 @@ impl Account {
                 .or_default()
                 .add(record),
         }
-        self.add_codon(record.run, record.codon);
+        self.add_codon(record.codon);
     }
 
-    fn add_codon(&mut self, run: &RunRecord, codon: &CodonExecution) {
+    fn add_codon(&mut self, codon: &CodonExecution) {
         self.spent += codon.spend();
         self.is_lower_bound |= codon.cost_is_lower_bound();
-        self.elapsed = self.elapsed.saturating_add(time_at_work(run, codon));
+        self.elapsed = self.elapsed.saturating_add(time_at_work(codon));
     }
 
     fn add_run(&mut self, run: &RunRecord) {
-        run.codons.iter().for_each(|codon| self.add_codon(run, codon));
+        run.codons.iter().for_each(|codon| self.add_codon(codon));
     }
 
     fn set_totals(&mut self, totals: Totals) {
@@ -168,13 +168,10 @@ impl Account {
     }
 }
 
-/// Returns the time from the start of a codon to its end (HANK-35). It is zero for an open codon, and for one that a crash interrupted, whose end is
-/// the time at which the crash was noticed.
+/// Returns the time at work of a codon (HANK-35): zero for an open one, the known part for one that a crash interrupted.
 #[must_use]
-pub fn time_at_work(run: &RunRecord, codon: &CodonExecution) -> Duration {
-    let was_cut_off = run.status == RunStatus::Crashed && codon.end_time() == run.end_time.as_ref();
-    let took = codon.duration().filter(|_| !was_cut_off);
-    took.unwrap_or_default()
+pub fn time_at_work(codon: &CodonExecution) -> Duration {
+    codon.duration().unwrap_or_default()
 }
 
 /// Counts the runs from the newest one back to the first one of the thread, with a pending rollback of the thread to which that led. A run can only continue an

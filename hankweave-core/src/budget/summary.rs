@@ -127,7 +127,7 @@ impl BudgetSummaryRow {
         let codon = attempt.codon.as_ref();
         self.status = status(codon);
         self.spent += codon.spend();
-        self.took = self.took.saturating_add(time_at_work(attempt.run, attempt.codon));
+        self.took = self.took.saturating_add(time_at_work(attempt.codon));
         let written = codon.agent_tokens().output_tokens;
         self.output_tokens = self.output_tokens.saturating_add(written);
     }

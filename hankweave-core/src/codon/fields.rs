@@ -278,20 +278,21 @@ impl CodonExecution {
         self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));
     }
 
-    /// Whether it failed because its server was gone, not by itself; nobody knows how long it worked.
+    /// Whether it failed because its server was gone, not by itself; nobody knows how long it worked in all.
     #[must_use]
     pub fn crashed(&self) -> bool {
         let message = self.failure_reason().and_then(|reason| reason.message.as_deref());
         self.status() == CodonStatus::Failed && message == Some(CRASHED)
     }
 
-    /// How long the codon took, once it has ended: as it was measured, or by its times where nobody did.
+    /// How long the codon took, once it has ended: as it was measured, or by its times where nobody did. Of one that
+    /// [`crashed`](Self::crashed) only what is known counts: it took at least that.
     #[must_use]
     pub fn duration(&self) -> Option<Duration> {
-        let end = self.end_time()?;
-        let by_times = || end.since(*self.start_time());
+        let end = self.end_time().filter(|_| !self.crashed());
+        let by_times = end.map(|end| end.since(*self.start_time()));
         let measured = self.extra().get(DURATION).and_then(Value::as_u64);
-        Some(measured.map_or_else(by_times, Duration::from_millis))
+        measured.map(Duration::from_millis).or(by_times)
     }
 
     /// Number of checkpointed files that differed from the start of the codon when it ended, if they were compared.

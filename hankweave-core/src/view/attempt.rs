@@ -304,11 +304,11 @@ impl AttemptView {
         self.cost + self.sentinels
     }
 
-    /// Time at work until `now`; zero for one that a crash interrupted, for which that is unknown (HANK-35).
+    /// Time at work until `now`; of one that a crash interrupted the part that is known (HANK-35).
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
         if self.state == AttemptState::Crashed {
-            return Duration::ZERO;
+            return Duration::from_millis(self.duration_ms.unwrap_or_default());
         }
         let by_times = || {
             let began = self.began.unwrap_or(now);

@@ -121,8 +121,9 @@ impl RunView {
         self
     }
 
-    /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one.
-    pub fn mark_crashed(&mut self) {
+    /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one. Its open attempt has `worked` at least; `None` where
+    /// only the newest event says how long.
+    pub fn mark_crashed(&mut self, worked: Option<Duration>) {
         if self.state.has_ended() || self.state == RunState::Planned {
             return;
         }
@@ -131,6 +132,9 @@ impl RunView {
             && let Some(item) = self.items.get_mut(&now.item)
             && let Some(attempt) = item.attempts.get_mut(&now.key())
         {
+            let until_newest = || attempt.worked(self.at.unwrap_or(Timestamp::UNIX_EPOCH));
+            let worked = worked.unwrap_or_else(until_newest);
+            attempt.duration_ms = u64::try_from(worked.as_millis()).ok();
             attempt.state = AttemptState::Crashed;
         }
         self.reword();
@@ -182,7 +186,7 @@ fn undone(state: &HankweaveState, thread: &ExecutionThread, own: usize) -> Optio
         let codons = run.codons.iter().enumerate();
         for (_, codon) in codons.filter(|(at, _)| !counting.contains(&(&run.run_id, *at))) {
             let has_crashed = run.status == RunStatus::Crashed && codon.crashed();
-            let worked = time_at_work(run, codon).as_millis();
+            let worked = time_at_work(codon).as_millis();
             let sum = sum.get_or_insert_default();
             sum.count = sum.count.saturating_add(1);
             sum.cost += codon.spend();

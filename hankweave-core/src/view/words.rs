@@ -125,7 +125,8 @@ impl RunView {
 
     fn paused(&self) -> String {
         let paused = format!("Paused ({})", self.cause_of_pause());
-        match &self.cause {
+        // What it waited for was given since.
+        match self.cause.as_ref().filter(|_| self.approved != Some(true)) {
             Some(cause) => format!("{paused}: {cause}"),
             None => paused,
         }
@@ -289,7 +290,7 @@ impl RunView {
             let Some(item) = self.items.get(*id) else {
                 return false;
             };
-            let newest = item.attempts.values().next_back();
+            let newest = item.attempts.values().rfind(|attempt| !attempt.undone);
             let is_completed = newest.is_some_and(|newest| newest.state == AttemptState::Completed);
             is_completed && item.within.as_ref().is_none_or(|of| self.has_ended_loop(of))
         };
@@ -310,9 +311,12 @@ impl RunView {
                 return false;
             };
             let inner = item.order.iter().filter_map(|id| self.items.get(id));
-            inner.chain([item]).any(|item| !item.attempts.is_empty())
+            let mut attempts = inner.chain([item]).flat_map(|item| item.attempts.values());
+            attempts.any(|attempt| !attempt.undone)
         };
-        if self.state == RunState::Completed || later.into_iter().any(has_started) {
+        // A rollback leads back into what was complete.
+        let is_complete = self.state == RunState::Completed && self.rollback.is_none();
+        if is_complete || later.into_iter().any(has_started) {
             return true;
         }
         let has_passed = item.iteration.and_then(|iteration| item.checks.get(&iteration));

@@ -593,6 +593,32 @@ fn the_time_between_a_kill_and_the_next_start_is_no_time_at_work() {
     assert_eq!(of_document.state, attempt.state);
 }
 
+// covers: WIRE-39, HANK-35
+#[test]
+fn what_is_known_of_the_time_before_a_kill_is_time_at_work_everywhere() {
+    let open = Ending::Open(CodonStatus::Running);
+    let story = Story::new().plan(&["a"]).fresh("r1").codon("a", open);
+    let mut unseen = fold(&told(&story));
+    unseen.mark_crashed(None);
+    let attempt = unseen.items["a"].attempts.values().next().unwrap();
+    let until_newest = unseen.at.unwrap().since(attempt.began.unwrap());
+    assert!(!until_newest.is_zero());
+    let mut measured = of_document(&story);
+    measured.mark_crashed(Some(std::time::Duration::from_secs(4)));
+    let later = Timestamp::from_millis(1_736_000_900_000);
+    assert_eq!(unseen.worked(later), until_newest);
+    assert_eq!(measured.worked(later).as_secs(), 4);
+    let seen = story
+        .tell(cut_off("a").with_measured(std::time::Duration::from_secs(4)))
+        .run_crashes();
+    for view in [fold(&told(&seen)), of_document(&seen)] {
+        assert_eq!(view.worked(later).as_secs(), 4);
+        assert!(view.has_lost_time());
+    }
+    let codon = &seen.state().runs[0].codons[0];
+    assert_eq!(hankweave_core::budget::time_at_work(codon).as_secs(), 4);
+}
+
 // covers: STATE-73, WIRE-39
 #[test]
 fn an_attempt_whose_agent_a_fallback_replaces_says_so_in_journal_and_document() {
@@ -810,6 +836,30 @@ fn a_budget_that_was_reached_says_where_more_was_spent_than_is_known() {
             let budgets: Vec<_> = attempts.map(|attempt| attempt.budget.as_deref()).collect();
             assert_eq!(budgets, [Some(words)]);
         }
+    }
+}
+
+// covers: WIRE-38
+#[test]
+fn a_loop_into_which_a_rollback_leads_has_not_ended() {
+    let story = Story::new()
+        .tell(in_loop(&[
+            "survey", "build#0", "review#0", "build#1", "review#1", "release",
+        ]))
+        .fresh("r1")
+        .codon("survey", Ending::Completed)
+        .codon("build#0", Ending::Completed)
+        .codon("review#0", Ending::Completed)
+        .codon("build#1", Ending::Completed)
+        .codon("review#1", Ending::Completed)
+        .codon("release", Ending::Completed)
+        .run_completes();
+    let count = |view: &RunView| (view.codons.completed, view.codons.planned);
+    assert_eq!(count(&of_document(&story)), (4, 4));
+    let sha = "4444444444444444444444444444444444444444";
+    let story = rolls_back(story, "r1", Some("review#0"), sha);
+    for view in [fold(&told(&story)), of_document(&story)] {
+        assert_eq!(count(&view), (1, 4), "{:?}", view.state);
     }
 }
 

@@ -9,7 +9,6 @@ use hankweave_core::document::{HankweaveState, PendingRollback, RunStatus};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::thread::{self, ExecutionThread, ThreadCodon};
 use hankweave_runtime::CodonSummary;
-use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
@@ -22,7 +21,7 @@ use crate::report::{
 };
 use crate::screen::{SafeText, print_stderr};
 use crate::state;
-use crate::status::{self, AttemptTotals};
+use crate::status::{self, AttemptTotals, OpenCodon};
 
 pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
     let document = state::read(&args.document)?;
@@ -96,11 +95,9 @@ impl ThreadView<'_> {
         writeln!(text, "{}, newest first", numbers(self.document, self.thread))?;
         let codons = &self.thread.codons;
         let width = id_width(codons.iter().map(|entry| entry.codon.codon_id()));
-        let live = self
-            .process
-            .is_live()
-            .then(|| (self.holder.as_ref(), SystemClock.now()));
-        let (sums, mut summed) = (AttemptTotals::of(self.thread, live), HashSet::new());
+        let live = self.process.is_live().then_some(self.holder.as_ref());
+        let open = OpenCodon::of(self.thread, live);
+        let (sums, mut summed) = (AttemptTotals::of(self.thread, open), HashSet::new());
         let mut run = None;
         for entry in codons {
             if run != Some(&entry.run_id) {
@@ -168,7 +165,7 @@ impl ThreadView<'_> {
         }
         let line = codon_line(
             codon_standing(&entry.codon, self.process),
-            codon_time(&entry.codon, self.process, self.holder.as_ref()).into(),
+            codon_time(&entry.codon, self.process, self.holder.as_ref()),
             &codon,
         );
         write!(text, "  ")?;

@@ -11,6 +11,7 @@ mod lines;
 mod memory;
 mod recorded;
 mod retention;
+mod search;
 mod segment;
 mod tail;
 
@@ -25,6 +26,7 @@ pub(crate) use event_id::state_event_id;
 pub use file::{FileJournal, JournalLimits};
 pub use memory::MemoryJournal;
 pub use recorded::RecordedJournal;
+pub use search::{last, newest, segments};
 pub use tail::{JournalTail, SkippedInput, TailLine};
 
 use crate::world::disk::{Disk, IoError};

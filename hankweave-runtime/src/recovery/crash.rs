@@ -1,24 +1,26 @@
 //! Closing what an earlier server left open (L4, STATE-36).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::sync::Arc;
+use std::time::Duration;
 
-use hankweave_core::codon::{
-    Active, CodonExecution, CodonPhase, CodonTransition, Fail, Initializing, Running,
-};
+use hankweave_core::codon::{CodonExecution, CodonPhase, CodonTransition, Fail, Running};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
-use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::id::CodonId;
 use hankweave_core::plan::agent_of;
 use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
+use hankweave_core::wire::Event;
 
 use crate::counting::Counting;
 use crate::driver::{CutOffAgent, LogContext, ProcessHost, reckon};
 use crate::fallback::resolved;
+use crate::journal;
 use crate::paths::ExecutionDir;
 use crate::sentinel::sentinel_marker;
 use crate::world::World;
@@ -65,6 +67,29 @@ pub fn left_running(disk: &dyn Disk, dir: &ExecutionDir, state: &HankweaveState)
     pids
 }
 
+/// Returns how long the open codon of a run whose process is gone has worked at least: until the newest event, suspensions not counted. `None` without a journal.
+#[must_use]
+pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution) -> Option<Duration> {
+    let segments = journal::segments(disk, &dir.events());
+    let newest = journal::last(disk, &segments)?.timestamp;
+    let (began, suspended) = (*codon.start_time(), Cell::new(0_u64));
+    let is_before = |event: &Event| match event {
+        Event::RunContinued {
+            suspended_at,
+            suspended_ms,
+            ..
+        } if *suspended_at >= began => {
+            suspended.set(suspended.get().saturating_add(*suspended_ms));
+            false
+        }
+        _ => true,
+    };
+    // It ends at the first suspension from before the codon.
+    let _ = journal::newest(disk, &segments, "run.continued", &is_before, u64::MAX);
+    let suspended = Duration::from_millis(suspended.get());
+    Some(newest.since(began).saturating_sub(suspended))
+}
+
 /// Part of the words about processes that the next start has ended, in its notice and in the journal.
 pub const LEFT_BEHIND: &str = "that a crashed run had left behind";
 
@@ -101,14 +126,14 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent
 pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
     let close = |run: &RunRecord| {
         let codon = run.open_codon()?;
-        let phase = CodonPhase::try_from(codon.status()).ok()?;
-        let crash = CodonTransition::Fail(Fail::crashed(now));
-        let (run_id, codon_id) = (run.run_id.clone(), codon.codon_id().clone());
         let told = format!(
-            "run {run_id} had ended ({}) and left codon {codon_id} open ({phase}); the codon is closed as crashed",
-            run.status
+            "run {} had ended ({}) and left codon {} open ({}); the codon is closed as crashed",
+            run.run_id,
+            run.status,
+            codon.codon_id(),
+            codon.status()
         );
-        Some((StateEvent::transitioned(run_id, codon_id, phase, &crash), told))
+        Some((cut_off(run, codon, now)?, told))
     };
     ended_runs(state).filter_map(close).collect()
 }
@@ -125,44 +150,58 @@ pub(super) struct Sources<'a> {
 
 /// The costs of codons that a crash interrupted, from the logs and transcripts of their agents. Blocks.
 ///
-/// A codon that cost more than is known is closed here, because the event of the crash cannot say that.
+/// The codons are closed here, because the event of the crash can say neither that they cost more than is known nor how long they worked.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
-    let of_run = |run: &RunRecord| match run.open_codon() {
-        Some(record @ CodonExecution::Running(codon)) => {
-            let chosen = record.chosen_agent();
-            let counting = Counting::load(&*sources.world.disk, sources.dir, &run.run_id);
-            let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
-            let past = LogContext {
-                resumed: codon.previous_session_id.as_ref(),
-                model: counting.model_of(&codon.codon_id, chosen.as_ref()),
-                auth: counting.auth_of(&codon.codon_id, chosen.as_ref()),
-                before: state.carried_in(&codon.agent_session_id),
-                prices: &counting.prices,
-            };
-            costs_of(sources, &run.run_id, (record, codon), past, now)
-        }
-        // Its agent may have asked its model already, and nobody knows in which session.
-        Some(CodonExecution::Initializing(codon)) => {
-            vec![cost_more(&run.run_id, &codon.codon_id, Initializing::PHASE, now)]
-        }
-        _ => Vec::new(),
+    let of_run = |run: &RunRecord| {
+        let Some(open) = run.open_codon() else {
+            return Vec::new();
+        };
+        let (mut events, is_lower_bound) = match open {
+            CodonExecution::Running(codon) => costs_of_running(sources, state, run, (open, codon)),
+            // Its agent may have asked its model already, and nobody knows in which session.
+            CodonExecution::Initializing(_) => (Vec::new(), true),
+            _ => (Vec::new(), false),
+        };
+        let lived = lived(&*sources.world.disk, sources.dir, open);
+        let closed = cut_off(run, open, now).filter(|_| is_lower_bound || lived.is_some());
+        let closed = closed.map(|closed| match lived {
+            Some(lived) => closed.with_measured(lived),
+            None => closed,
+        });
+        events.extend(closed.map(|closed| match is_lower_bound {
+            true => closed.with_cost_as_lower_bound(),
+            false => closed,
+        }));
+        events
     };
     state.running_runs().flat_map(of_run).collect()
 }
 
-/// The failure of a codon that has cost more than is known.
-fn cost_more(run_id: &RunId, codon_id: &CodonId, phase: CodonPhase, now: Timestamp) -> StateEvent {
+/// The failure of an open codon.
+fn cut_off(run: &RunRecord, codon: &CodonExecution, now: Timestamp) -> Option<StateEvent> {
+    let phase = CodonPhase::try_from(codon.status()).ok()?;
     let fail = CodonTransition::Fail(Fail::crashed(now));
-    StateEvent::transitioned(run_id.clone(), codon_id.clone(), phase, &fail).with_cost_as_lower_bound()
+    let (run_id, codon_id) = (run.run_id.clone(), codon.codon_id().clone());
+    Some(StateEvent::transitioned(run_id, codon_id, phase, &fail))
 }
 
-fn costs_of(
+/// Returns the cost of a codon where it is not recorded, and whether more was used than is known.
+fn costs_of_running(
     sources: &Sources<'_>,
-    run_id: &RunId,
+    state: &HankweaveState,
+    run: &RunRecord,
     (record, codon): (&CodonExecution, &Running),
-    past: LogContext<'_>,
-    now: Timestamp,
-) -> Vec<StateEvent> {
+) -> (Vec<StateEvent>, bool) {
+    let chosen = record.chosen_agent();
+    let counting = Counting::load(&*sources.world.disk, sources.dir, &run.run_id);
+    let counting = counting.unwrap_or_else(|| Counting::with(Arc::clone(sources.prices)));
+    let past = LogContext {
+        resumed: codon.previous_session_id.as_ref(),
+        model: counting.model_of(&codon.codon_id, chosen.as_ref()),
+        auth: counting.auth_of(&codon.codon_id, chosen.as_ref()),
+        before: state.carried_in(&codon.agent_session_id),
+        prices: &counting.prices,
+    };
     let mut events = Vec::new();
     let (codon_id, log) = (&codon.codon_id, &codon.agent_log_path);
     let config = sources.hank.and_then(|hank| agent_of(hank, record));
@@ -170,7 +209,6 @@ fn costs_of(
     let nothing = BTreeMap::new();
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
-        let chosen = record.chosen_agent();
         let noted = chosen.as_ref().map_or("claude", |chosen| &chosen.agent);
         let name = config.as_ref().map_or(noted, |config| config.agent_name());
         let agent = CutOffAgent {
@@ -189,7 +227,7 @@ fn costs_of(
             let (final_cost, final_tokens) = (used.cost.max(cost), used.tokens.at_least(tokens));
             if (final_cost, final_tokens) != (cost, tokens) {
                 events.push(StateEvent::CodonFinalCostSet {
-                    run_id: run_id.clone(),
+                    run_id: run.run_id.clone(),
                     codon_id: codon_id.clone(),
                     final_cost,
                     final_tokens,
@@ -199,10 +237,7 @@ fn costs_of(
         }
         Some(Err(_)) | None => true,
     };
-    if lower_bound {
-        events.push(cost_more(run_id, codon_id, Running::PHASE, now));
-    }
-    events
+    (events, lower_bound)
 }
 
 #[cfg(test)]

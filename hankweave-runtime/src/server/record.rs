@@ -214,7 +214,7 @@ impl FoldedRecord {
             _ => {}
         }
         if is_closed || !is_held(world, dir) {
-            view.mark_crashed();
+            view.mark_crashed(None);
         }
         Ok(Self {
             view,

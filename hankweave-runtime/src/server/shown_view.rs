@@ -35,7 +35,7 @@ impl ShownView {
 
     /// Notes that nobody works on the run any more, and sends its followers what that changes.
     pub(super) fn mark_crashed(&mut self, replies: &Replies) {
-        self.view.mark_crashed();
+        self.view.mark_crashed(None);
         self.patch(replies);
     }
 

@@ -61,9 +61,9 @@ pub(super) struct AttemptReport {
 /// Returns the newest `most` attempts in their order: those that count by the document, and those that the events have undone.
 pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> Vec<AttemptReport> {
     let counting = status.thread.codons.iter();
-    let counting = counting.map(|entry| AttemptReport::of_record(status, heard, entry));
+    let counting = counting.map(|entry| AttemptReport::of_record(status, entry));
     let undone = heard.view.undone.newest.values();
-    let undone = undone.filter_map(|undone| AttemptReport::of_undone(heard, &undone.attempt));
+    let undone = undone.filter_map(|undone| AttemptReport::of_undone(&undone.attempt));
     let mut attempts: Vec<AttemptReport> = counting.chain(undone).collect();
     attempts.sort_by_key(|attempt| attempt.began);
     let mut numbers: BTreeMap<CodonId, usize> = BTreeMap::new();
@@ -73,11 +73,6 @@ pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> V
         attempt.number = *number;
     }
     attempts.split_off(attempts.len().saturating_sub(most))
-}
-
-/// Returns the time for which a recorded attempt worked at least that a crash interrupted.
-pub(super) fn lived(heard: &Heard, entry: &ThreadCodon) -> Duration {
-    heard.lived(Some(&entry.run_id), is_cut_off(&entry.codon))
 }
 
 /// Whether a crash interrupted this attempt, if no process is at work.
@@ -115,10 +110,9 @@ impl Outcome {
 }
 
 impl AttemptReport {
-    fn of_record(status: &StatusView<'_>, heard: &Heard, entry: &ThreadCodon) -> Self {
+    fn of_record(status: &StatusView<'_>, entry: &ThreadCodon) -> Self {
         let codon = &*entry.codon;
-        let mut totals = status.totals_of(codon);
-        totals.worked += lived(heard, entry);
+        let totals = status.totals_of(codon);
         Self {
             codon: codon.codon_id().clone(),
             number: 0,
@@ -130,7 +124,7 @@ impl AttemptReport {
         }
     }
 
-    fn of_undone(heard: &Heard, attempt: &AttemptView) -> Option<Self> {
+    fn of_undone(attempt: &AttemptView) -> Option<Self> {
         let began = attempt.began?;
         let crashed = attempt.state == AttemptState::Crashed;
         let worked = attempt.worked(attempt.ended.unwrap_or(began));
@@ -147,7 +141,7 @@ impl AttemptReport {
                 state: attempt.state.as_str().to_owned(),
                 budget_exceeded: None,
                 why: attempt.why.as_ref().and_then(|why| why.message.clone()),
-                worked_ms: millis(worked + heard.lived(attempt.run.as_ref(), crashed)),
+                worked_ms: millis(worked),
                 time_is_unknown: crashed,
                 cost: attempt.spent(),
                 cost_is_lower_bound: attempt.at_least,

@@ -23,7 +23,7 @@ use hankweave_runtime::{CodonSummary, ExecutionDir};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::attempts::{AttemptReport, Outcome, attempts, is_cut_off, lived};
+use super::attempts::{AttemptReport, Outcome, attempts, is_cut_off};
 use super::heard::{CheckReport, Heard, Occasion, millis};
 use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, unsaved};
@@ -142,6 +142,9 @@ pub(super) struct CodonReport {
     /// Effects that it must have to be a success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) requires: Option<RequiresReport>,
+    /// Answer with which it could start, or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<String>,
     /// Codon whose session it starts with a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) forks: Option<CodonId>,
@@ -271,9 +274,6 @@ impl Receipt {
     pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
         let run = status.state.runs.front();
         let meta = hank.and_then(|hank| hank.meta.as_ref());
-        let counting = status.thread.codons.iter();
-        let counting: Duration = counting.map(|entry| lived(&heard, entry)).sum();
-        let undone_lived = heard.lived_in_all().saturating_sub(counting);
         let crash = heard.crash.as_ref();
         let codons = codons(execution, status, hank, &heard);
         let recorded = codons.len();
@@ -311,13 +311,10 @@ impl Receipt {
                 _ => run.and_then(|run| run.end_time),
             },
             ended_is_lower_bound: crash.is_some(),
-            worked_ms: millis(status.worked_in_all() + heard.lived_in_all()),
+            worked_ms: millis(status.worked_in_all()),
             worked_is_lower_bound: status.drawn.has_lost_time(),
             count: status.drawn.codons,
-            undone: status.drawn.undone.sum().map(|sum| EarlierAttempts {
-                duration_ms: sum.duration_ms.saturating_add(millis(undone_lived)),
-                ..sum
-            }),
+            undone: status.drawn.undone.sum(),
             more_codons: recorded.saturating_sub(LISTED),
             planned: status.state.execution_plan.len().saturating_sub(recorded),
             // The newest ones say more about where the run stands.
@@ -388,11 +385,6 @@ fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard:
     let lines = lines_of_codons(execution, &work);
     let mut changes = changes_of_codons(execution, &work);
     let (mut unsaved, mut attempts) = (unsaved(execution, status.state), status.attempts());
-    for entry in &status.thread.codons {
-        if let Some(totals) = attempts.get_mut(entry.codon.codon_id()) {
-            totals.worked += lived(heard, entry);
-        }
-    }
     started
         .map(|record| {
             let id = record.codon_id();
@@ -406,13 +398,14 @@ fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard:
                 requires: hank
                     .zip(config)
                     .and_then(|(hank, config)| requires(hank, config, record, heard)),
+                answer: heard.answers.get(id).cloned(),
                 forks: config.and_then(|config| match &config.continuation_mode {
                     ContinuationMode::Fork(forked) => Some(forked.clone()),
                     ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
                 }),
                 agent: agent(id, hank.zip(config), &heard.view),
                 outcome: Outcome::of(status, record, &totals),
-                did: heard.messages.get(id).cloned(),
+                did: last_message(status, heard, id),
                 attempts: totals.count,
                 lines: lines.get(id).copied(),
                 changes: changes.remove(id).unwrap_or_default(),
@@ -434,6 +427,14 @@ fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard:
             }
         })
         .collect()
+}
+
+/// Returns the last message of a codon's agent in the newest of the attempts that count and have one.
+fn last_message(status: &StatusView<'_>, heard: &Heard, id: &CodonId) -> Option<String> {
+    let mut attempts = status.thread.codons.iter().map(|entry| entry.codon.as_ref());
+    attempts
+        .find_map(|attempt| heard.message(attempt).filter(|_| attempt.codon_id() == id))
+        .map(str::to_owned)
 }
 
 /// Returns agent, model and permissions of the newest attempt of a codon; a scripted agent is kept to none.
@@ -654,7 +655,10 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
 
 /// Returns the state of the run in words; of a task that ended in another way, that end.
 fn words(status: &StatusView<'_>) -> String {
-    let ended = status.drawn.state_words();
+    let ended = match status.state.runs.front() {
+        Some(run) => status.state_words(run),
+        None => status.drawn.state_words(),
+    };
     let words = match status.end_of_task() {
         Some(end) => format!("{} (its run: {ended})", end.words),
         None => ended,

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::cost::Usd;
 use hankweave_core::document::{PendingRollback, StartingConditions};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Requires;
@@ -34,20 +36,22 @@ const OCCASIONS: usize = 200;
 pub(crate) struct Heard {
     /// View after its last event.
     pub(super) view: RunView,
-    /// Last message of each codon's agent, cut.
-    pub(super) messages: BTreeMap<CodonId, String>,
+    /// Last message of the agent in each attempt of a codon, by the start of the attempt, cut.
+    messages: BTreeMap<(CodonId, Timestamp), String>,
     /// Newest check of each codon, and of the loop that it ends.
     pub(super) checks: BTreeMap<CodonId, Vec<CheckReport>>,
+    /// Answer about each codon that asked, in words.
+    pub(super) answers: BTreeMap<CodonId, String>,
     /// Questions, answers, waits and commands in their order.
     pub(super) occasions: Vec<Occasion>,
     /// Crash of the newest run.
     pub(super) crash: Option<ReportedCrash>,
-    /// Time for which the attempt worked at least that the crash of a run interrupted.
-    lived: BTreeMap<RunId, Duration>,
     /// How often each codon was told that it lacks what it must have done.
     pub(super) reminded: BTreeMap<CodonId, u32>,
     /// A run has started.
     has_run: bool,
+    /// A run was described.
+    is_described: bool,
     /// A run that continued has started no codon yet.
     starting: bool,
     /// Time of the newest event that a live run has caused: a crash was then at the earliest.
@@ -121,8 +125,10 @@ impl Heard {
         // Journals of older versions name the client only after the answer.
         let answered = self.view.answered.as_ref();
         let is_attributed = answered.is_some_and(|answer| answer.client.is_some());
+        let (limit, approved) = (self.view.money.limit, self.view.approved);
         self.view.take(entry);
         match &entry.event {
+            Event::RunDescribed { .. } => self.compare_limit(limit, entry.timestamp),
             Event::AssistantAction {
                 codon_id,
                 action: AgentAction::Message,
@@ -130,7 +136,11 @@ impl Heard {
                 parent_tool_use_id: None,
                 ..
             } if !content.trim().is_empty() => {
-                self.messages.insert(codon_id.clone(), excerpt(content, MESSAGE));
+                let attempt = self.view.newest_attempt(codon_id);
+                if let Some(began) = attempt.and_then(|(_, attempt)| attempt.began) {
+                    let key = (codon_id.clone(), began);
+                    self.messages.insert(key, excerpt(content, MESSAGE));
+                }
             }
             Event::CheckCompleted {
                 codon_id,
@@ -156,7 +166,17 @@ impl Heard {
                 checks.push(check);
             }
             Event::Info { message } => self.inform(message, entry.timestamp),
-            Event::StateTransition { transition, .. } => self.transition(transition, entry.timestamp),
+            Event::StateTransition { transition, .. } => {
+                if let StateEvent::ApprovalSet { approval: None } = **transition
+                    && approved.is_some()
+                {
+                    self.note(
+                        entry.timestamp,
+                        "the answer to the approval counts no longer".to_owned(),
+                    );
+                }
+                self.transition(transition, entry.timestamp);
+            }
             Event::ApprovalRequested { codon_id, question } => {
                 self.asked = Some(entry.timestamp);
                 self.note(entry.timestamp, format!("{codon_id} asked: {question}"));
@@ -188,6 +208,21 @@ impl Heard {
         }
     }
 
+    /// Notes that a run has another total budget than the one before it, `earlier`.
+    fn compare_limit(&mut self, earlier: Option<Usd>, at: Timestamp) {
+        let limit = self.view.money.limit;
+        let is_first = !std::mem::replace(&mut self.is_described, true);
+        if is_first || limit == earlier {
+            return;
+        }
+        let words = |limit: Option<Usd>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+        let (limit, earlier) = (words(limit), words(earlier));
+        self.note(
+            at,
+            format!("the total budget is {limit}, and was {earlier} before"),
+        );
+    }
+
     /// Takes in what only a message of the runtime says.
     fn inform(&mut self, message: &str, at: Timestamp) {
         if message.contains(LEFT_BEHIND) || message == TERMINAL_CLOSED {
@@ -207,9 +242,6 @@ impl Heard {
                 starting_conditions, ..
             } => {
                 self.crash = None;
-                if starting_conditions.source().is_none() {
-                    self.lived.clear();
-                }
                 let resumes = starting_conditions.resumed_session().is_some();
                 self.starting = starting_conditions.source().is_some() && !resumes;
                 let is_first = !std::mem::replace(&mut self.has_run, true);
@@ -236,7 +268,7 @@ impl Heard {
                 let asked = self.view.ask.as_ref().and_then(|ask| ask.codon.as_ref());
                 let words = crash_words(open.as_ref(), asked, self.alive);
                 let found = format!("; the next start found that at {at}");
-                self.crash(run_id, words, &found, self.alive.unwrap_or(at));
+                self.crash(words, &found, self.alive.unwrap_or(at));
             }
             StateEvent::RunFailed {
                 cause,
@@ -262,6 +294,8 @@ impl Heard {
                 let after = waited.filter(|waited| *waited >= Duration::from_secs(1));
                 let after = after.map(|after| format!(" after {}", short_duration(after)));
                 let after = after.unwrap_or_default();
+                self.answers
+                    .insert(answer.codon_id.clone(), format!("{words}{because}"));
                 self.note(at, format!("{}: {words}{after}{because}", answer.codon_id));
                 if let Some(newest) = self.occasions.last_mut() {
                     newest.waited_ms = waited.map(millis);
@@ -283,18 +317,13 @@ impl Heard {
     }
 
     /// Takes in the crash of the newest run, which no event has reported yet.
-    pub(super) fn take_crash(&mut self, run: &RunId, crash: &UnseenCrash, now: Timestamp) {
-        self.view.mark_crashed();
-        self.crash(run, crash.words(), "", crash.after.unwrap_or(now));
+    pub(super) fn take_crash(&mut self, crash: &UnseenCrash, now: Timestamp) {
+        self.view.mark_crashed(None);
+        self.crash(crash.words(), "", crash.after.unwrap_or(now));
     }
 
-    /// Notes the crash of a run with its last sign of `life`, and how long its attempt worked at least.
-    fn crash(&mut self, run: &RunId, words: String, found: &str, life: Timestamp) {
-        let lived = self.cut_off(run).and_then(|attempt| {
-            let suspended = Duration::from_millis(attempt.suspended_ms);
-            Some(life.since(attempt.began?).saturating_sub(suspended))
-        });
-        self.lived.extend(lived.map(|lived| (run.clone(), lived)));
+    /// Notes the crash of a run with its last sign of `life`.
+    fn crash(&mut self, words: String, found: &str, life: Timestamp) {
         self.note(life, format!("the run crashed: {words}{found}"));
         self.crash = Some(ReportedCrash { words, life });
     }
@@ -305,15 +334,10 @@ impl Heard {
         attempts.find(|attempt| attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run))
     }
 
-    /// Returns the time for which an attempt of this run worked at least, if a crash interrupted it.
-    pub(super) fn lived(&self, run: Option<&RunId>, crashed: bool) -> Duration {
-        let lived = run.and_then(|run| self.lived.get(run)).filter(|_| crashed);
-        lived.copied().unwrap_or_default()
-    }
-
-    /// Returns the sum of those times.
-    pub(super) fn lived_in_all(&self) -> Duration {
-        self.lived.values().sum()
+    /// Returns the last message of the agent in an attempt.
+    pub(super) fn message(&self, attempt: &CodonExecution) -> Option<&str> {
+        let key = (attempt.codon_id().clone(), *attempt.start_time());
+        self.messages.get(&key).map(String::as_str)
     }
 
     fn note(&mut self, at: Timestamp, what: String) {

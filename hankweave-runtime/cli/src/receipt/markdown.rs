@@ -256,7 +256,8 @@ impl Receipt {
 
     fn write_codons(&self, text: &mut String) -> fmt::Result {
         writeln!(text, "## Codons\n")?;
-        if self.codons.is_empty() {
+        let is_new = self.undone.is_none() && self.money.before == Usd::ZERO;
+        if self.codons.is_empty() && is_new {
             return writeln!(text, "None has started.\n");
         }
         if self.more_codons > 0 {
@@ -416,7 +417,11 @@ impl Receipt {
             });
             let forks = codon.forks.as_ref();
             let forks = forks.map(|of| format!("starts with a copy of the session of {}", code(of.as_str())));
-            let terms: Vec<String> = required.into_iter().chain(forks).collect();
+            let answer = codon
+                .answer
+                .as_deref()
+                .map(|answer| format!("asks first: {}", with_ids(answer)));
+            let terms: Vec<String> = answer.into_iter().chain(required).chain(forks).collect();
             if terms.is_empty() {
                 continue;
             }

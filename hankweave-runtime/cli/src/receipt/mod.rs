@@ -221,8 +221,8 @@ fn gather(
         None if is_read => Heard::of(execution)?,
         None => Heard::default(),
     };
-    if let Some((crash, run)) = status.crash.as_ref().zip(state.runs.front()) {
-        heard.take_crash(&run.run_id, crash, SystemClock.now());
+    if let Some(crash) = &status.crash {
+        heard.take_crash(crash, SystemClock.now());
     }
     let mut receipt = Receipt::new(execution, &status, hank.as_ref(), heard);
     if !is_read {

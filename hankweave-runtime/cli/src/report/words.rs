@@ -200,18 +200,20 @@ pub(crate) fn summary_standing(codon: &CodonSummary) -> &'static str {
     }
 }
 
-/// Time from the start of a codon to its end, or until now while a process, the `holder` of the directory, runs it; `None` where a crash took the end.
+/// Time from the start of a codon to its end, or until now while a process, the `holder` of the directory, runs it.
 pub(crate) fn codon_time(
     codon: &CodonExecution,
     process: RunProcess,
     holder: Option<&ServerLockRecord>,
-) -> Option<Duration> {
-    match codon.duration() {
-        _ if codon.crashed() => None,
-        None => process
-            .is_live()
-            .then(|| elapsed(codon, holder, SystemClock.now())),
-        known => known,
+) -> ColumnTime {
+    let is_open = !codon.is_terminal() && process.is_live();
+    let known = match is_open {
+        true => Some(elapsed(codon, holder, SystemClock.now())),
+        false => codon.duration(),
+    };
+    ColumnTime {
+        known,
+        is_lower_bound: codon.crashed(),
     }
 }
 

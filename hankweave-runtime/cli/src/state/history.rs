@@ -145,7 +145,7 @@ fn write(
             let summary = CodonSummary::of(codon);
             let line = codon_line(
                 codon_standing(codon, process),
-                codon_time(codon, process, holder).into(),
+                codon_time(codon, process, holder),
                 &summary,
             );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use hankweave_core::budget::time_at_work;
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::ExecutionThread;
-use hankweave_core::time::Timestamp;
 use hankweave_runtime::CodonSummary;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
 use super::StatusView;
 use crate::report::{ColumnTime, elapsed};
@@ -27,46 +28,68 @@ pub(crate) struct AttemptTotals {
     pub(crate) has_lost_time: bool,
 }
 
+/// The open codon of a directory, of which there is one at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenCodon {
+    /// A process works on it.
+    pub(crate) is_live: bool,
+    /// Its time at work, as far as it is known.
+    pub(crate) worked: Duration,
+}
+
+impl OpenCodon {
+    /// Returns what the process of a directory measures; `live` is its lock record, where there is a process.
+    pub(crate) fn of(thread: &ExecutionThread, live: Option<Option<&ServerLockRecord>>) -> Self {
+        let mut codons = thread.codons.iter().map(|entry| &entry.codon);
+        let open = codons.find(|codon| !codon.is_terminal()).zip(live);
+        Self {
+            is_live: live.is_some(),
+            worked: open.map_or(Duration::ZERO, |(open, holder)| {
+                elapsed(open, holder, SystemClock.now())
+            }),
+        }
+    }
+}
+
 impl StatusView<'_> {
     /// Returns the sums by codon.
     pub(crate) fn attempts(&self) -> HashMap<&CodonId, AttemptTotals> {
-        AttemptTotals::of(self.thread, self.process_now())
+        AttemptTotals::of(self.thread, self.open_codon())
     }
 
     /// Returns the figures of one attempt.
     pub(crate) fn totals_of(&self, codon: &CodonExecution) -> AttemptTotals {
         let mut totals = AttemptTotals::default();
-        totals.add(codon, self.process_now());
+        totals.add(codon, self.open_codon());
         totals
     }
 
-    fn process_now(&self) -> Option<(Option<&ServerLockRecord>, Timestamp)> {
-        self.live.then_some((self.holder.as_ref(), self.now))
+    fn open_codon(&self) -> OpenCodon {
+        let open = OpenCodon::of(self.thread, self.live.then_some(self.holder.as_ref()));
+        OpenCodon {
+            worked: self.lived.unwrap_or(open.worked),
+            ..open
+        }
     }
 }
 
 impl AttemptTotals {
-    /// Returns the sums by codon; `live` is the process of the directory with the time now, if there is one.
-    pub(crate) fn of<'t>(
-        thread: &'t ExecutionThread,
-        live: Option<(Option<&ServerLockRecord>, Timestamp)>,
-    ) -> HashMap<&'t CodonId, Self> {
+    /// Returns the sums by codon.
+    pub(crate) fn of(thread: &ExecutionThread, open: OpenCodon) -> HashMap<&CodonId, Self> {
         let mut totals: HashMap<&CodonId, Self> = HashMap::new();
         for entry in &thread.codons {
             totals
                 .entry(entry.codon.codon_id())
                 .or_default()
-                .add(&entry.codon, live);
+                .add(&entry.codon, open);
         }
         totals
     }
 
-    fn add(&mut self, codon: &CodonExecution, live: Option<(Option<&ServerLockRecord>, Timestamp)>) {
-        let has_crashed = codon.crashed() || (!codon.is_terminal() && live.is_none());
-        let worked = match (codon.end_time(), live) {
-            _ if has_crashed => Duration::ZERO,
-            (None, Some((holder, now))) => elapsed(codon, holder, now),
-            _ => codon.duration().unwrap_or_default(),
+    fn add(&mut self, codon: &CodonExecution, open: OpenCodon) {
+        let worked = match codon.is_terminal() {
+            true => time_at_work(codon),
+            false => open.worked,
         };
         self.count += 1;
         self.cost += codon.spend();
@@ -74,7 +97,7 @@ impl AttemptTotals {
         self.is_lower_bound |= codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running;
         self.tokens += codon.agent_tokens();
         self.worked += worked;
-        self.has_lost_time |= has_crashed;
+        self.has_lost_time |= codon.crashed() || (!codon.is_terminal() && !open.is_live);
     }
 
     /// Returns the time at work for a column.

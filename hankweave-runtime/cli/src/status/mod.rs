@@ -14,7 +14,7 @@ use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, time_at_work};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
-use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StateWarning};
+use hankweave_core::document::{Approval, HankweaveState, RunRecord, RunStatus, StateWarning};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide_with_replans};
@@ -30,6 +30,7 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde_json::{Value, json};
 
+use crate::approval_prompt::{answer_words, because};
 use crate::args::{ExecutionArgs, Global};
 use crate::directory::{holder, suspended};
 use crate::exit::CliError;
@@ -42,7 +43,7 @@ use crate::report::{RunProcess, elapsed};
 use crate::screen::{SafeText, with_local_times};
 pub(crate) use crate::state::last_hank;
 use crate::typed::HintCommands;
-pub(crate) use attempts::AttemptTotals;
+pub(crate) use attempts::{AttemptTotals, OpenCodon};
 use commands::{SuggestedCommand, first_part};
 pub(crate) use crash::{UnseenCrash, crash_words};
 pub(crate) use outlook::Outlook;
@@ -222,6 +223,8 @@ pub(crate) struct StatusView<'a> {
     suspended: Option<u32>,
     /// Crash of the newest run, which nothing has continued yet.
     pub(crate) crash: Option<UnseenCrash>,
+    /// How long its open codon has worked at least.
+    lived: Option<Duration>,
     /// Task whose workspace the directory is.
     pub(crate) task: Option<OwningTask>,
     /// Lock record of that process, which times what the run is at.
@@ -297,7 +300,7 @@ impl<'a> StatusView<'a> {
 
     /// Draws the view, with the limits that the newest run had.
     fn draw(&mut self, hank: Option<&Hank>, described: Option<JournalEntry>) {
-        self.drawn = draw(self.state, self.thread, hank, self.live);
+        self.drawn = draw(self.state, self.thread, hank, (self.live, self.lived));
         let began = self.state.runs.front().map(|run| run.start_time);
         let described = described.filter(|entry| Some(entry.timestamp) >= began);
         if let Some(described) = described {
@@ -310,13 +313,24 @@ impl<'a> StatusView<'a> {
         }
     }
 
-    /// Shows the answer of a user that only the registry of the task has.
+    /// Shows the answer of a user since the run paused, which of a task only the registry has.
     fn show_answer(&mut self) {
-        let Some((codon, answer)) = self.asked_codon().cloned().zip(self.answer()) else {
-            return;
-        };
-        self.drawn.approved = Some(answer.approval.granted);
-        self.drawn.cause = Some(format!("{codon}: {}", answer.words()));
+        if let Some((codon, answer)) = self.asked_codon().cloned().zip(self.answer()) {
+            self.drawn.approved = Some(answer.approval.granted);
+            self.drawn.cause = Some(format!("{codon}: {}", answer.words()));
+        } else if let Some(approval) = self.granted()
+            && self.drawn.interrupted_by == Some(InterruptedBy::Approval)
+        {
+            let because = because(approval.reason.as_deref());
+            let words = answer_words(true, approval.by.as_deref(), None);
+            self.drawn.cause = Some(format!("{}: {words}{because}", approval.codon_id));
+        }
+    }
+
+    /// Returns the approval with which the next codon starts.
+    fn granted(&self) -> Option<&'a Approval> {
+        let approval = self.state.approval.as_ref();
+        approval.filter(|answer| answer.granted && self.drawn.approved == Some(true))
     }
 
     /// Finds the question that waits, and since when: since it was last put in this history, or since a run paused with it.
@@ -382,11 +396,18 @@ impl<'a> StatusView<'a> {
         hank: Option<&Hank>,
     ) -> Self {
         let holder = holder(execution);
+        let lived = state
+            .runs
+            .front()
+            .and_then(|run| run.open_codon())
+            .filter(|_| holder.is_none())
+            .and_then(|open| inspect::lived(&RealDisk, &ExecutionDir::new(execution.to_owned()), open));
         let changes = hank.map(|hank| PlanChanges::of(state, hank, None));
         Self {
             state,
             thread,
-            drawn: draw(state, thread, hank, holder.is_some()),
+            drawn: draw(state, thread, hank, (holder.is_some(), lived)),
+            lived,
             question: None,
             says: None,
             typed: HintCommands::about(execution),
@@ -411,10 +432,15 @@ impl<'a> StatusView<'a> {
     }
 }
 
-fn draw(state: &HankweaveState, thread: &ExecutionThread, hank: Option<&Hank>, live: bool) -> RunView {
+fn draw(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    hank: Option<&Hank>,
+    (is_live, lived): (bool, Option<Duration>),
+) -> RunView {
     let mut view = RunView::of_state(state, thread, 0);
-    if !live {
-        view.mark_crashed();
+    if !is_live {
+        view.mark_crashed(lived);
     }
     match hank {
         Some(hank) => {
@@ -517,9 +543,10 @@ impl StatusView<'_> {
 
     /// Time at work of the codons of a run (HANK-35).
     pub(crate) fn worked(&self, run: &RunRecord) -> Duration {
-        let of_codon = |codon: &CodonExecution| match codon.end_time() {
-            None if self.live => self.elapsed(codon),
-            _ => time_at_work(run, codon),
+        let of_codon = |codon: &CodonExecution| match codon.is_terminal() {
+            false if self.live => self.elapsed(codon),
+            false => self.lived.unwrap_or_default(),
+            true => time_at_work(codon),
         };
         run.codons.iter().map(|codon| of_codon(codon)).sum()
     }

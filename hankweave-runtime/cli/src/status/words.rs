@@ -221,7 +221,7 @@ impl StatusView<'_> {
     }
 
     /// Returns the state of the newest run in words; a process that is suspended answers nobody.
-    fn state_words(&self, run: &RunRecord) -> String {
+    pub(crate) fn state_words(&self, run: &RunRecord) -> String {
         let suspended = self.suspended.filter(|_| self.is_working(run));
         suspended.map_or_else(
             || self.drawn.state_words(),
@@ -269,8 +269,7 @@ impl StatusView<'_> {
 
     /// Writes the approval with which the next codon starts.
     fn write_approval(&self, text: &mut SafeText) -> std::fmt::Result {
-        let answer = self.state.approval.as_ref();
-        let Some(answer) = answer.filter(|answer| answer.granted && self.drawn.approved == Some(true)) else {
+        let Some(answer) = self.granted() else {
             return Ok(());
         };
         let words = answer_words(true, answer.by.as_deref(), None);

@@ -72,7 +72,7 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
         return Err(no_run(execution));
     }
     if holder(execution).is_none() {
-        record.view.mark_crashed();
+        record.view.mark_crashed(None);
     }
     if record.cut_at > 0 && !global.quiet {
         print_stderr(format!(
