@@ -176,7 +176,8 @@ pub fn time_at_work(codon: &CodonExecution) -> Duration {
 
 /// Counts the runs from the newest one back to the first one of the thread, with a pending rollback of the thread to which that led. A run can only continue an
 /// older one.
-pub(crate) fn runs_of_history(state: &HankweaveState) -> usize {
+#[must_use]
+pub fn runs_of_history(state: &HankweaveState) -> usize {
     let until = |id: &RunId, from: usize| {
         let mut older = state.runs.iter().skip(from);
         older

@@ -17,8 +17,7 @@ mod meter;
 mod pool;
 mod summary;
 
-pub(crate) use account::runs_of_history;
-pub use account::time_at_work;
+pub use account::{runs_of_history, time_at_work};
 pub use ceiling::{Ceiling, CeilingUse};
 pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;

@@ -32,9 +32,11 @@ pub fn resume(
     if state.runs.is_empty() {
         return Resume::Fresh;
     }
-    // After a failure that blocks nothing would run, so from there a run continues as after any other.
+    // After a failure that blocks nothing would run, so from there a run continues as after any other. So it does in a session that a user names.
+    let names_session = wish.recovery == Some(Recovery::Session) && thread.interruption().is_some();
     if let Some(pending) = &state.pending_rollback
         && obstacle(state, thread, hank).is_none()
+        && !names_session
     {
         return Resume::RollBack(pending.source.clone());
     }

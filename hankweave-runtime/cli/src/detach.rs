@@ -1,7 +1,7 @@
 //! `hankweave run --detach`: a run in a session of its own, which outlives the terminal (CLI-80).
 //!
 //! The command starts itself once more, as the leader of a session, with one end of a socket pair as its standard input. The new process prints on the terminal until
-//! the directory is its own, then into a log file, and reports both through the socket: that its output has moved, and that the first record of the run is durable. The
+//! the directory is its own, then into a log file, and reports both through the socket: that its output has moved, and that the run works or waits. The
 //! command returns with the second report. When the socket closes without one, it ends as the process has ended.
 
 use std::fs::{File, OpenOptions};
@@ -13,6 +13,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
+use hankweave_core::event::StateEvent;
 use hankweave_core::id::RunId;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::state_manager::{Delivery, Subscription};
@@ -44,7 +45,7 @@ const LOG_LIMIT: u64 = 16 << 20;
 enum DetachReport {
     /// The output goes to the log, from this length on.
     Moved { from: u64 },
-    /// The run is recorded.
+    /// The run works or waits.
     Begun(BegunDetached),
 }
 
@@ -272,18 +273,16 @@ impl Detachment {
         let _ = self.reports.write_all(&line);
     }
 
-    /// Reports the run once its first record is durable, and keeps the log short as long as it lives.
+    /// Reports the run once it works or waits, and keeps the log short as long as it lives. A run that ends before that, as after a denial, is not reported.
     pub(crate) async fn attend(mut self, mut events: Subscription, run: impl Fn() -> Option<RunId>) {
-        while let Ok(Some(delivery)) = events.next().await {
+        let mut is_under_way = false;
+        while !is_under_way && let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
                 continue;
             };
-            let is_described = |entry: &JournalEntry| matches!(entry.event, Event::RunDescribed { .. });
-            if events.values().any(is_described) {
-                break;
-            }
+            is_under_way = events.values().any(works_or_waits);
         }
-        if let Some(run_id) = run() {
+        if let Some(run_id) = run().filter(|_| is_under_way) {
             let pid = std::process::id();
             let asks = self.asks;
             self.report(&DetachReport::Begun(BegunDetached { pid, run_id, asks }));
@@ -297,6 +296,15 @@ impl Detachment {
                 return;
             }
         }
+    }
+}
+
+/// Whether a run works, or waits for something, from this event on.
+fn works_or_waits(entry: &JournalEntry) -> bool {
+    match &entry.event {
+        Event::ApprovalRequested { .. } | Event::ServerIdle { .. } | Event::Progress { .. } => true,
+        Event::StateTransition { transition, .. } => matches!(**transition, StateEvent::CodonStarted { .. }),
+        _ => false,
     }
 }
 

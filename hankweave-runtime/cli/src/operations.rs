@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
+use hankweave_core::budget::runs_of_history;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, Removed, RunRecord, StartingConditions,
@@ -247,18 +248,39 @@ fn changed(
 }
 
 /// The newest rows, at most so many.
+/// Returns the operations that count no longer: runs without a codon in the history, and what an operation that counts took back. `log` has the newest first.
+fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String> {
+    let thread = thread::build(state, None, None);
+    let in_thread: HashSet<&RunId> = thread.codons.iter().map(|entry| &entry.run_id).collect();
+    let own = state.runs.iter().take(runs_of_history(state));
+    let own: HashSet<&RunId> = own.map(|run| &run.run_id).collect();
+    let (mut counting, mut undone) = (HashSet::new(), HashSet::new());
+    for logged in log {
+        match logged {
+            LoggedOperation::Run(run) if in_thread.contains(&run.run_id) => counting.insert(logged.id()),
+            LoggedOperation::Run(run) if own.contains(&run.run_id) && !run.codons.is_empty() => {
+                undone.insert(logged.id())
+            }
+            _ => false,
+        };
+    }
+    for logged in log {
+        if let LoggedOperation::Recorded(operation) = logged
+            && !undone.contains(&operation.id)
+        {
+            let takes_back = operation.undoes.clone();
+            undone.extend(takes_back.filter(|id| !counting.contains(id)));
+        }
+    }
+    undone
+}
+
 fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<OperationRow>, CliError> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let history =
         GitHistory::open(&repository).map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let log = thread::operations(state);
-    let undone: HashSet<String> = log
-        .iter()
-        .filter_map(|logged| match logged {
-            LoggedOperation::Recorded(operation) => operation.undoes.clone(),
-            LoggedOperation::Run(_) => None,
-        })
-        .collect();
+    let undone = undone(state, &log);
     let (runs, gone) = (removed_runs(state), state.removed_checkpoints());
     let shown = log.into_iter().take(most);
     let process = process_of(None, execution);

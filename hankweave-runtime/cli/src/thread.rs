@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use hankweave_core::codon::CheckpointType;
 use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, PendingRollback, RunStatus};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
@@ -19,7 +20,7 @@ use crate::report::{
     RunProcess, budget_note, codon_line, codon_standing, codon_time, counted, id_width, loop_check,
     run_standing, style_of,
 };
-use crate::screen::{SafeText, print_stderr};
+use crate::screen::{SafeText, print_stderr, with_local_times};
 use crate::state;
 use crate::status::{self, AttemptTotals, OpenCodon};
 
@@ -59,7 +60,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         holder: holder(execution),
         // A file alone and an older thread have no hank that says what is next.
         outlook: match (file, &args.run) {
-            (None, None) => status::outlook_of(execution, &document)?.map(|outlook| outlook.words),
+            (None, None) => status::outlook_of(execution, &document)?.map(|outlook| outlook.to_string()),
             _ => None,
         },
     };
@@ -173,11 +174,20 @@ impl ThreadView<'_> {
         text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
         let checkpoints = entry.validated_checkpoints.iter().map(|checkpoint| {
             let sha = CheckpointSha::short(&checkpoint.sha);
-            format!("  {} {sha}", checkpoint.checkpoint_type)
+            match checkpoint.checkpoint_type {
+                // Nothing failed.
+                CheckpointType::Error if codon.interrupted_by.is_some() => {
+                    format!("  {} {sha}", codon_standing(&entry.codon, self.process))
+                }
+                kind => format!("  {kind} {sha}"),
+            }
         });
         let (checkpoints, note) = (checkpoints.collect::<String>(), budget_note(&codon));
         let line = format!("  {line}{checkpoints}{note}");
         writeln!(text, "{}", line.trim_end())?;
+        if let Some(message) = codon.failure.and_then(|failure| failure.message) {
+            writeln!(text, "    {}", with_local_times(&message))?;
+        }
         if let Some(replacement) = entry.codon.replacement() {
             writeln!(text, "    {replacement}")?;
         }

@@ -7,9 +7,11 @@ use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, LoopCheck};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, RunRecord};
+use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::thread;
 use hankweave_core::view::RunView;
+use hankweave_core::wire::Event;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -131,9 +133,16 @@ pub struct CodonSummary {
 
 impl RunOutcome {
     /// The outcome of `run_id`, or of no run.
-    pub(super) fn of(run_id: Option<&RunId>, result: RunResult, state: &HankweaveState, done: bool) -> Self {
+    pub(super) fn of(
+        run_id: Option<&RunId>,
+        result: RunResult,
+        (state, hank): (&HankweaveState, &Hank),
+        done: bool,
+    ) -> Self {
         let run = run_id.and_then(|id| state.run(id));
         let view = RunView::of_state(state, &thread::build(state, None, None), 0);
+        // Only the hank says which iteration of a loop is the last one.
+        let view = view.with_description(&Event::run_described(hank, Ceiling::default()));
         let (completed, planned) = view.completed();
         let codons = run.map(|run| run.codons.iter().map(|codon| CodonSummary::of(codon)).collect());
         Self {

@@ -101,12 +101,17 @@ async fn serve(
         let result = RunResult::OutputFailed(codon, why);
         let state = possession.manager.snapshot();
         let newest = state.runs.front().map(|run| &run.run_id);
-        return Ok(RunOutcome::of(newest, result, &state, false));
+        return Ok(RunOutcome::of(newest, result, (&state, &opened.hank), false));
     }
     loop {
         let Some(begun) = begin(opened, how, go == Autostart::On).await? else {
             let state = possession.manager.snapshot();
-            return Ok(RunOutcome::of(None, RunResult::NothingToDo, &state, true));
+            return Ok(RunOutcome::of(
+                None,
+                RunResult::NothingToDo,
+                (&state, &opened.hank),
+                true,
+            ));
         };
         heartbeat.refresh().await;
         let context = context(opened, &begun, shutdown.clone(), presence.clone());
@@ -121,7 +126,8 @@ async fn serve(
         match end? {
             RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
-                let outcome = RunOutcome::of(Some(&context.run_id), result, &state, is_done(&context));
+                let known = (&*state, &context.hank);
+                let outcome = RunOutcome::of(Some(&context.run_id), result, known, is_done(&context));
                 let stop_reason = shutdown.reason().map(str::to_owned);
                 let rehearsed = context.options.rehearsal.then(|| context.rehearsed.take());
                 return Ok(RunOutcome {

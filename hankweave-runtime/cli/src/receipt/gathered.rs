@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::attempts::{AttemptReport, Outcome, attempts, is_cut_off};
-use super::heard::{CheckReport, Heard, Occasion, millis};
+use super::heard::{CheckReport, Heard, Occasion, ReportedCrash, millis};
 use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, unsaved};
 use crate::report::at_its_budget;
@@ -292,11 +292,7 @@ impl Receipt {
             is_taken_back: status.state.pending_rollback.is_some(),
             words: words(status),
             sentinels: heard.view.sentinels.clone(),
-            cause: status
-                .drawn
-                .cause
-                .clone()
-                .or_else(|| Some(format!("The run crashed: {}", crash?.words))),
+            cause: cause(status, crash),
             directory: RealDisk
                 .real_path(execution)
                 .unwrap_or_else(|_| execution.to_owned()),
@@ -330,6 +326,13 @@ impl Receipt {
             occasions: with_waits(heard, status),
         }
     }
+}
+
+/// Returns why the run ended; nothing of a run that was taken back since, which its words say.
+fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<String> {
+    let crashed = || Some(format!("The run crashed: {}", crash?.words));
+    let cause = status.drawn.cause.clone().or_else(crashed);
+    cause.filter(|_| status.state.pending_rollback.is_none())
 }
 
 /// Codons of the plan that have not started, in its order; the first of them.

@@ -344,6 +344,7 @@ fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::
         .collect();
     let first = all.len().saturating_sub(MOST_REMARKS);
     for (codon, remark) in &all[first..] {
+        let remark = with_local_times(remark);
         write_sentence(text, &format!("  remark       {}: {remark}", codon.codon_id))?;
     }
     match first {

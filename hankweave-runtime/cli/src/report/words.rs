@@ -52,14 +52,12 @@ pub(super) fn ended_line(attempt: &AttemptView, now: Timestamp) -> Option<String
 }
 
 /// Time of an attempt that a crash interrupted.
-pub(super) const UNKNOWN: &str = "unknown";
+const UNKNOWN: &str = "unknown";
 
-/// Time at work of an attempt until `now`; that of one which a crash interrupted is not known.
+/// Time at work of an attempt until `now`, as far as it is known.
 pub(crate) fn attempt_time(attempt: &AttemptView, now: Timestamp) -> String {
-    match attempt.state {
-        AttemptState::Crashed => UNKNOWN.to_owned(),
-        _ => duration(attempt.worked(now)),
-    }
+    let is_lower_bound = attempt.state == AttemptState::Crashed;
+    ColumnTime::of(attempt.worked(now), is_lower_bound).to_string()
 }
 
 /// Progress of a run, as every screen shows it: `4 of 9`, `12m31s of 4h0m`, `$1.24 of $5.00`, `ctx 61 %`.
@@ -255,6 +253,19 @@ pub(crate) struct ColumnTime {
     pub(crate) is_lower_bound: bool,
 }
 
+/// Shortest time at work that is shown where a crash took a part: a lower bound of nothing says nothing.
+const SHORTEST_KNOWN: Duration = Duration::from_millis(50);
+
+impl ColumnTime {
+    /// Returns a time at work of which a crash may have taken a part.
+    pub(crate) fn of(worked: Duration, is_lower_bound: bool) -> Self {
+        Self {
+            known: (!is_lower_bound || worked >= SHORTEST_KNOWN).then_some(worked),
+            is_lower_bound,
+        }
+    }
+}
+
 impl From<Option<Duration>> for ColumnTime {
     fn from(known: Option<Duration>) -> Self {
         let is_lower_bound = false;
@@ -304,10 +315,10 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals, has_lost_ti
 
 /// Time at work in words, where part of it may have been lost in a crash: `12s`, `at least 12s`, `an unknown time`.
 pub(crate) fn worked(time: Duration, is_lower_bound: bool) -> String {
-    match (is_lower_bound, time.is_zero()) {
-        (false, _) => duration(time),
-        (true, true) => "an unknown time".to_owned(),
-        (true, false) => format!("at least {}", duration(time)),
+    match ColumnTime::of(time, is_lower_bound).known {
+        None => "an unknown time".to_owned(),
+        Some(known) if is_lower_bound => format!("at least {}", duration(known)),
+        Some(known) => duration(known),
     }
 }
 
@@ -403,6 +414,8 @@ mod tests {
         let now = Timestamp::from_millis(0);
         assert_eq!(attempt_time(&attempt, now), "4s");
         attempt.state = AttemptState::Crashed;
+        assert_eq!(attempt_time(&attempt, now), "≥ 4s");
+        attempt.duration_ms = None;
         assert_eq!(attempt_time(&attempt, now), "unknown");
         let mut view = RunView {
             run: Some(ViewedRun {

@@ -1,12 +1,15 @@
 //! `hankweave cost`
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use hankweave_core::budget::runs_of_history;
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, SentinelState};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::document::{RunRecord, RunStatus};
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::id::{CodonId, RunId, SentinelId};
+use hankweave_core::thread;
 use serde::Serialize;
 
 use super::look;
@@ -36,13 +39,10 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     };
     let execution = &args.document.execution.execution;
     let process = look::process_of(args.document.state.as_deref(), execution, &state);
-    let runs: Vec<RunCost> = state
-        .runs
-        .iter()
-        .take(count)
-        .map(|run| RunCost::of(run, process))
-        .collect();
-    let current = state.current_run().map(|run| RunCost::of(run, process));
+    let undone = undone(&state);
+    let cost_of = |run| RunCost::of(run, process, &undone);
+    let runs: Vec<RunCost> = state.runs.iter().take(count).map(|run| cost_of(run)).collect();
+    let current = state.current_run().map(cost_of);
     let report = CostReport {
         current_run: CostTotals::sum(current.iter().map(|run| run.figures)),
         total: CostTotals::sum(runs.iter().map(|run| run.figures)),
@@ -53,7 +53,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = report.write(current.is_some(), &mut text);
+    let _ = report.write(current.is_some() && process.is_live(), &mut text);
     if let (None, None) = (&args.document.state, &args.since)
         && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)?
     {
@@ -61,6 +61,18 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     }
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the codons of this history that count no longer, by run and position in it.
+fn undone(state: &HankweaveState) -> HashSet<(&RunId, usize)> {
+    let thread = thread::build(state, None, None);
+    let counting = thread.codons.iter();
+    let counting: HashSet<_> = counting
+        .map(|codon| (&codon.run_id, codon.codon_index_in_run))
+        .collect();
+    let own = state.runs.iter().take(runs_of_history(state));
+    let all = own.flat_map(|run| (0..run.codons.len()).map(|at| (&run.run_id, at)));
+    all.filter(|codon| !counting.contains(codon)).collect()
 }
 
 /// Output of `--format json`; runs newest first.
@@ -104,6 +116,9 @@ struct CodonCost<'a> {
     /// For people.
     #[serde(skip)]
     state: &'static str,
+    /// A rollback undid it, or a later run repeats it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    undone: bool,
     /// Limit of its budget that it reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     budget_exceeded: Option<BudgetExceeded>,
@@ -145,8 +160,12 @@ impl CostTotals {
 }
 
 impl<'a> RunCost<'a> {
-    fn of(run: &'a RunRecord, process: RunProcess) -> Self {
-        let codons = run.codons.iter().map(|codon| CodonCost::of(codon, process));
+    fn of(run: &'a RunRecord, process: RunProcess, undone: &HashSet<(&RunId, usize)>) -> Self {
+        let codons = run.codons.iter().enumerate();
+        let codons = codons.map(|(at, codon)| CodonCost {
+            undone: undone.contains(&(&run.run_id, at)),
+            ..CodonCost::of(codon, process)
+        });
         let codons: Vec<CodonCost> = codons.collect();
         Self {
             run_id: &run.run_id,
@@ -164,6 +183,7 @@ impl<'a> CodonCost<'a> {
             codon_id: codon.codon_id(),
             status: codon.status(),
             state: codon_standing(codon, process),
+            undone: false,
             budget_exceeded: codon.budget_exceeded(),
             figures: CostTotals::of(codon),
             sentinel_cost: codon.sentinel_cost(),
@@ -201,18 +221,28 @@ impl RunCost<'_> {
     }
 }
 
-impl CostReport<'_> {
+impl<'a> CostReport<'a> {
+    /// Returns the newest attempt of each codon that counts, the oldest first.
+    fn newest(&self) -> Vec<&CodonCost<'a>> {
+        let newest_first = self.runs.iter().flat_map(|run| run.codons.iter().rev());
+        let mut known = HashSet::new();
+        let is_newest = |codon: &&CodonCost<'a>| !codon.undone && known.insert(codon.codon_id);
+        let mut newest: Vec<_> = newest_first.filter(is_newest).collect();
+        newest.reverse();
+        newest
+    }
+
     /// Writes the table. What sentinels and skipped codons cost is counted as spent, and has a column only where there is any.
     fn write(&self, has_current_run: bool, text: &mut String) -> std::fmt::Result {
         let mut rows = Vec::new();
         for run in &self.runs {
             rows.push(CostRow::of(format!("run {}", run.run_id), run.state, run.shown()));
             for codon in &run.codons {
-                rows.push(CostRow::of(
-                    format!("  {}", codon.codon_id),
-                    codon.state,
-                    codon.shown(),
-                ));
+                let note = if codon.undone { "undone or run again" } else { "" };
+                rows.push(CostRow {
+                    note,
+                    ..CostRow::of(format!("  {}", codon.codon_id), codon.state, codon.shown())
+                });
                 rows.extend(codon.sentinels.iter().map(CostRow::of_sentinel));
             }
         }
@@ -231,15 +261,17 @@ impl CostReport<'_> {
             cost: "agents".to_owned(),
             spent: "spent".to_owned(),
             tokens: "tokens".to_owned(),
+            note: "",
         };
         for row in [head].iter().chain(&rows) {
             write!(text, "{:<name$}  {:<10}", row.name, row.state)?;
             if differ {
                 write!(text, " {:>10}", row.cost)?;
             }
-            writeln!(text, " {:>11} {:>8}", row.spent, row.tokens)?;
+            let line = format!(" {:>11} {:>8}  {}", row.spent, row.tokens, row.note);
+            writeln!(text, "{}", line.trim_end())?;
         }
-        for codon in self.runs.iter().flat_map(|run| &run.codons) {
+        for codon in self.newest() {
             if let Some(exceeded) = codon.budget_exceeded {
                 let limit = at_its_budget(codon.status, exceeded, codon.figures.is_lower_bound);
                 writeln!(text, "{}: {limit}", codon.codon_id)?;
@@ -263,6 +295,7 @@ struct CostRow {
     cost: String,
     spent: String,
     tokens: String,
+    note: &'static str,
 }
 
 impl CostRow {
@@ -274,6 +307,7 @@ impl CostRow {
             cost: figures.codon_cost.display(is_unknown).to_string(),
             spent: money(figures.spend, figures.is_lower_bound),
             tokens: tokens(figures.tokens.total()),
+            note: "",
         }
     }
 
@@ -284,6 +318,7 @@ impl CostRow {
             cost: String::new(),
             spent: money(sentinel.total_cost, sentinel.is_lower_bound),
             tokens: String::new(),
+            note: "",
         }
     }
 }

@@ -102,10 +102,7 @@ impl AttemptTotals {
 
     /// Returns the time at work for a column.
     pub(crate) fn time(&self) -> ColumnTime {
-        ColumnTime {
-            known: (!self.has_lost_time || !self.worked.is_zero()).then_some(self.worked),
-            is_lower_bound: self.has_lost_time,
-        }
+        ColumnTime::of(self.worked, self.has_lost_time)
     }
 
     /// Returns the summary of the newest attempt with the figures of all of them.

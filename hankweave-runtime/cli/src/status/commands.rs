@@ -145,7 +145,11 @@ impl StatusView<'_> {
                 offer(typed.command("logs"), "shows what its agent said"),
             ]
         } else if let Some(next) = self.next() {
-            vec![offer(self.onward(), self.how_next(next))]
+            let in_session = format!("keeps the files and lets {next} continue in its session");
+            let is_open = self.runs_again(next) && thread.own_session().is_some();
+            let in_session = is_open.then(|| offer(self.recover("session"), in_session));
+            let onward = offer(self.onward(), self.how_next(next));
+            [onward].into_iter().chain(in_session).collect()
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let again = format!("keeps the files and runs {id} again");

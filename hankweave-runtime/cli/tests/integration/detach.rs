@@ -211,6 +211,27 @@ fn a_detached_run_waits_for_an_approval_and_names_the_command() {
     until("the end of the process", || project.left_behind().is_empty());
 }
 
+// covers: CLI-80, CLI-30
+#[test]
+fn a_detached_run_whose_next_codon_was_denied_is_no_run_that_continues() {
+    let project = project();
+    let mut hank = write_codons(&project, &["one", "two"]);
+    hank["hank"][1]["approval"] = json!("Is it right?");
+    project.write_hank(&hank);
+    project.run(["run", "--headless"]).expect_code(3);
+    project.run(["approve", "--deny"]).expect_code(0);
+    let again = project.run(["run", "--detach"]);
+    again.expect_code(3);
+    assert_eq!(again.stdout, "");
+    assert!(
+        again
+            .stderr
+            .contains("Paused before c1: it was denied; 1 of 2 codons completed"),
+        "{again}"
+    );
+    assert_eq!(project.left_behind(), []);
+}
+
 // covers: CLI-80, P9, HANK-30, CLI-27
 #[test]
 fn a_detached_run_that_was_killed_is_continued_detached_and_pauses_at_its_budget() {

@@ -98,6 +98,7 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
     // An undo is an operation, from which one continues or back.
     project.run(["op", "restore", &id(&rows[1])[..6]]).expect_code(0);
     assert_eq!(done(&project), "one\ntwo\n");
+    assert_eq!(log(&project)[2]["undone"], false, "the run counts again");
     let shown = project
         .run(["op", "show", &id(&rows[0])])
         .expect_code(0)
@@ -429,9 +430,39 @@ fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
         assert!(report.contains(part), "{part}: {report}");
     }
 
+    let offered = "  hankweave run --max-cost 9 --recover session ";
+    assert!(
+        status.contains(offered),
+        "who names the session gets it: {status}"
+    );
+
     let run = project.run(["run", "--headless"]);
     run.expect_code(0);
     let lost = "the last run had `--max-cost 9`; this one has no such limit";
     assert!(run.stderr.contains(lost), "{}", run.stderr);
     assert!(!run.stdout.contains("is run again in 0s"), "{}", run.stdout);
+}
+
+// covers: RUN-2, CLI-31
+#[test]
+fn who_names_the_session_after_an_undo_of_a_pause_gets_it() {
+    let project = project();
+    let turn = json!({"text": "More", "usage": {"input": 30_000, "output": 1_000}, "delayMs": 300});
+    project.write("long.json", json!({"turns": vec![turn; 4]}).to_string());
+    let codon = |id: &str, script: Value| json!({"id": id, "name": id, "agent": script, "model": "sonnet", "continuationMode": "fresh", "promptText": "go"});
+    let long = codon("long", json!({"script": "long.json"}));
+    project.write_hank(&json!({"hank": [codon("short", shell_agent(&project)), long]}));
+    project
+        .run(["run", "--headless", "--max-cost", "0.35"])
+        .expect_code(3);
+    project
+        .run(["rollback", "--codon", "short", "--yes"])
+        .expect_code(0);
+    project.run(["undo", "--yes"]).expect_code(0);
+    let on = project.run(["run", "--headless", "--max-cost", "9", "--recover", "session"]);
+    let said = &on.expect_code(0).stdout;
+    assert!(
+        said.contains("long: the agent continues with its session"),
+        "{said}"
+    );
 }

@@ -203,6 +203,11 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
         lived > 0 && json["workedMs"].as_u64().unwrap() >= lived,
         "{json:#}"
     );
+    let status = project.run(["status", "--json"]).expect_code(0).json_document();
+    assert_eq!(
+        status["run"]["workedMs"], lived,
+        "status and report tell one time"
+    );
     assert_eq!(json["money"]["byModel"]["claude-sonnet-4-5"]["atLeast"], true);
     let shown: Vec<&str> = codon["unsaved"]["command"]
         .as_str()
@@ -244,6 +249,14 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
         (&json!("crashed"), &json!(true), &json!(2))
     );
     assert_eq!(attempts[0]["workedMs"], lived);
+    let state = project
+        .run(["state", "show", "--json"])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(state["runs"][1]["codons"][0]["durationMs"], lived, "{state:#}");
+    let status = project.run(["status", "--json"]).expect_code(0).json_document();
+    let own = status["run"]["workedMs"].as_u64().unwrap();
+    assert_eq!(later["workedMs"], own + lived);
     // What was undone is the money of its model as well.
     let models = later["money"]["byModel"].as_object().unwrap();
     assert_eq!(models.keys().collect::<Vec<_>>(), ["claude-sonnet-4-5"]);
@@ -596,4 +609,118 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
         &["` brings it back, but undoes what came after it: `a`\n"],
     );
     assert!(!lines.contains("` brings it back\n"), "{lines}");
+}
+
+// covers: CLI-44
+#[test]
+fn a_report_after_an_undo_of_everything_has_what_was_spent_and_no_cause() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut ship = codon(&agent, "ship", "Ship it");
+    ship["approval"] = json!("Ship it?");
+    project.write_hank(&json!({"hank": [codon(&agent, "build", "go"), ship]}));
+    project.run(["run", "--headless"]).expect_code(3);
+    assert_has(
+        &report(&project),
+        &["\n**ship: it waits for an approval: Ship it?**\n", "| working |"],
+    );
+    project.run(["undo", "--yes"]).expect_code(0);
+    let undone = report(&project);
+    assert_has(
+        &undone,
+        &[
+            "| `build`, `ship` | planned | - | - | - | - |",
+            "| Undone or run again: `build` | 1 attempt | ",
+            "| All | | ",
+            "- `build`, attempt 1: ",
+        ],
+    );
+    assert!(
+        !undone.contains("None has started") && !undone.contains("**ship"),
+        "{undone}"
+    );
+    let cost = project.run(["cost"]).expect_code(0).stdout.clone();
+    let row = cost.lines().find(|line| line.trim_start().starts_with("build "));
+    assert!(
+        row.is_some_and(|row| row.ends_with("  undone or run again")),
+        "{cost}"
+    );
+}
+
+// covers: CLI-44
+#[test]
+fn words_of_an_attempt_that_was_undone_are_none_of_the_next_one() {
+    let project = project();
+    let said = json!({"script": "said.json"});
+    project.write(
+        "said.json",
+        json!({"turns": [{"text": "The old words."}]}).to_string(),
+    );
+    project.write_hank(&json!({"hank": [codon(&said, "a", "go")]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["undo", "--yes"]).expect_code(0);
+    project.write(
+        "said.json",
+        json!({"turns": [], "result": {"message": "Refused"}}).to_string(),
+    );
+    project.run(["run", "--headless"]).expect_code(1);
+    let json = project.run(["report", "--json"]).expect_code(0).json_document();
+    assert_eq!(json["codons"][0]["did"], Value::Null, "{json:#}");
+}
+
+// covers: CLI-44
+#[test]
+fn a_report_says_who_approved_after_all_when_that_counts_no_longer_and_that_a_budget_was_raised() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut ship = codon(&agent, "ship", "Ship it");
+    ship["approval"] = json!("Ship it?");
+    let mut hank = json!({"hank": [codon(&agent, "build", "go"), ship]});
+    for codon in hank["hank"].as_array_mut().unwrap() {
+        codon["model"] = json!("claude-sonnet-4-5");
+    }
+    project.write_hank(&hank);
+    project
+        .run(["run", "--headless", "--max-cost", "2"])
+        .expect_code(3);
+    project
+        .run(["approve", "--deny", "--reason", "not on a Friday"])
+        .expect_code(0);
+    project
+        .run(["run", "--headless", "--max-cost", "3"])
+        .expect_code(3);
+    assert_has(&report(&project), &["**ship: it was denied: not on a Friday**"]);
+    project
+        .run(["approve", "ship", "--reason", "it is Monday"])
+        .expect_code(0);
+    let user = project.run(["status", "--json"]).expect_code(0).json_document();
+    let user = user["view"]["cause"].as_str().unwrap().to_owned();
+    assert!(
+        user.starts_with("ship: approved by ") && user.ends_with(": it is Monday"),
+        "{user}"
+    );
+    let approved = report(&project);
+    assert_has(
+        &approved,
+        &[
+            ": paused (approved since then)\n",
+            &format!("**{user}**"),
+            ": the total budget is $3.0000, and was $2.0000 before\n",
+        ],
+    );
+    project
+        .run(["rollback", "--codon", "build", "--yes"])
+        .expect_code(0);
+    assert_has(
+        &report(&project),
+        &[": the answer to the approval counts no longer\n"],
+    );
+    project
+        .run(["run", "--headless", "--max-cost", "3"])
+        .expect_code(3);
+    project.run(["approve", "ship"]).expect_code(0);
+    project
+        .run(["run", "--headless", "--max-cost", "3"])
+        .expect_code(0);
+    assert_has(&report(&project), &["- `ship`: asks first: approved by "]);
 }

@@ -354,3 +354,35 @@ fn what_is_drawn_is_taken_away_while_the_program_is_stopped() {
     terminal.until("continue  ");
     assert_eq!(terminal.close(), Some(130));
 }
+
+// covers: CLI-24, HANK-80
+#[test]
+fn a_fallback_is_said_when_it_takes_over_and_an_ended_loop_counts_at_the_end() {
+    let project = project();
+    let limit = json!({"turns": [{"text": "Half of it."}], "result": {"message": "Claude AI usage limit reached|4102444800", "status": 429}});
+    project.write("limited.json", limit.to_string());
+    project.write(
+        "relief.json",
+        json!({"turns": [{"text": "All of it."}]}).to_string(),
+    );
+    let build = json!({"id": "build", "name": "Build", "agent": {"script": "limited.json"}, "model": "opus", "continuationMode": "fresh",
+        "promptText": "go", "fallback": [{"agent": {"script": "relief.json"}, "model": "sonnet"}]});
+    let looped = json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": {"type": "iterationLimit", "limit": 2},
+        "codons": [codon(&project, "round", "round")]});
+    let mut ship = codon(&project, "ship", "ship");
+    ship["approval"] = json!("Ship it?");
+    project.write_hank(&json!({"hank": [build, looped, ship]}));
+    let Some(mut terminal) = Terminal::sized(&project, 30, 130, "run") else {
+        return;
+    };
+    terminal.until("Ship it?");
+    let screen = terminal.standing();
+    let words = "→ Build: falls back to scripted (relief.json) with sonnet instead of scripted (limited.json) with opus";
+    assert!(screen.contains(words), "{screen}");
+    terminal.press("n\r");
+    terminal.until("continue  ");
+    let screen = terminal.standing();
+    assert!(screen.contains("2 of 3 codons completed"), "{screen}");
+    assert!(!screen.contains("T00:00:00.000Z"), "{screen}");
+    assert_eq!(terminal.close(), Some(3));
+}

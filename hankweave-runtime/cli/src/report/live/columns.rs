@@ -5,7 +5,7 @@ use std::time::Duration;
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use hankweave_core::view::{AttemptState, AttemptView, RunView};
 
-use crate::report::words::{UNKNOWN, counted, duration, money, tokens};
+use crate::report::words::{ColumnTime, counted, money, tokens};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -42,7 +42,11 @@ impl Columns {
         let position = view.codons().filter_map(|id| widest_position(view, id)).max();
         let position = position.map_or(0, |position| measure_text_width(&position));
         let widths = [
-            if view.has_lost_time() { UNKNOWN } else { "59m59s" },
+            if view.has_lost_time() {
+                "≥ 59m59s"
+            } else {
+                "59m59s"
+            },
             "≥ $0.0000",
             "999.9k tokens",
             "changed nothing",
@@ -70,10 +74,7 @@ impl Columns {
         last: &str,
     ) -> String {
         let checkpoint = attempt.checkpoint.as_ref().map_or("", |sha| sha.short());
-        let time = match attempt.state {
-            AttemptState::Crashed => UNKNOWN.to_owned(),
-            _ => duration(time),
-        };
+        let time = ColumnTime::of(time, attempt.state == AttemptState::Crashed).to_string();
         let money = money(attempt.spent(), attempt.at_least);
         let tokens = format!("{} tokens", tokens(attempt.tokens.total()));
         let texts = [

@@ -8,7 +8,7 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{RunView, line_of};
+use hankweave_core::view::{RunView, fallback_words, line_of};
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::{LiveContext, ended};
@@ -138,6 +138,15 @@ impl LiveProgress {
                     let title = self.view.title(codon.configured(), codon.iteration());
                     writeln!(said, "↩ {title}: taken back")
                 })
+            }
+            Event::CodonFallback {
+                codon_id,
+                chosen,
+                same_session,
+            } => {
+                let title = self.view.title(codon_id.configured(), codon_id.iteration());
+                let words = with_local_times(&fallback_words(chosen, *same_session));
+                writeln!(said, "{}", wrapped(&format!("→ {title}: {words}")))
             }
             Event::BudgetSummary { ceiling, totals, .. } => {
                 writeln!(said, "{}", budget(ceiling, totals, self.view.has_lost_time()))
