@@ -121,7 +121,7 @@ impl SummaryContext<'_> {
                 | RunResult::Stopped(_)
                 | RunResult::Paused(_)
         ) {
-            if !self.ways.iter().any(|(command, _)| *command == self.resume) {
+            if self.ways.is_empty() {
                 writeln!(text, "  continue     {}", self.resume)?;
             }
             for (number, (command, effect)) in self.ways.iter().enumerate() {
