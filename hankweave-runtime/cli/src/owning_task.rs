@@ -254,6 +254,11 @@ impl OwningTask {
         TaskEnd::of(self.status, self.row.as_ref().map(|row| &row.record))
     }
 
+    /// Returns when a user asked to cancel the task, whose worker has not stopped it yet.
+    pub(crate) fn cancel_requested_at(&self) -> Option<Timestamp> {
+        self.row.as_ref()?.cancel_requested_at
+    }
+
     /// Returns the agent or user who works on the task without a worker.
     pub(crate) fn worked_on_by(&self) -> Option<&str> {
         match &self.row.as_ref()?.record {
@@ -314,6 +319,9 @@ impl OwningTask {
         let mut json = json!({"id": self.id, "name": self.name, "status": self.status.as_str()});
         if let Some(error) = self.failure_beside(None) {
             json["error"] = error.into();
+        }
+        if let Some(at) = self.cancel_requested_at() {
+            json["cancelRequestedAt"] = json!(at);
         }
         json
     }

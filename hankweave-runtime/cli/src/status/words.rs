@@ -76,6 +76,9 @@ impl StatusView<'_> {
             if let Some(absent) = self.absent_worker() {
                 writeln!(text, "  the task is running: {}", absent.in_short())?;
             }
+            if let Some(at) = task.cancel_requested_at() {
+                writeln!(text, "  the task is to be cancelled, as asked at {}", local_time(at))?;
+            }
             if let Some(end) = self.end_of_task() {
                 writeln!(text, "  the task was {}", end.words)?;
             }

@@ -532,6 +532,13 @@ fn a_cancelled_task_of_a_suspended_worker_says_what_continues_it() {
         said.contains(&continues) && said.contains("its worker stops it once it works again"),
         "{said}"
     );
+    let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");
+    let status = project.run(["status", place.to_str().unwrap()]);
+    let status = &status.expect_code(0).stdout;
+    assert!(
+        status.contains("  the task is to be cancelled, as asked at "),
+        "{status}"
+    );
     kill_process(own, Signal::CONT).unwrap();
     worker.finish_within(SOON).expect_code(0);
     assert_eq!(task(&project)["status"], "cancelled");
