@@ -5,6 +5,7 @@ mod gathered;
 mod heard;
 mod html;
 mod markdown;
+mod markup;
 mod rollbacks;
 
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ pub(crate) fn print_report(
     let text = match html {
         true => html::page(&receipt.name, &markdown),
         // Who reads it here is no renderer of Markdown.
-        false if columns_of_output().is_some() => markdown::unescaped(&markdown),
+        false if columns_of_output().is_some() => markup::unescaped(&markdown),
         false => markdown,
     };
     print(text).map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;

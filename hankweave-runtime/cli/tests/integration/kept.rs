@@ -282,7 +282,7 @@ fn an_undo_to_a_codon_that_failed_says_what_the_next_run_does_and_it_does_that()
     );
     let history = project.run(["history"]).expect_code(0).stdout.clone();
     assert!(
-        history.ends_with("\nblocked: two failed\n") && !history.contains("continues from there"),
+        history.ends_with(&format!("\n{onward}")) && !history.contains("continues from there"),
         "{history}"
     );
     let finished = project.run(["run", "--headless"]);
@@ -323,7 +323,7 @@ fn an_undo_to_a_stopped_codon_is_followed_by_that_codon_with_the_files_of_then()
         "{status}"
     );
     let history = project.run(["history"]).expect_code(0).stdout.clone();
-    assert!(history.ends_with("\nnext: two\n"), "{history}");
+    assert!(history.ends_with(&format!("\n{onward}")), "{history}");
     project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(read(&project, "prices.txt"), "pear 2\n");
 }
