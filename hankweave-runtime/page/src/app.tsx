@@ -107,7 +107,7 @@ function Bar({ connection, help }: { connection: Connection; help: () => void })
         <Mark isLink={recordPath !== ""} />
         <span class="crumb">{folder && <><i class="hid" aria-hidden="true">/</i><bdi class="hid" id="place">{folder}</bdi></>}{view?.hank && <><i class="hid" aria-hidden="true">/</i><b>{view.hank.name}</b></>}</span>
         <span class="fill" />
-        {view && !connection.mayCommand && link === "live" && <span class="tag hid">read-only</span>}
+        {view && !connection.mayCommand && link === "live" && <span class="tag">read-only</span>}
         {view && hasReport && (hasToken || isFile) && <a class="ib" id="to-report" href={REPORT} aria-current={location.hash === REPORT ? "page" : undefined}>Report</a>}
         <span class={link === "live" ? "conn" : "conn off"} id="link"><i aria-hidden="true" />{connection.exportedAt !== undefined ? `as of ${clock(connection.exportedAt)}` : !hasToken ? "no token" : isRefused(connection) ? "wrong token" : connection.isStranger && link !== "live" ? "another program" : link === "live" && view && hasEnded(view.state) ? "connected" : LINKS[link]}</span>
         {!isFile && !(view && hasEnded(view.state)) && <button type="button" id="notify" class="ib" aria-pressed={wanted === "on"} onClick={async () => setWanted(await want())}>{wanted === "on" ? "Notifies you" : wanted === "refused" ? "Not allowed" : "Notify me"}</button>}

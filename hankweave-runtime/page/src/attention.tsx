@@ -19,10 +19,10 @@ export function Attention({ connection, view, transcript }: { connection: Connec
   const part = choose(connection, view, transcript);
   return (
     <>
-      {part}
       {!connection.mayCommand && !["connecting", "file"].includes(connection.link) && !hasEnded(view.state) && (
         <p class="once"><Glyph of="sentinel" size={14} /><span>This address only watches. <code>hankweave page --control</code> prints the one that may also act.</span></p>
       )}
+      {part}
     </>
   );
 }
@@ -119,7 +119,7 @@ function Checked({ view }: { view: View }) {
   const loop = item?.in ? view.items?.[item.in] : undefined;
   const check = Object.values({ ...loop?.checks, ...item?.checks }).at(-1);
   if (!check) return null;
-  return <p class="ck one"><Glyph of={check.passed ? "completed" : "unpassed"} size={13} /><span><b>check {check.passed ? "passed" : "failed"}</b> {check.says} {loop?.until && <code class="dim" title={loop.until}>{loop.until}</code>}</span></p>;
+  return <p class="ck one"><Glyph of={check.passed ? "completed" : "unpassed"} size={13} /><span><b>check of {nameOf(view, newest!.item)} {check.passed ? "passed" : "failed"}</b> {check.says} {loop?.until && <code class="dim" title={loop.until}>{loop.until}</code>}</span></p>;
 }
 
 function Question({ connection, view, ask }: { connection: Connection; view: View; ask: NonNullable<View["ask"]> }) {
@@ -136,7 +136,7 @@ function Question({ connection, view, ask }: { connection: Connection; view: Vie
   );
   return (
     <Panel kind="wait" label="Approval" main={main}>
-      <Effects />
+      <Effects isButton={connection.mayCommand} />
       {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <><CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}-e ${quoted(connection.folder || ".")}`} /><p class="note">Approves; with <code>--deny</code>, denies.</p></>}
     </Panel>
   );

@@ -96,11 +96,11 @@ function Asks({ view, id, question }: { view: View; id: string; question: string
 }
 
 /** What each answer to a question does. */
-export function Effects({ isLater }: { isLater?: boolean }) {
+export function Effects({ isLater, isButton }: { isLater?: boolean; isButton?: boolean }) {
   return (
     <dl class="effects">
-      <dt>Approve</dt><dd>{isLater ? EFFECTS.approveLater : EFFECTS.approve}</dd>
-      <dt>Deny</dt><dd>{EFFECTS.deny}</dd>
+      <dt>{isButton ? "Approve" : "If approved"}</dt><dd>{isLater ? EFFECTS.approveLater : EFFECTS.approve}</dd>
+      <dt>{isButton ? "Deny" : "If denied"}</dt><dd>{EFFECTS.deny}</dd>
     </dl>
   );
 }

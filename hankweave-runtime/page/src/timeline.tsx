@@ -50,7 +50,7 @@ export function Timeline({ connection, view, chosen, planned, address }: { conne
       <div class="head">
         <h2>Timeline</h2>
         {zooms.length > 1 && <Choice label="Zoom" of={zooms} chosen={zooms.includes(zoom) ? zoom : "All"} choose={setZoom} />}
-        <Legend isOver={isOver} />
+        <Legend {...{ isOver, view }} />
       </div>
       {breaks.length > 0 && <p class="short dim" id="short">{inWords(breaks)}</p>}
       {/* A narrow window has no axis. */}
@@ -89,7 +89,8 @@ function inWords(breaks: Scale["breaks"]): string {
   return `Drawn short: ${named.join("; ")}.`;
 }
 
-function Legend({ isOver }: { isOver: boolean }) {
+function Legend({ isOver, view }: { isOver: boolean; view: View }) {
+  const kinds = new Set(Object.values(view.waits ?? {}).map(({ kind }) => kind));
   return (
     <div class="legend" aria-hidden="true">
       <span>
@@ -100,6 +101,7 @@ function Legend({ isOver }: { isOver: boolean }) {
       </span>
       <span><svg width="18" height="8"><rect width="18" height="8" rx="2" class="bar" /></svg>agent</span>
       <span><svg width="18" height="8"><line x1="0" x2="18" y1="4" y2="4" class="wait" /></svg>wait</span>
+      {kinds.has("approval") && <span><svg width="18" height="8"><line x1="0" x2="18" y1="4" y2="4" class="wait approval" /></svg>wait for you</span>}
       {!isOver && <span class="order"><svg width="18" height="8"><rect x=".5" y=".5" width="17" height="7" rx="2" class="ghost" /></svg>planned, in order</span>}
     </div>
   );

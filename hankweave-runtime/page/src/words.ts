@@ -80,7 +80,7 @@ export const plural = (n: number, word: string): string => `${n} ${word}${n === 
 export const changed = (files: number | undefined): string => (files === undefined ? "" : files === 0 ? "changed nothing" : `changed ${plural(files, "file")}`);
 
 /** Returns a clause of the server as the start of a sentence; an id in front stays as it is. */
-export const capital = (text: string): string => text.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
+export const capital = (text: string): string => text.replace(/^[a-z](?=[a-z]*[ :])/, (letter) => letter.toUpperCase());
 
 /** Returns the beginning of a prompt in one line, without its first heading and the marks of Markdown. */
 export function excerpt(prompt: string): string {
