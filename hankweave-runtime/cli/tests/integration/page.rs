@@ -595,11 +595,11 @@ fn an_address_that_only_watches_has_no_buttons_and_says_so_once() {
     page.until_shows("This address only watches.");
     let above = "document.querySelector('.once').compareDocumentPosition(document.querySelector('#attention')) & Node.DOCUMENT_POSITION_FOLLOWING";
     assert_ne!(page.evaluate(above), 0, "who may not answer reads that first");
+    project.run(["next"]).expect_code(0);
+    page.until_shows("Deploy to production?");
     let offers = "document.querySelector('#attention .effects').innerText";
     let offers = page.evaluate(offers).as_str().unwrap().to_owned();
     assert!(offers.contains("If approved") && offers.contains("If denied"), "{offers}");
-    project.run(["next"]).expect_code(0);
-    page.until_shows("Deploy to production?");
     let buttons = "[...document.querySelectorAll('.btn')].map((button) => button.id)";
     assert_eq!(page.evaluate(buttons), json!([]));
     let told = page.evaluate("document.body.innerText.split('This address only watches.').length");
