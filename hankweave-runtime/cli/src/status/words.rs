@@ -77,7 +77,11 @@ impl StatusView<'_> {
                 writeln!(text, "  the task is running: {}", absent.in_short())?;
             }
             if let Some(at) = task.cancel_requested_at() {
-                writeln!(text, "  the task is to be cancelled, as asked at {}", local_time(at))?;
+                writeln!(
+                    text,
+                    "  the task is to be cancelled, as asked at {}",
+                    local_time(at)
+                )?;
             }
             if let Some(end) = self.end_of_task() {
                 writeln!(text, "  the task was {}", end.words)?;

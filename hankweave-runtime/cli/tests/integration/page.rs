@@ -599,7 +599,10 @@ fn an_address_that_only_watches_has_no_buttons_and_says_so_once() {
     page.until_shows("Deploy to production?");
     let offers = "document.querySelector('#attention .effects').innerText";
     let offers = page.evaluate(offers).as_str().unwrap().to_owned();
-    assert!(offers.contains("If approved") && offers.contains("If denied"), "{offers}");
+    assert!(
+        offers.contains("If approved") && offers.contains("If denied"),
+        "{offers}"
+    );
     let buttons = "[...document.querySelectorAll('.btn')].map((button) => button.id)";
     assert_eq!(page.evaluate(buttons), json!([]));
     let told = page.evaluate("document.body.innerText.split('This address only watches.').length");
