@@ -154,9 +154,8 @@ fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<D
         waited => format!(", {} waited before", short_duration(whole_seconds(waited))),
     };
     let why = format!(
-        "its usage limit ends at {}, in {}{waited}; --max-wait is {}",
+        "its usage limit ends at {}{waited}; --max-wait is {}",
         limit.ends_at,
-        short_duration(whole_seconds(left)),
         short_duration(whole_seconds(most))
     );
     Err(WaitExceeded { why, needed })

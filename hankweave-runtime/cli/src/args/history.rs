@@ -82,6 +82,7 @@ pub(crate) struct CleanupArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpCommand {
     /// List operations, newest first, with their cost and number of files
+    #[command(alias = "list")]
     Log(OpLogArgs),
     /// Show an operation, with the state before and after it
     Show(OpShowArgs),

@@ -105,12 +105,33 @@ pub(crate) struct Receipt {
     pub(super) remarks: Vec<String>,
     /// Next steps, with the commands that can be typed.
     pub(super) next: NextSteps,
+    /// Codon that waits for an approval, or was denied, as the hank has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asking: Option<AskingReport>,
+    /// Some codons keep only a part of the files in checkpoints.
+    #[serde(skip)]
+    pub(super) keeps_a_part: bool,
     /// Codons that have not started, without the one that is next.
     pub(super) after_next: Vec<PlannedReport>,
-    /// Codons that have not started, all of them.
+    /// Codons that have not started, without the one that asks.
     pub(super) not_started: Vec<CodonId>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) loops: Vec<LoopReport>,
+}
+
+/// A codon that asks before it starts.
+#[derive(Debug, Serialize)]
+pub(super) struct AskingReport {
+    pub(super) id: CodonId,
+    pub(super) name: String,
+    pub(super) denied: bool,
+    /// Beginning of its prompt, or the files that hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<String>,
+    /// Effects that it must have, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) requires: Option<String>,
+    pub(super) agent: Option<AgentReport>,
 }
 
 /// A loop of the hank.
@@ -155,7 +176,10 @@ pub(super) struct CodonReport {
     /// Last message of its agent, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) did: Option<String>,
+    /// Number of attempts that count.
     pub(super) attempts: usize,
+    /// Number of the newest of them among all starts of the codon, from 1.
+    pub(super) attempt: usize,
     pub(super) tokens: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) files_changed: Option<u64>,
@@ -215,6 +239,8 @@ pub(super) struct RequiresReport {
     /// Number of the try in the newest attempt, from 1.
     #[serde(rename = "try")]
     pub(super) number: u32,
+    /// How often its agent was told in all attempts that it lacks them.
+    pub(super) reminders: u32,
 }
 
 /// Files that differ from those before the first codon.
@@ -275,7 +301,8 @@ impl Receipt {
         let run = status.state.runs.front();
         let meta = hank.and_then(|hank| hank.meta.as_ref());
         let crash = heard.crash.as_ref();
-        let codons = codons(execution, status, hank, &heard);
+        let attempts = attempts(status, &heard, LISTED);
+        let codons = codons(execution, status, hank, (&heard, &attempts));
         let recorded = codons.len();
         Self {
             name: match (&status.task, meta) {
@@ -298,7 +325,7 @@ impl Receipt {
                 .unwrap_or_else(|_| execution.to_owned()),
             run_id: run.map(|run| run.run_id.clone()),
             run_began: run.map(|run| run.start_time),
-            attempts: attempts(status, &heard, LISTED),
+            attempts,
             runs: status.state.runs.len(),
             began: status.state.runs.iter().last().map(|run| run.start_time),
             // The record of a crash has the time at which it was found.
@@ -320,6 +347,9 @@ impl Receipt {
             money: money(status, &heard.view),
             remarks: remarks(status),
             next: status.next_steps(),
+            asking: asking(status, hank, &heard),
+            keeps_a_part: hank
+                .is_some_and(|hank| hank.codons().any(|codon| !codon.checkpointed_files.is_empty())),
             after_next: planned(status, hank),
             not_started: not_started(status),
             loops: hank.map_or_else(Vec::new, loops),
@@ -335,12 +365,28 @@ fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<Strin
     cause.filter(|_| status.state.pending_rollback.is_none())
 }
 
-/// Codons of the plan that have not started, in its order; the first of them.
+/// Codons of the plan that have not started and do not ask, in its order; the first of them.
 fn not_started(status: &StatusView<'_>) -> Vec<CodonId> {
     let started = status.thread.newest_records();
     let planned = status.state.execution_plan.iter().map(|entry| &entry.codon_id);
-    let rest = planned.filter(|id| !started.contains_key(*id));
+    let asking = status.asked().map(|(id, _)| id);
+    let rest = planned.filter(|id| !started.contains_key(*id) && Some(*id) != asking);
     rest.take(LISTED).cloned().collect()
+}
+
+fn asking(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Option<AskingReport> {
+    let (id, denied) = status.asked()?;
+    let config = hank.zip(hank.and_then(|hank| hank.codon(id.configured())));
+    let (known, codon) = config?;
+    let required = known.required_of(codon).filter(|required| required.needs_files());
+    Some(AskingReport {
+        id: id.clone(),
+        name: codon.name.clone(),
+        denied,
+        asked: written(codon),
+        requires: required.map(Requires::words),
+        agent: agent(id, config, &heard.view),
+    })
 }
 
 fn loops(hank: &Hank) -> Vec<LoopReport> {
@@ -380,7 +426,12 @@ fn name_of(execution: &Path) -> String {
 }
 
 /// Codons that have started, in the order of the plan.
-fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Vec<CodonReport> {
+fn codons(
+    execution: &Path,
+    status: &StatusView<'_>,
+    hank: Option<&Hank>,
+    (heard, starts): (&Heard, &[AttemptReport]),
+) -> Vec<CodonReport> {
     let newest = status.thread.newest_records();
     let planned = status.state.execution_plan.iter();
     let started = planned.filter_map(|entry| newest.get(&entry.codon_id).copied());
@@ -410,6 +461,10 @@ fn codons(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard:
                 outcome: Outcome::of(status, record, &totals),
                 did: last_message(status, heard, id),
                 attempts: totals.count,
+                attempt: starts
+                    .iter()
+                    .rfind(|start| start.codon == *id && !start.undone)
+                    .map_or(totals.count, |start| start.number),
                 lines: lines.get(id).copied(),
                 changes: changes.remove(id).unwrap_or_default(),
                 shown_by: status.typed.command(&format!("diff {id}")),
@@ -483,6 +538,11 @@ fn requires(
             .reminded
             .get(record.codon_id())
             .map_or(1, |times| times.saturating_add(1)),
+        reminders: heard
+            .reminders
+            .get(record.codon_id())
+            .copied()
+            .unwrap_or_default(),
     })
 }
 
@@ -759,6 +819,7 @@ fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
             at: wait.from,
             what: format!("{who} {words}{why}"),
             command: None,
+            is_answer: false,
             waited_ms: length.map(millis),
         })
     });

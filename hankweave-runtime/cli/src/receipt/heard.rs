@@ -42,12 +42,18 @@ pub(crate) struct Heard {
     pub(super) checks: BTreeMap<CodonId, Vec<CheckReport>>,
     /// Answer about each codon that asked, in words.
     pub(super) answers: BTreeMap<CodonId, String>,
+    /// Failed checks of each codon, without those of its loop.
+    missed: BTreeMap<CodonId, MissedChecks>,
+    /// Newest agent that was noted as the one in the place of a codon's own.
+    chosen: BTreeMap<CodonId, String>,
     /// Questions, answers, waits and commands in their order.
     pub(super) occasions: Vec<Occasion>,
     /// Crash of the newest run.
     pub(super) crash: Option<ReportedCrash>,
-    /// How often each codon was told that it lacks what it must have done.
+    /// How often each codon was told in its newest attempt that it lacks what it must have done.
     pub(super) reminded: BTreeMap<CodonId, u32>,
+    /// How often in all its attempts.
+    pub(super) reminders: BTreeMap<CodonId, u32>,
     /// A run has started.
     has_run: bool,
     /// A run was described.
@@ -78,6 +84,26 @@ pub(super) struct CheckReport {
     /// Number of the check in the attempt, from 1.
     #[serde(rename = "try")]
     pub(super) number: u32,
+    /// Failures of the check of this codon before, in all its attempts.
+    #[serde(flatten)]
+    pub(super) before: MissedChecks,
+}
+
+/// Checks of a codon that failed, in all its attempts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MissedChecks {
+    /// Number of failures.
+    #[serde(skip_serializing_if = "is_none")]
+    pub(super) failed_before: u32,
+    /// Last line of the output of the last one, or how it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) said_before: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Crash of a run.
@@ -99,6 +125,9 @@ pub(super) struct Occasion {
     /// Name of the command that a client sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) command: Option<String>,
+    /// It is the answer to a question.
+    #[serde(skip)]
+    pub(super) is_answer: bool,
     /// Length of the wait that it was, or that it ended, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waited_ms: Option<u64>,
@@ -154,7 +183,18 @@ impl Heard {
                 let ends_loop = loop_id.is_some();
                 let checks = self.checks.entry(codon_id.clone()).or_default();
                 let before = checks.iter().find(|known| known.ends_loop == ends_loop);
+                let missed = self.missed.entry(codon_id.clone()).or_default();
+                let earlier = if ends_loop {
+                    MissedChecks::default()
+                } else {
+                    missed.clone()
+                };
+                if !passed && !ends_loop {
+                    missed.failed_before = missed.failed_before.saturating_add(1);
+                    missed.said_before = says.clone().or_else(|| why.clone());
+                }
                 let check = CheckReport {
+                    before: earlier,
                     run: run.clone(),
                     passed: *passed,
                     why: why.clone(),
@@ -229,10 +269,12 @@ impl Heard {
             self.note(at, message.to_owned());
         } else if message.contains(Requires::UNMET)
             && let Some((codon, _)) = message.split_once(": ")
-            && let Ok(codon) = codon.parse()
+            && let Ok(codon) = codon.parse::<CodonId>()
         {
-            let times = self.reminded.entry(codon).or_default();
-            *times = times.saturating_add(1);
+            for counts in [&mut self.reminded, &mut self.reminders] {
+                let times = counts.entry(codon.clone()).or_default();
+                *times = times.saturating_add(1);
+            }
         }
     }
 
@@ -242,6 +284,10 @@ impl Heard {
                 starting_conditions, ..
             } => {
                 self.crash = None;
+                if starting_conditions.source().is_none() {
+                    self.missed.clear();
+                    self.reminders.clear();
+                }
                 let resumes = starting_conditions.resumed_session().is_some();
                 self.starting = starting_conditions.source().is_some() && !resumes;
                 let is_first = !std::mem::replace(&mut self.has_run, true);
@@ -259,7 +305,10 @@ impl Heard {
                     && let Some(instead) = &chosen.instead
                 {
                     let what = format!("{codon_id} ran on {}, {}", chosen.words(), instead.words());
-                    self.note(at, what);
+                    // A later run that begins with it says nothing new.
+                    if self.chosen.insert(codon_id.clone(), what.clone()).as_ref() != Some(&what) {
+                        self.note(at, what);
+                    }
                 }
             }
             StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
@@ -298,6 +347,7 @@ impl Heard {
                     .insert(answer.codon_id.clone(), format!("{words}{because}"));
                 self.note(at, format!("{}: {words}{after}{because}", answer.codon_id));
                 if let Some(newest) = self.occasions.last_mut() {
+                    newest.is_answer = true;
                     newest.waited_ms = waited.map(millis);
                 }
             }
@@ -345,6 +395,7 @@ impl Heard {
             at,
             what,
             command: None,
+            is_answer: false,
             waited_ms: None,
         });
         if self.occasions.len() > OCCASIONS {

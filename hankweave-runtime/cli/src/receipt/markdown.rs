@@ -13,9 +13,9 @@ use hankweave_runtime::checkpoint::ChangeKind;
 
 use super::attempts::AttemptReport;
 use super::gathered::{
-    AgentReport, BEFORE, CodonReport, FileReport, OTHERS, PlannedReport, Receipt, SENTINELS,
+    AgentReport, AskingReport, BEFORE, CodonReport, FileReport, OTHERS, PlannedReport, Receipt, SENTINELS,
 };
-use super::heard::CheckReport;
+use super::heard::{CheckReport, MissedChecks};
 use super::markup::{NAMED, code, named, plain, with_ids, without_marks};
 use super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;
@@ -179,6 +179,15 @@ impl Receipt {
                     .map_or_else(|| "-".to_owned(), |did| plain(&without_marks(did))),
             )?;
         }
+        if let Some(asking) = &self.asking {
+            let (name, id) = (plain(&asking.name), code(asking.id.as_str()));
+            let state = if asking.denied {
+                "denied"
+            } else {
+                "waits for an approval"
+            };
+            writeln!(text, "| {name} ({id}) | {state} | - | - | - | - |")?;
+        }
         if !self.not_started.is_empty() {
             let planned = named(self.not_started.iter().map(CodonId::as_str));
             writeln!(text, "| {planned} | planned | - | - | - | - |")?;
@@ -240,9 +249,15 @@ impl Receipt {
             ""
         };
         let (idle, period) = (duration(idle), duration(period));
+        let answers = self.occasions.iter().filter(|occasion| occasion.is_answer);
+        let answers: u64 = answers.filter_map(|occasion| occasion.waited_ms).sum();
+        let answers = match Duration::from_millis(answers) {
+            short if short < SHORTEST_IDLE => String::new(),
+            waited => format!(", {} of it for answers", duration(waited)),
+        };
         writeln!(
             text,
-            "| Waits, pauses and time between codons | | {most}{idle} | | | |"
+            "| Waits, pauses and time between codons | | {most}{idle}{answers} | | | |"
         )?;
         writeln!(text, "| From start to end | | {period} | | | |")
     }
@@ -300,9 +315,15 @@ impl Receipt {
         }
         for codon in &self.codons {
             let required = codon.requires.as_ref().map(|required| {
+                let reminded = match required.reminders {
+                    0 => String::new(),
+                    1 => ", after 1 reminder".to_owned(),
+                    times => format!(", after {times} reminders"),
+                };
                 let met = match required.met {
-                    Some(true) => format!(" (met {})", at_try(codon.attempts, required.number)),
-                    Some(false) => " (not met)".to_owned(),
+                    Some(true) => format!(" (met {}{reminded})", at_try(codon.attempt, required.number)),
+                    Some(false) => format!(" (not met{reminded})"),
+                    None if required.reminders > 0 => format!(" (not met yet{reminded})"),
                     None => String::new(),
                 };
                 format!("requires {}{met}", plain(&required.words))
@@ -380,14 +401,14 @@ impl Receipt {
                 writeln!(text, "## Checks\n")?;
             }
             let (id, run) = (code(codon.id.as_str()), code(&check.run));
-            write!(text, "- {id}: {run} {}", check.result(codon.attempts))?;
+            write!(text, "- {id}: {run} {}", check.result(codon.attempt))?;
             if let Some(why) = &check.why {
                 write!(text, " ({})", with_ids(why))?;
             }
-            match &check.says {
-                Some(says) => writeln!(text, ": {}", code(says))?,
-                None => writeln!(text)?,
+            if let Some(says) = &check.says {
+                write!(text, ": {}", code(says))?;
             }
+            writeln!(text, "{}", check.before.words())?;
         }
         if self.codons.iter().any(|codon| !codon.checks.is_empty()) {
             writeln!(text)?;
@@ -428,6 +449,12 @@ impl Receipt {
             .map(|lines| format!(", {}", lines_changed(lines)));
         let lines = lines.unwrap_or_default();
         writeln!(text, "{} since the start{lines}.\n", changed(count as u64))?;
+        if self.keeps_a_part {
+            writeln!(
+                text,
+                "Files that no `checkpointedFiles` names are not among them.\n"
+            )?;
+        }
         let named = self.files.changes.iter().take(NAMED_FILES);
         named.clone().try_for_each(|file| file.write(text))?;
         let more = count.saturating_sub(named.count());
@@ -443,12 +470,34 @@ impl Receipt {
         }
         writeln!(text, "## Rollbacks\n")?;
         self.rollbacks.iter().try_for_each(|back| back.write(text))?;
+        if !self.state.has_ended() {
+            writeln!(text, "\nNothing goes back while the run lives: stop it before.")?;
+        }
         writeln!(text)
+    }
+
+    /// Returns the attempts because of which the sum is a lower bound, in a sentence.
+    fn why_at_least(&self) -> String {
+        let cut_off = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.outcome.cost_is_lower_bound);
+        let cut_off: Vec<String> = cut_off
+            .map(|attempt| format!("{}, attempt {}", code(attempt.codon.as_str()), attempt.number))
+            .collect();
+        match cut_off.as_slice() {
+            _ if !self.money.at_least => String::new(),
+            [] => String::new(),
+            listed => format!(
+                " What was used last in these is not known, and the other figures are exact: {}.",
+                listed.join("; ")
+            ),
+        }
     }
 
     fn write_money(&self, text: &mut String) -> fmt::Result {
         let all = self.money.spent.display(self.money.at_least);
-        writeln!(text, "## Money\n\n{all} in all.\n")?;
+        writeln!(text, "## Money\n\n{all} in all.{}\n", self.why_at_least())?;
         if let Some(limit) = self.money.limit {
             let money = &self.money;
             let whose = money.limited_by.as_deref();
@@ -456,11 +505,16 @@ impl Receipt {
                 || " of the hank".to_owned(),
                 |option| format!(", {}", code(option)),
             );
-            let used = match over_budget(money.counted, limit, money.at_least) {
-                Some(over) => format!("the cost is {over}"),
-                None => format!("{} is used", money.counted.display(money.at_least)),
+            let used = money.counted.display(money.at_least);
+            let over = money.counted.saturating_sub(limit);
+            let over = match over == Usd::ZERO {
+                true => String::new(),
+                false => format!(": {} too much", over.display(money.at_least)),
             };
-            writeln!(text, "Of the total budget ({limit}{whose}), {used}.\n")?;
+            writeln!(
+                text,
+                "Of the total budget ({limit}{whose}), {used} is used{over}.\n"
+            )?;
         }
         if self.money.by_model.is_empty() {
             return Ok(());
@@ -479,10 +533,10 @@ impl Receipt {
                     used.cache_read_tokens,
                     used.output_tokens,
                 ]
-                .map(tokens)
-                .map(|count| match sum.at_least {
-                    true => format!("at least {count}"),
-                    false => count,
+                .map(|count| match (sum.at_least, count) {
+                    (true, 0) => "-".to_owned(),
+                    (true, count) => format!("at least {}", tokens(count)),
+                    (false, count) => tokens(count),
                 }),
             };
             writeln!(
@@ -543,6 +597,9 @@ impl Receipt {
             let since = offset_time(asked.since);
             writeln!(text, "> {} (asked {since})\n", plain(&asked.question))?;
         }
+        if let Some(asking) = &self.asking {
+            asking.write(text)?;
+        }
         let mut commands = commands.iter();
         commands.try_for_each(|next| writeln!(text, "- {}: {}", code(&next.command), with_ids(&next.effect)))
     }
@@ -569,6 +626,22 @@ impl CheckReport {
     }
 }
 
+impl MissedChecks {
+    /// Returns that the check failed before: `; it failed 2 times before, the last time with `no title``.
+    fn words(&self) -> String {
+        let said = self.said_before.as_deref();
+        let said = said.map(|said| format!(", the last time with {}", code(said)));
+        match self.failed_before {
+            0 => String::new(),
+            1 => format!(
+                "; it failed once before{}",
+                said.unwrap_or_default().replace("the last time ", "")
+            ),
+            times => format!("; it failed {times} times before{}", said.unwrap_or_default()),
+        }
+    }
+}
+
 impl AgentReport {
     /// `claude with claude-sonnet-4-5, permissions edit`
     fn words(&self) -> String {
@@ -577,6 +650,28 @@ impl AgentReport {
             Some(permissions) => format!("{agent}, {permissions}"),
             None => agent,
         }
+    }
+}
+
+impl AskingReport {
+    /// Writes what it is to do, and with which agent: `ship` is to do: Ship it; requires changes of out.md; on claude with opus.
+    fn write(&self, text: &mut String) -> fmt::Result {
+        let asked = self.asked.as_deref().map(plain);
+        let requires = self
+            .requires
+            .as_deref()
+            .map(|words| format!("requires {}", plain(words)));
+        let agent = self
+            .agent
+            .as_ref()
+            .map(|agent| format!("on {}", plain(&agent.words())));
+        let parts: Vec<String> = asked.into_iter().chain(requires).chain(agent).collect();
+        writeln!(
+            text,
+            "{} is to do: {}.\n",
+            code(self.id.as_str()),
+            parts.join("; ")
+        )
     }
 }
 
@@ -639,22 +734,26 @@ impl CodonReport {
     fn write_notes(&self, text: &mut String) -> fmt::Result {
         if let Some(result) = &self.result {
             let result = code(&excerpt(&result.to_string(), MOST_OF_RESULT));
-            writeln!(text, "{} answered with the result {result}\n", plain(&self.name))?;
+            writeln!(
+                text,
+                "{} answered with the result {result}\n",
+                code(self.id.as_str())
+            )?;
         }
         if let Some(left) = &self.unsaved {
             let (files, command) = (changed(left.count as u64), code(&left.command));
             let paths = named(left.changes.iter().map(|file| file.path.as_str()));
             match left.count {
-                0 => writeln!(text, "> {}: left no file changed\n", plain(&self.name))?,
+                0 => writeln!(text, "> {}: left no file changed\n", code(self.id.as_str()))?,
                 _ => writeln!(
                     text,
                     "> {}: left {files}, {paths}, which {command} shows\n",
-                    plain(&self.name)
+                    code(self.id.as_str())
                 )?,
             }
         }
         for trouble in self.outcome.why.iter().chain(&self.remarks) {
-            writeln!(text, "> {}: {}\n", plain(&self.name), with_ids(trouble))?;
+            writeln!(text, "> {}: {}\n", code(self.id.as_str()), with_ids(trouble))?;
         }
         Ok(())
     }

@@ -36,8 +36,11 @@ impl StatusView<'_> {
             since: asked.since,
         });
         let commands = self.commands().into_iter();
+        let limit = self.patience().and_then(|_| self.limit());
+        let limit = limit.map(|(_, ends_at)| format!(", whose usage limit ends at {ends_at}"));
+        let outlook = self.state.runs.front().map(|run| self.outlook(run));
         NextSteps {
-            outlook: self.state.runs.front().map(|run| self.outlook(run)),
+            outlook: outlook.map(|outlook| outlook + &limit.unwrap_or_default()),
             question,
             commands: commands
                 .map(|(command, effect)| NextCommand { command, effect })
@@ -269,13 +272,16 @@ impl StatusView<'_> {
     /// How long the next run would have to be allowed to wait for a limit at which the last one paused.
     fn patience(&self) -> Option<Duration> {
         let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
-        match (&self.decision, paused) {
-            (Some(Decision::Retry(retry)), Some(InterruptedBy::UsageLimit)) => {
-                let left = Some(retry.remaining(self.now)).filter(|left| !left.is_zero())?;
-                Some(retry.limit?.waited.saturating_add(left))
-            }
+        let (_, ends_at) = self
+            .limit()
+            .filter(|_| paused == Some(InterruptedBy::UsageLimit))?;
+        let left = Some(ends_at.since(self.now)).filter(|left| !left.is_zero())?;
+        // A run with another agent than that of the hank waits where the hank would fall back.
+        let waited = match &self.decision {
+            Some(Decision::Retry(retry)) => retry.limit.map(|limit| limit.waited),
             _ => None,
-        }
+        };
+        Some(waited.unwrap_or_default().saturating_add(left))
     }
 
     /// With how much more a run continues that paused at a ceiling.

@@ -318,11 +318,12 @@ impl<'a> StatusView<'a> {
         if let Some((codon, answer)) = self.asked_codon().cloned().zip(self.answer()) {
             self.drawn.approved = Some(answer.approval.granted);
             self.drawn.cause = Some(format!("{codon}: {}", answer.words()));
-        } else if let Some(approval) = self.granted()
-            && self.drawn.interrupted_by == Some(InterruptedBy::Approval)
+        } else if self.drawn.interrupted_by == Some(InterruptedBy::Approval)
+            && self.drawn.approved.is_some()
+            && let Some(approval) = &self.state.approval
         {
             let because = because(approval.reason.as_deref());
-            let words = answer_words(true, approval.by.as_deref(), None);
+            let words = answer_words(approval.granted, approval.by.as_deref(), None);
             self.drawn.cause = Some(format!("{}: {words}{because}", approval.codon_id));
         }
     }
@@ -452,7 +453,7 @@ fn draw(
 
 impl StatusView<'_> {
     /// The codon that waits for an approval, and whether that was denied.
-    fn asked(&self) -> Option<(&CodonId, bool)> {
+    pub(crate) fn asked(&self) -> Option<(&CodonId, bool)> {
         let denied = match self.answer().map(|answer| answer.approval.granted) {
             Some(true) => return None,
             Some(false) => true,

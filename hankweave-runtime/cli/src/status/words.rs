@@ -146,9 +146,14 @@ impl StatusView<'_> {
                     report::write_remarks(&codon, text)?;
                 }
                 None => {
+                    let standing = match self.asked() {
+                        Some((asked, true)) if asked == id => "denied",
+                        Some((asked, false)) if asked == id => "waits for an approval",
+                        _ => "planned",
+                    };
                     text.styled(
                         Style::new().dimmed(),
-                        format_args!("  {:<width$}  planned", id.as_str()),
+                        format_args!("  {:<width$}  {standing}", id.as_str()),
                     )?;
                     writeln!(text)?;
                 }

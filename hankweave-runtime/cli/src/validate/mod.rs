@@ -84,6 +84,8 @@ struct ValidationInput {
     own: Ceiling,
     /// Codons without the fallbacks that the hank has, because the scripted agent stands in for all, with those.
     left_out: Vec<(CodonId, String)>,
+    /// Codons without the options of agents that the hank has, for the same reason, with those.
+    options_left_out: Vec<(CodonId, String)>,
     prices: Arc<Prices>,
     /// Directory in which a run would work.
     work: PathBuf,
@@ -103,6 +105,11 @@ impl ValidationInput {
             let left_out = left_out.map(|(codon, list)| json!({"codonId": codon, "fallback": list}));
             document["fallbacksLeftOut"] = left_out.collect();
         }
+        if !self.options_left_out.is_empty() {
+            let left_out = self.options_left_out.iter();
+            let left_out = left_out.map(|(codon, options)| json!({"codonId": codon, "options": options}));
+            document["optionsLeftOut"] = left_out.collect();
+        }
         document
     }
 
@@ -114,6 +121,9 @@ impl ValidationInput {
                 text,
                 "{codon}: the scripted agent stands in for {list} (fallback) as well"
             );
+        }
+        for (codon, options) in &self.options_left_out {
+            let _ = writeln!(text, "{codon}: the scripted agent stands in without {options}");
         }
         text
     }
@@ -133,6 +143,8 @@ fn load_input(
     let left_out = planned.map_or_else(Vec::new, |(written, planned)| {
         fallbacks_left_out(written, planned)
     });
+    let options_left_out =
+        planned.map_or_else(Vec::new, |(written, planned)| options_left_out(written, planned));
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     let state = continued(&work);
     if let Some(hank) = loaded.readable() {
@@ -151,6 +163,7 @@ fn load_input(
         ceiling,
         own: own.unwrap_or_default(),
         left_out,
+        options_left_out,
         prices,
         work,
         state,
@@ -164,6 +177,17 @@ fn fallbacks_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> 
         let is_left_out = planned.fallbacks_of(planned_codon).is_empty();
         let list = fallback_list(written.fallbacks_of(codon)).filter(|_| is_left_out)?;
         Some((codon.id.clone(), list))
+    });
+    left_out.collect()
+}
+
+/// Returns the codons with options of agents for which the scripted agent stands in.
+fn options_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> {
+    let codons = written.codons().zip(planned.codons());
+    let left_out = codons.filter_map(|(codon, planned_codon)| {
+        let options = written.agent_options(codon).in_short();
+        let options = options.filter(|_| planned_codon.agent_name() == "scripted")?;
+        Some((codon.id.clone(), options))
     });
     left_out.collect()
 }

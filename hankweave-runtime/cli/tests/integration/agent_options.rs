@@ -88,7 +88,7 @@ fn what_an_agent_cannot_do_is_refused_with_its_place_and_what_to_write() {
             "scripted",
             "scripted",
             json!({"permissions": "read-only"}),
-            "leave \"permissions\" out: a script does only what it says; write it beside a real agent, such as \"agent\": \"claude\",",
+            "leave \"permissions\" out: a script does only what it says. A real agent, such as \"agent\": \"claude\", keeps it;",
         ),
         (
             "claude",
