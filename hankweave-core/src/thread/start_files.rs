@@ -18,7 +18,7 @@ impl ExecutionThread {
     /// Returns the beginning of the work that a rollback to `source` undoes.
     ///
     /// `None` where it is not recorded, and where the files of that moment held unfinished work already: those of an attempt that the user ran again with the
-    /// files as they were, or of a rig.
+    /// files as they were, or of a rig. A rollback to the end of a set-up undoes the attempts that had it.
     #[must_use]
     pub fn start_of_undone(
         &self,
@@ -28,6 +28,17 @@ impl ExecutionThread {
         let is_target = |entry: &ThreadCodon| {
             entry.run_id == source.run_id && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
         };
+        if source.checkpoint_type(state) == Some(CheckpointType::RigSetup) {
+            let target = self.codons.iter().position(is_target)?;
+            let has_it = |entry: &&ThreadCodon| {
+                let set_up = entry.codon.rig_setup_checkpoint();
+                Some(entry.codon.codon_id()) == source.after_codon.as_ref()
+                    && set_up == Some(&source.checkpoint_sha)
+            };
+            let first = self.codons[target..].iter().take_while(has_it).last()?;
+            let checkpoint = source.checkpoint_sha.clone();
+            return Some(StartOfWork { first, checkpoint });
+        }
         let count = match &source.after_codon {
             Some(_) => self.codons.iter().position(is_target)?,
             None => self.codons.len(),

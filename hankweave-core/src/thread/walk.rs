@@ -85,7 +85,35 @@ impl<'a> ThreadCodons<'a> {
     /// The run that `run` continues, unless it was visited already, and how many of its codons belong to the
     /// thread.
     fn parent(&mut self, run: &RunRecord) -> Option<(&'a RunRecord, usize)> {
-        let source = run.starting_conditions.source()?;
+        let mut source = run.starting_conditions.source()?.clone();
+        let mut parent = self.visit(&source)?;
+        // A codon that continued in the session of earlier runs has their set-up: from there on all of them run again.
+        while let Some(earlier) = self.rerun_before(parent, &source) {
+            parent = self.visit(&earlier)?;
+            source = earlier;
+        }
+        Some(parent)
+    }
+
+    /// Returns the same set-up in the run that `parent` continued with the codon that runs again; `None` where that is not so.
+    fn rerun_before(
+        &self,
+        parent: (&RunRecord, usize),
+        source: &ContinuationSource,
+    ) -> Option<ContinuationSource> {
+        let (run, 0) = parent else { return None };
+        rig_setup_target(run, source)?;
+        let continued = run.starting_conditions.source()?;
+        let earlier = ContinuationSource {
+            run_id: continued.run_id.clone(),
+            ..source.clone()
+        };
+        let is_same = continued.after_codon == source.after_codon;
+        let older = self.state.run(&earlier.run_id).filter(|_| is_same)?;
+        rig_setup_target(older, &earlier).map(|_| earlier)
+    }
+
+    fn visit(&mut self, source: &ContinuationSource) -> Option<(&'a RunRecord, usize)> {
         let by_id = self.by_id.get_or_insert_with(|| {
             let runs = self.state.runs.iter().map(Arc::as_ref);
             runs.map(|run| (&run.run_id, run)).collect()

@@ -245,6 +245,18 @@ fn a_rig_setup_continuation_runs_its_codon_again_whatever_the_plan_says() {
     check(&story, &["r1/a"], Some("b"));
 }
 
+// A crash in the session that a run continued: all attempts since the set-up run again, in whichever run they were.
+// covers: STATE-51
+#[test]
+fn a_rig_setup_continuation_passes_over_the_attempts_that_continued_it() {
+    let story = broken()
+        .continues("r2", "r1", Some("c"), "")
+        .codon("c", Failed)
+        .run_fails()
+        .continues("r3", "r2", Some("c"), "c-rig");
+    check(&story, &["r1/b", "r1/a"], Some("c"));
+}
+
 // Edge cases: `afterCodon: null` of a run that is itself a continuation.
 // covers: STATE-50
 #[test]

@@ -108,6 +108,14 @@ fn action<'w>(worker: &WorkerPresence, requeues: &'w str) -> &'w str {
     }
 }
 
+/// Returns the effect of `task detach`: a task that is to be cancelled is not requeued.
+const fn lets_go(row: &TaskRow) -> &'static str {
+    match row.cancel_requested_at {
+        Some(_) => "cancels",
+        None => "requeues",
+    }
+}
+
 fn when(after: Duration) -> String {
     match after.is_zero() {
         true => "now".to_owned(),
@@ -287,25 +295,26 @@ impl AbsentWorker {
     pub(crate) fn with_advice(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
         let task = |what: &str| typed(&format!("task {what} {}", row.id()));
         let (detach, worker) = (task("detach"), typed("worker"));
+        let does = lets_go(row);
         match self {
             Self::Late { requeue, .. } => format!(
-                "{}: then `{detach}` requeues the task; {}",
+                "{}: then `{detach}` {does} the task; {}",
                 self.in_short(),
                 requeue.words(&worker)
             ),
             Self::Gone { requeue } => format!(
-                "none holds it; `{detach}` requeues it now; {}",
+                "none holds it; `{detach}` {does} it now; {}",
                 requeue.words(&worker)
             ),
             Self::ByHand { name, requeue } => format!(
-                "none: {name} works on it by hand (task resume -a); `{}` completes it, `{detach}` requeues it now; without a change {}",
+                "none: {name} works on it by hand (task resume -a); `{}` completes it, `{detach}` {does} it now; without a change {}",
                 task("complete"),
                 requeue.words(&worker)
             ),
             Self::Suspended { left, requeue, .. } => {
                 let then = if left.is_some() { "then" } else { "now" };
                 format!(
-                    "{}: {then} `{detach}` requeues the task; {}",
+                    "{}: {then} `{detach}` {does} the task; {}",
                     self.in_short(),
                     requeue.words(&worker)
                 )
@@ -316,10 +325,11 @@ impl AbsentWorker {
     /// Returns what is known of it, with the command that requeues the task, for a list.
     pub(crate) fn with_way_out(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
         let (known, detach) = (self.in_short(), typed(&format!("task detach {}", row.id())));
+        let does = lets_go(row);
         match self {
-            Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` requeues it"),
-            _ if self.is_gone() => format!("{known}; `{detach}` requeues it now"),
-            _ => format!("{known}; then `{detach}` requeues it"),
+            Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` {does} it"),
+            _ if self.is_gone() => format!("{known}; `{detach}` {does} it now"),
+            _ => format!("{known}; then `{detach}` {does} it"),
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct OwningTask {
     /// Its row, where the registry was asked.
     row: Option<TaskRow>,
     holders: Option<TaskHolders>,
+    /// Its registry was asked and did not answer.
+    is_unanswered: bool,
 }
 
 /// End of a task that its newest run does not show: a user completed it, or it was cancelled.
@@ -185,6 +187,7 @@ impl OwningTask {
             id,
             row: None,
             holders: None,
+            is_unanswered: false,
         })
     }
 
@@ -207,9 +210,13 @@ impl OwningTask {
             let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
             Ok(Some((row, holders)))
         });
-        match asked.ok().flatten() {
-            Some((row, holders)) => self.known_as(row, holders),
-            None => self,
+        match asked {
+            Ok(Some((row, holders))) => self.known_as(row, holders),
+            Ok(None) => self,
+            Err(_) => Self {
+                is_unanswered: true,
+                ..self
+            },
         }
     }
 
@@ -252,6 +259,11 @@ impl OwningTask {
     /// Returns how the task ended whose newest run ended in another way, or was undone.
     pub(crate) fn end(&self) -> Option<TaskEnd> {
         TaskEnd::of(self.status, self.row.as_ref().map(|row| &row.record))
+    }
+
+    /// Whether its registry was asked and did not answer, so that its files alone say how it stands.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.is_unanswered
     }
 
     /// Returns when a user asked to cancel the task, whose worker has not stopped it yet.

@@ -308,6 +308,10 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         writeln!(text, "{undo} operation {undone}; its cost still counts")?;
     }
     match (rollback.checkpoint_type, &source.after_codon) {
+        // Nothing failed where it was stopped or paused.
+        (Some(CheckpointType::Error), Some(codon)) => {
+            writeln!(text, "{would} back to the last checkpoint {sha} of {codon}")?
+        }
         (Some(kind), Some(codon)) => {
             writeln!(text, "{would} back to the {kind} checkpoint {sha} of {codon}")?
         }

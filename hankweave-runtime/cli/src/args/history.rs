@@ -39,7 +39,8 @@ pub(crate) enum RollbackPointArg {
     RigSetup,
     /// After it completed.
     Completed,
-    /// After it failed.
+    /// After it failed, was stopped or paused.
+    #[value(aliases = ["stopped", "paused", "failed"])]
     Error,
     /// After it was skipped.
     Skipped,

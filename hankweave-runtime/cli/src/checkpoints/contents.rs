@@ -88,7 +88,7 @@ struct Unsaved {
     codon: CodonId,
     /// Checkpoint of the files with which the work began.
     from: CheckpointSha,
-    /// When its newest attempt started.
+    /// When the work began: the start of the oldest of its attempts that follow one another.
     since: Timestamp,
 }
 
@@ -103,10 +103,13 @@ impl Unsaved {
         let codon = &newest.codon;
         let is_named = name.is_none_or(|name| codon.codon_id().as_str() == name);
         let is_meant = is_named && codon.end_checkpoint().is_none();
+        let attempts = thread.codons.iter();
+        let attempts = attempts.take_while(|entry| entry.codon.codon_id() == codon.codon_id());
+        let oldest = attempts.last().map_or(codon, |oldest| &oldest.codon);
         Some(Self {
             codon: codon.codon_id().clone(),
             from: is_meant.then(|| thread.work_began(state, 0))??,
-            since: *codon.start_time(),
+            since: *oldest.start_time(),
         })
     }
 

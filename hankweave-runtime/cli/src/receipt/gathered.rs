@@ -20,6 +20,7 @@ use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CodonSummary, ExecutionDir};
+use hankweave_task_model::task::TaskStatus;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -27,6 +28,7 @@ use super::attempts::{AttemptReport, Outcome, attempts, is_cut_off};
 use super::heard::{CheckReport, Heard, Occasion, ReportedCrash, millis};
 use super::rollbacks::{RollbackReport, rollbacks};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, unsaved};
+use crate::owning_task::OwningTask;
 use crate::report::at_its_budget;
 use crate::status::{StatusView, UnseenCrash};
 use crate::validate::until;
@@ -314,6 +316,7 @@ impl Receipt {
             description: meta.and_then(|meta| meta.description.clone()),
             state: match status.end_of_task() {
                 Some(end) if end.is_completed => RunState::Completed,
+                None if !status.live && has_failed(status) => RunState::Failed,
                 _ => status.drawn.state,
             },
             is_taken_back: status.state.pending_rollback.is_some(),
@@ -356,6 +359,12 @@ impl Receipt {
             occasions: with_waits(heard, status),
         }
     }
+}
+
+/// Whether the task failed whose run this is.
+fn has_failed(status: &StatusView<'_>) -> bool {
+    let task = status.task.as_ref();
+    task.is_some_and(|task| task.status() == TaskStatus::Failed)
 }
 
 /// Returns why the run ended; nothing of a run that was taken back since, which its words say.
@@ -722,9 +731,15 @@ fn words(status: &StatusView<'_>) -> String {
         Some(run) => status.state_words(run),
         None => status.drawn.state_words(),
     };
-    let words = match status.end_of_task() {
-        Some(end) => format!("{} (its run: {ended})", end.words),
-        None => ended,
+    let failed = status
+        .task
+        .as_ref()
+        .filter(|_| !status.live && status.drawn.state != RunState::Failed);
+    let words = match (status.end_of_task(), failed.map(OwningTask::status)) {
+        (Some(end), _) => format!("{} (its run: {ended})", end.words),
+        (None, Some(TaskStatus::Failed)) => format!("failed (its run: {ended})"),
+        (None, Some(TaskStatus::Pending)) => format!("pending (its run: {ended})"),
+        (None, _) => ended,
     };
     match &status.state.pending_rollback {
         Some(back) => {

@@ -338,7 +338,13 @@ impl Heard {
                 approval: Some(answer),
             } => {
                 let words = answer_words(answer.granted, answer.by.as_deref(), None);
-                let because = because(answer.reason.as_deref());
+                // That of a task is a sentence with the same beginning.
+                let reason = answer.reason.as_deref();
+                let reason = reason.map(|reason| {
+                    let rest = reason.strip_prefix(&words);
+                    rest.map_or(reason, |rest| rest.trim_start_matches(": "))
+                });
+                let because = because(reason.filter(|reason| !reason.is_empty()));
                 let waited = self.asked.take().map(|asked| at.since(asked));
                 let after = waited.filter(|waited| *waited >= Duration::from_secs(1));
                 let after = after.map(|after| format!(" after {}", short_duration(after)));

@@ -79,6 +79,10 @@ impl StatusView<'_> {
             let lists = format!("lists the checkpoints to which `{back}` goes back");
             offers.push(offer(typed.command("history"), lists));
         }
+        if state.pending_rollback.is_some() {
+            let lists = "lists what was done, with the way back from each";
+            offers.push(offer(typed.command("op log"), lists));
+        }
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offers.push(offer(self.onward(), "finishes that"));
         }
@@ -136,11 +140,14 @@ impl StatusView<'_> {
                 format!("lets {id} begin{after_all}"),
             );
             let deny = typed.command(&format!("approve {id} --deny"));
-            let other = match denied {
-                false => Some(offer(deny, "says that it may not; `--reason TEXT` adds why")),
-                true => self.ask_again(id),
+            let others = match denied {
+                false => vec![
+                    offer(deny, "says that it may not; `--reason TEXT` adds why"),
+                    offer(self.onward(), format!("asks about {id} again")),
+                ],
+                true => self.ask_again(id).into_iter().collect(),
             };
-            [approve].into_iter().chain(other).collect()
+            [approve].into_iter().chain(others).collect()
         } else if let Some(next) = self.stuck() {
             let goes_on = format!("continues with {next}, one iteration at a time while nothing changes");
             vec![
@@ -153,6 +160,12 @@ impl StatusView<'_> {
             let in_session = is_open.then(|| offer(self.recover("session"), in_session));
             let onward = offer(self.onward(), self.how_next(next));
             [onward].into_iter().chain(in_session).collect()
+        } else if let Some(crashed) = thread
+            .codons
+            .first()
+            .filter(|newest| self.is_blocked() && newest.was_cut_off())
+        {
+            self.ways_back_into(crashed.codon.codon_id(), thread.own_session().is_some())
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let again = format!("keeps the files and runs {id} again");
@@ -214,12 +227,18 @@ impl StatusView<'_> {
     fn how_next(&self, next: &str) -> String {
         let how = match self.runs_again(next) {
             true => format!("runs {next} again from its beginning"),
+            false if self.asks_first(next) => format!("continues with {next}, which asks first"),
             false => format!("continues with {next}"),
         };
         match self.more().max_dollars {
             Some(total) => format!("{how}, for {} in all", report::money(total, false)),
             None => how,
         }
+    }
+
+    /// Whether the next codon waits for an approval before it starts.
+    pub(super) fn asks_first(&self, next: &str) -> bool {
+        matches!(&self.decision, Some(Decision::Ask(entry)) if entry.codon_id.as_str() == next)
     }
 
     /// Whether the next codon is one that was interrupted, and a rollback has led there: the conversation of its agent may know what was undone since, so it

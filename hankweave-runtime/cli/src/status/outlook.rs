@@ -39,6 +39,11 @@ impl fmt::Display for Outlook {
     }
 }
 
+/// `build crashed; the next run runs it again`
+fn crashed(id: &CodonId) -> String {
+    format!("{id} crashed; the next run runs it again")
+}
+
 impl StatusView<'_> {
     /// Returns the outlook after the newest run, `run`.
     pub(super) fn outlook_after(&self, run: &RunRecord) -> Outlook {
@@ -91,9 +96,7 @@ impl StatusView<'_> {
                 false if self.task.is_some() => {
                     format!("{id} crashed; the next worker continues from the last checkpoint")
                 }
-                false => format!(
-                    "{id} crashed; the next run continues from the last checkpoint, unless it is told another way"
-                ),
+                false => crashed(id),
             };
         }
         if let Some(words) = self.between(run) {
@@ -114,22 +117,28 @@ impl StatusView<'_> {
             Some((id, true)) => return self.denied(id),
             None => {}
         }
+        if task.is_some_and(OwningTask::is_pending) {
+            return "the task is pending: a worker continues it".to_owned();
+        }
         if let Some(id) = self.stuck() {
             let why = stuck_words(self.state, id).unwrap_or_else(|| "a loop is stuck".to_owned());
             return format!("{why}; next: {id}");
         }
         if let Some(next) = self.next() {
-            return format!("next: {next}");
+            let asks = if self.asks_first(next) {
+                " (asks first)"
+            } else {
+                ""
+            };
+            return format!("next: {next}{asks}");
         }
         // A loop may continue after the plan that is recorded.
         if let Some(Decision::Start(entry)) = &self.decision {
             return format!("next: {}", entry.codon_id);
         }
         match thread.codons.first() {
-            Some(newest) if self.is_blocked() => {
-                let became = if newest.was_cut_off() { "crashed" } else { "failed" };
-                format!("blocked: {} {became}", newest.codon.codon_id())
-            }
+            Some(newest) if self.is_blocked() && newest.was_cut_off() => crashed(newest.codon.codon_id()),
+            Some(newest) if self.is_blocked() => format!("blocked: {} failed", newest.codon.codon_id()),
             Some(_) if thread.failed => "the plan has ended".to_owned(),
             Some(_) | None => "nothing is left to do".to_owned(),
         }

@@ -10,6 +10,7 @@ use hankweave_core::cost::{Usd, over_budget};
 use hankweave_core::document::{PendingRollback, RunRecord, StateWarning};
 use hankweave_core::view::RunState;
 use hankweave_runtime::CodonSummary;
+use hankweave_task_model::task::TaskStatus;
 
 use super::commands::SuggestedCommand;
 use super::{AttemptTotals, StatusView};
@@ -75,6 +76,13 @@ impl StatusView<'_> {
             writeln!(text, "{}", task.line())?;
             if let Some(absent) = self.absent_worker() {
                 writeln!(text, "  the task is running: {}", absent.in_short())?;
+            }
+            if task.is_unanswered() {
+                writeln!(text, "  its registry does not answer: this is what its files say")?;
+            }
+            let is_ended = !self.live && self.drawn.state != RunState::Failed;
+            if task.status() == TaskStatus::Failed && is_ended && self.failure_of_task().is_none() {
+                writeln!(text, "  the task failed")?;
             }
             if let Some(at) = task.cancel_requested_at() {
                 writeln!(
@@ -158,6 +166,14 @@ impl StatusView<'_> {
                     writeln!(text)?;
                 }
             }
+        }
+        if state
+            .execution_plan
+            .iter()
+            .any(|entry| entry.loop_context.is_some())
+        {
+            let (done, all) = self.drawn.completed();
+            writeln!(text, "  {done} of {} completed", report::counted(all, "codon"))?;
         }
         self.write_money(run, text)?;
         text.styled(Style::new().bold(), self.outlook(run))?;

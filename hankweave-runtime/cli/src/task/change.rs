@@ -119,7 +119,7 @@ async fn stopping_words(registry: &Registry, row: &TaskRow) -> Result<String, Cl
     Ok(match absent {
         None => format!("its worker stops it; `{show}` shows when it has"),
         Some(absent) => format!(
-            "{}; its worker stops it once it works again; `{show}` shows when it has",
+            "{}; its worker stops it once it works again, and without it the task is cancelled once its lease has ended; `{show}` shows when it is",
             absent.in_short()
         ),
     })

@@ -259,7 +259,8 @@ fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
     reader.until("document.querySelector('.diff')?.innerText.includes('done.txt')");
     // On a phone the codon that waits has its bar, too.
     reader.resize((390, 844), "light");
-    reader.until("document.querySelector('.wait.approval')?.closest('.trk').getClientRects().length > 0");
+    reader
+        .until("document.querySelector('.trk .wait.approval')?.closest('.trk').getClientRects().length > 0");
     running.kill();
 }
 

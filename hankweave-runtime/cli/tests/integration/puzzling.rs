@@ -126,8 +126,7 @@ fn a_killed_run_is_crashed_in_every_list() {
         assert_eq!(state_of(&text, "two"), "crashed", "{text}");
         assert!(text.contains(" unknown "), "its time is not known: {text}");
     }
-    let outlook =
-        "two crashed; the next run continues from the last checkpoint, unless it is told another way";
+    let outlook = "two crashed; the next run runs it again";
     for command in ["status", "history"] {
         assert_has(&printed(&project, command), &[outlook]);
     }

@@ -182,7 +182,7 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
             "hankweave run",
             "**The run crashed: its process ended without recording why while a was at work, at ",
             "> a: left 2 files changed, `half.txt`, `kept.txt`, which `hankweave diff a -e ",
-            "a crashed; the next run continues from the last checkpoint, unless it is told another way. After that: `b`.\n",
+            "a crashed; the next run runs it again. After that: `b`.\n",
         ],
     );
     let json = project.run(["report", "--json"]).expect_code(0).json_document();

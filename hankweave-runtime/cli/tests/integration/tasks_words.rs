@@ -345,6 +345,52 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
     assert!(!said.contains("WARN"), "{said}");
 }
 
+/// Whoever was told that a task is to be cancelled pays for no other attempt, whether another worker finds it or a user lets it go.
+// covers: TASK-56, TASK-57
+#[test]
+fn a_task_that_is_to_be_cancelled_is_so_without_its_worker() {
+    for by_hand in [false, true] {
+        let project = project();
+        let hold = write_slow(&project);
+        create(&project, "slow", "Slow", "slow", &[]);
+        let mut worker = project.start(["worker", "--lease", "2s", "--owner", "w1"]);
+        worker.wait_for_line(|line| line.contains("running"));
+        worker.kill();
+        let asked = project.run(["task", "cancel", "slow"]);
+        let said = asked.expect_code(0).stderr.replace("\n  ", " ");
+        std::fs::remove_file(&hold).unwrap();
+        if said.contains("its worker stops it once it works again") {
+            assert!(
+                said.contains("without it the task is cancelled once its lease has ended"),
+                "{said}"
+            );
+        }
+        if by_hand {
+            while !text(&project, &["task", "show", "slow"]).contains("none holds it") {
+                std::thread::yield_now();
+            }
+            let shown = text(&project, &["task", "show", "slow"]);
+            assert!(
+                shown.contains("`hankweave task detach slow` cancels it now"),
+                "{shown}"
+            );
+            project.run(["task", "detach", "slow"]).expect_code(0);
+        } else {
+            let mut other = Value::Null;
+            while other != "cancelled" {
+                let looks = ["worker", "--once", "--orphan-after", "1s", "--lease", "5s"];
+                project.run(looks).expect_code(0);
+                other = shown(&project, "slow")["task"]["status"].clone();
+                assert!(other == "running" || other == "cancelled", "{other}");
+            }
+        }
+        let task = shown(&project, "slow");
+        assert_eq!(task["task"]["status"], "cancelled", "{task:#}");
+        let log = text(&project, &["task", "log", "slow"]);
+        assert!(log.contains("cancelled") && !log.contains("requeued"), "{log}");
+    }
+}
+
 // covers: CLI-40
 #[test]
 fn lines_about_tasks_fit_a_narrow_terminal() {

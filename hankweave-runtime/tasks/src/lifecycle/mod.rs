@@ -219,6 +219,12 @@ impl Lifecycle {
     pub async fn take(&self, id: &TaskId, step: &TaskStep) -> Result<TaskRow, TaskError> {
         hooks::refuse_within(id)?;
         let began = Instant::now();
+        let known = match step {
+            // Its hooks are those of what becomes of it.
+            TaskStep::Requeue(_) | TaskStep::Fail(_) => self.shared.coordinator.task(id.clone()).await?,
+            _ => None,
+        };
+        let step = known.as_ref().map_or(step, |row| step.as_asked(row));
         let call = |point| HookCall {
             point,
             task: id.clone(),

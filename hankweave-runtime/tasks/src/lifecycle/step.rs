@@ -172,11 +172,20 @@ impl TaskStep {
         })
     }
 
+    /// Returns the step that is taken in place of this one: a task that a user asked to cancel is cancelled where its worker is gone, and not requeued.
+    pub(super) fn as_asked(&self, row: &TaskRow) -> &Self {
+        let is_of_lost_worker = matches!(self, Self::Requeue(_)) || self.ends_orphan();
+        match is_of_lost_worker && row.cancel_requested_at.is_some() {
+            true => &Self::Cancel,
+            false => self,
+        }
+    }
+
     /// The transitions, as the typed task makes them.
     pub(super) fn of(&self, row: &TaskRow) -> Result<Vec<TaskTransition>, TaskError> {
         let typed = row.record.clone().typed().ok();
         typed
-            .and_then(|typed| self.transitions(typed))
+            .and_then(|typed| self.as_asked(row).transitions(typed))
             .ok_or_else(|| TaskError::InvalidTransition {
                 id: row.id().to_string(),
                 from: row.record.status().as_str(),
