@@ -99,6 +99,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("output", "exit screen"),
     ("typed", "args screen"),
     ("lost_limits", "typed"),
+    ("own_output", ""),
     ("directory", "exit report screen suspended_run typed"),
     ("failures", "directory exit typed"),
     ("config", "args exit failures output screen settings typed"),
@@ -206,7 +207,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config detach exit failures keyboard left_out logging lost_limits notify otel owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
+        "approval_prompt approve args browser commands config detach exit failures keyboard left_out logging lost_limits notify otel own_output owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
     ),
 ];
 

@@ -65,6 +65,7 @@ mod operations;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;
+mod own_output;
 mod owning_task;
 mod plan_changes;
 mod present_workers;

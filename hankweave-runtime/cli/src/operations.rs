@@ -221,10 +221,10 @@ fn became(run: &RunRecord, process: RunProcess) -> String {
     if words.is_empty() {
         return "nothing ran".to_owned();
     }
+    // The last one says how the run ended.
     let more = words.len().saturating_sub(MOST);
-    words.truncate(MOST);
     if more > 0 {
-        words.push(format!("{more} more"));
+        words.splice(MOST - 1..words.len() - 1, [format!("{more} more")]);
     }
     words.join(", ")
 }

@@ -49,6 +49,7 @@ use crate::lost_limits;
 use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
+use crate::own_output;
 use crate::owning_task::{OwningTask, check_run};
 use crate::prices;
 use crate::prompt_line::PromptForm;
@@ -295,6 +296,9 @@ async fn serve(
     if let Some(copy) = copy {
         report.notice(&format!("a rehearsal, in the copy {}", copy.display()));
     }
+    if let Some(words) = own_output::notice(&hankweave.directory()) {
+        report.notice(&words);
+    }
     if let Some(lost) = start.lost_limits.as_ref().filter(|_| !hankweave.is_finished()) {
         report.notice(lost);
     }
@@ -423,6 +427,7 @@ async fn drive(
             rehearse: typed.rehearse(),
             ways: match outcome.result {
                 RunResult::Stopped(_) | RunResult::Failed(_) => status::ways_on(&execution, &state()),
+                RunResult::Paused(_) if is_denied(&state()) => status::ways_on(&execution, &state()),
                 _ => Vec::new(),
             },
             ..ending(&execution, typed, resume, log)
@@ -572,6 +577,11 @@ fn from_here(path: PathBuf) -> PathBuf {
     let here = RealDisk.real_path(Path::new(".")).ok();
     let below = here.and_then(|here| Some(path.strip_prefix(here).ok()?.to_owned()));
     below.unwrap_or(path)
+}
+
+/// Whether the newest approval was denied.
+fn is_denied(state: &HankweaveState) -> bool {
+    state.approval.as_ref().is_some_and(|answer| !answer.granted)
 }
 
 fn ending<'a>(

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::agent::{Access, AccessMode, AgentOptions};
+use hankweave_core::budget::runs_of_history;
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource, Requires};
@@ -71,6 +72,8 @@ pub(crate) struct Receipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run_began: Option<Timestamp>,
     pub(super) runs: usize,
+    /// Number of them since the one that started over, this one included.
+    pub(super) own_runs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) began: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -300,7 +303,7 @@ pub(super) struct ModelReport {
 
 impl Receipt {
     pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
-        let run = status.state.runs.front();
+        let (run, own) = (status.state.runs.front(), runs_of_history(status.state));
         let meta = hank.and_then(|hank| hank.meta.as_ref());
         let crash = heard.crash.as_ref();
         let attempts = attempts(status, &heard, LISTED);
@@ -330,7 +333,14 @@ impl Receipt {
             run_began: run.map(|run| run.start_time),
             attempts,
             runs: status.state.runs.len(),
-            began: status.state.runs.iter().last().map(|run| run.start_time),
+            own_runs: own,
+            began: status
+                .state
+                .runs
+                .iter()
+                .take(own)
+                .last()
+                .map(|run| run.start_time),
             // The record of a crash has the time at which it was found.
             ended: match status.drawn.state {
                 RunState::Crashed => crash.map(|crash| crash.life),
@@ -533,7 +543,9 @@ fn requires(
     record: &CodonExecution,
     heard: &Heard,
 ) -> Option<RequiresReport> {
-    let required = hank.required_of(config)?;
+    let required = hank
+        .required_of(config)
+        .filter(|required| required.needs_files())?;
     let why = record.failure_reason().and_then(|reason| reason.words());
     let met = match record.status() {
         CodonStatus::Completed => Some(true),

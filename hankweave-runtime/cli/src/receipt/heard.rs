@@ -8,7 +8,7 @@ use std::time::Duration;
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
-use hankweave_core::document::{PendingRollback, StartingConditions};
+use hankweave_core::document::{Operation, PendingRollback, StartingConditions};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Requires;
 use hankweave_core::id::{CodonId, RunId};
@@ -60,6 +60,8 @@ pub(crate) struct Heard {
     is_described: bool,
     /// A run that continued has started no codon yet.
     starting: bool,
+    /// A run that continued has not started a codon.
+    is_idle: bool,
     /// Time of the newest event that a live run has caused: a crash was then at the earliest.
     alive: Option<Timestamp>,
     /// When the question was put that waits for an answer.
@@ -291,6 +293,7 @@ impl Heard {
                 let resumes = starting_conditions.resumed_session().is_some();
                 self.starting = starting_conditions.source().is_some() && !resumes;
                 let is_first = !std::mem::replace(&mut self.has_run, true);
+                self.is_idle = starting_conditions.source().is_some();
                 self.note(at, started(starting_conditions, is_first));
             }
             StateEvent::CodonStarted {
@@ -299,6 +302,7 @@ impl Heard {
                 ..
             } => {
                 self.start_with(codon_id);
+                self.is_idle = false;
                 self.checks.remove(codon_id);
                 self.reminded.remove(codon_id);
                 if let Some(chosen) = chosen_agent
@@ -324,6 +328,7 @@ impl Heard {
                 interrupted_by,
                 ..
             } => {
+                self.name_idle_run();
                 if *interrupted_by == Some(InterruptedBy::Approval) {
                     self.asked.get_or_insert(at);
                 }
@@ -369,6 +374,17 @@ impl Heard {
             && let Some(started) = started.next()
         {
             started.what = format!("{CONTINUED} with {codon}");
+        }
+    }
+
+    /// Says of a run that ended without a codon that it ran nothing.
+    fn name_idle_run(&mut self) {
+        let newest = self.occasions.iter_mut().rev();
+        let mut started = newest.filter(|occasion| occasion.what.starts_with(CONTINUED));
+        if std::mem::take(&mut self.is_idle)
+            && let Some(started) = started.next()
+        {
+            started.what = "a run started, and ran nothing".to_owned();
         }
     }
 
@@ -469,10 +485,12 @@ fn started(conditions: &StartingConditions, is_first: bool) -> String {
 
 /// `undo: the files went back to checkpoint 77b0e2c1d4 of mend#1`
 fn went_back(back: &PendingRollback) -> String {
-    let who = match &back.operation {
-        Some(operation) => operation.command.as_str(),
-        None => "the run that starts next",
-    };
+    let typed = back
+        .operation
+        .as_ref()
+        .map(|operation| operation.command.as_str());
+    let who = typed.filter(|command| *command != Operation::BY_A_RUN);
+    let who = who.unwrap_or("the run that starts next");
     let sha = back.source.checkpoint_sha.short();
     let codon = back.source.after_codon.as_ref();
     let codon = codon.map_or("the beginning", CodonId::as_str);

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use hankweave_core::cost::{TokenUsage, Usd, over_budget};
+use hankweave_core::document::Operation;
 use hankweave_core::hank::agent_words;
 use hankweave_core::id::CodonId;
 use hankweave_core::view::{CodonCount, RunState, excerpt};
@@ -121,7 +122,7 @@ impl Receipt {
         if let Some(began) = self.began {
             let period = offset_period(began, self.ended);
             // Between two runs a task waits, and a length alone would be taken for time at work.
-            let with_waits = self.runs > 1 && period.contains(" for ");
+            let with_waits = self.own_runs > 1 && period.contains(" for ");
             let waits = if with_waits {
                 " with the time between its runs"
             } else {
@@ -129,8 +130,8 @@ impl Receipt {
             };
             parts.push(format!("{period}{waits}"));
         }
-        if self.runs > 1 {
-            parts.push(counted(self.runs, "run"));
+        if self.own_runs > 1 {
+            parts.push(counted(self.own_runs, "run"));
         }
         parts.join(", ")
     }
@@ -315,16 +316,12 @@ impl Receipt {
         }
         for codon in &self.codons {
             let required = codon.requires.as_ref().map(|required| {
-                let reminded = match required.reminders {
-                    0 => String::new(),
-                    1 => ", after 1 reminder".to_owned(),
-                    times => format!(", after {times} reminders"),
-                };
-                let met = match required.met {
-                    Some(true) => format!(" (met {}{reminded})", at_try(codon.attempt, required.number)),
-                    Some(false) => format!(" (not met{reminded})"),
-                    None if required.reminders > 0 => format!(" (not met yet{reminded})"),
-                    None => String::new(),
+                let met = match (required.met, required.reminders) {
+                    (Some(true), _) => format!(" (met {})", at_try(codon.attempt, required.number)),
+                    (Some(false), _) => " (not met)".to_owned(),
+                    (None, 0) => String::new(),
+                    (None, 1) => " (not met yet, after 1 reminder)".to_owned(),
+                    (None, times) => format!(" (not met yet, after {times} reminders)"),
                 };
                 format!("requires {}{met}", plain(&required.words))
             });
@@ -367,11 +364,13 @@ impl Receipt {
     /// Writes agents, models and permissions in a line, each with the codons that had them.
     fn write_agents(&self, text: &mut String) -> fmt::Result {
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-        for codon in &self.codons {
-            let Some(words) = codon.agent.as_ref().map(AgentReport::words) else {
-                continue;
-            };
-            let id = codon.id.configured();
+        let replaced = self.attempts.iter();
+        let replaced = replaced.filter(|attempt| !attempt.undone && attempt.outcome.state == "replaced");
+        let replaced = replaced.filter_map(|attempt| Some((&attempt.codon, attempt.agent.clone()?)));
+        let newest = self.codons.iter();
+        let newest = newest.filter_map(|codon| Some((&codon.id, codon.agent.as_ref()?.words())));
+        for (codon, words) in replaced.chain(newest) {
+            let id = codon.configured();
             match groups.iter_mut().find(|(known, _)| *known == words) {
                 Some((_, ids)) if ids.contains(&id) => {}
                 Some((_, ids)) => ids.push(id),
@@ -789,11 +788,15 @@ impl RollbackReport {
             Some(codon) => format!(" of {}", code(codon.as_str())),
             None => " before the first codon".to_owned(),
         };
-        let (at, command, to) = (offset_time(self.at), code(&self.command), self.to.short());
+        let who = match self.command.as_str() {
+            Operation::BY_A_RUN => "the run that started next".to_owned(),
+            command => code(command),
+        };
+        let (at, to) = (offset_time(self.at), self.to.short());
         let files = changed(self.count);
         write!(
             text,
-            "- {at}: {command} went back to checkpoint {to}{target}, {files}"
+            "- {at}: {who} went back to checkpoint {to}{target}, {files}"
         )?;
         match &self.safety {
             Some(safety) => write!(text, ". Checkpoint {} holds what it replaced", safety.short())?,

@@ -252,6 +252,8 @@ impl<'a> CostReport<'a> {
         let total = CostTotals::sum(self.runs.iter().map(RunCost::shown));
         rows.push(CostRow::of("total".to_owned(), "", total));
         let name = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+        let state = rows.iter().map(|row| row.state.len()).max().unwrap_or_default();
+        let state = state.max(10);
         let differ = rows
             .iter()
             .any(|row| row.cost.trim_start_matches("≥ ") != row.spent.trim_start_matches("≥ "));
@@ -264,7 +266,7 @@ impl<'a> CostReport<'a> {
             note: "",
         };
         for row in [head].iter().chain(&rows) {
-            write!(text, "{:<name$}  {:<10}", row.name, row.state)?;
+            write!(text, "{:<name$}  {:<state$}", row.name, row.state)?;
             if differ {
                 write!(text, " {:>10}", row.cost)?;
             }

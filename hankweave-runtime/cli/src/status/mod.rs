@@ -189,6 +189,8 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
     let (onward, lists) = (view.onward(), view.typed.command("history"));
     let commands = view.commands();
     let plain = commands.iter().find(|(command, _)| *command == onward);
+    // Before a question the answer comes first.
+    let plain = plain.filter(|_| view.asked().is_none());
     let next = plain.or_else(|| commands.iter().find(|(command, _)| *command != lists));
     let next = next.map_or_else(String::new, |(command, purpose)| {
         format!("; `{command}` {}", first_part(purpose))

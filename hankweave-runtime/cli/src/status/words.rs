@@ -80,8 +80,9 @@ impl StatusView<'_> {
             if task.is_unanswered() {
                 writeln!(text, "  its registry does not answer: this is what its files say")?;
             }
-            let is_ended = !self.live && self.drawn.state != RunState::Failed;
-            if task.status() == TaskStatus::Failed && is_ended && self.failure_of_task().is_none() {
+            let is_told = self.answer().is_some() || self.failure_of_task().is_some();
+            let is_shown = is_told || self.live || self.drawn.state == RunState::Failed;
+            if task.status() == TaskStatus::Failed && !is_shown {
                 writeln!(text, "  the task failed")?;
             }
             if let Some(at) = task.cancel_requested_at() {

@@ -522,6 +522,10 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
         Some(words) => details.add("error", &json!(words)),
         None => details.add("error", error),
     }
+    let noted = row.record.metadata().get("error").and_then(Value::as_str);
+    if let Some(words) = noted.and_then(in_words).filter(|_| status == TaskStatus::Pending) {
+        details.add("requeued", &json!(words));
+    }
     let failure = &record["failure"];
     for line in failure["lastLines"].as_array().into_iter().flatten() {
         details.add("", line);

@@ -810,3 +810,38 @@ fn another_model_of_the_real_claude_goes_on_in_its_session() {
         project.run(["replay", "."]).expect_code(0);
     }
 }
+
+/// What an attempt left that a fallback replaced is work of the codon, also when its fallback is killed.
+// covers: CLI-44, CLI-62, HANK-80
+#[test]
+fn files_of_a_replaced_attempt_are_not_denied_after_the_fallback_was_killed() {
+    let story = Story::new();
+    story.refuse(FIRST, LIMIT);
+    std::fs::write(story.beside(&format!("waits-{SECOND}")), "").unwrap();
+    let agent = story.agent("command");
+    let mut build = json!({"id": "build", "name": "Build", "agent": agent, "model": FIRST, "continuationMode": "fresh",
+        "promptText": "go", "checkpointedFiles": ["work.txt"]});
+    build["fallback"] = json!([SECOND]);
+    story.0.write_hank(&json!({"hank": [build]}));
+    let mut running = story.0.start(["run", "--headless"]);
+    running.wait_for_line(|line| line.contains(&format!("I am {SECOND}, half-way.")));
+    let work = story.0.directory().join("work.txt");
+    while !std::fs::read_to_string(&work).is_ok_and(|text| text.contains(SECOND)) {
+        std::thread::yield_now();
+    }
+    running.kill();
+    let report = story.0.run(["report"]).expect_code(0).stdout.clone();
+    assert!(
+        report.contains("> `build`: left 1 file changed, `work.txt`"),
+        "{report}"
+    );
+    assert!(
+        report.contains(&format!("Worked on by: command with {FIRST} (`build`); ")),
+        "{report}"
+    );
+    let diff = story.0.run(["diff", "build"]).expect_code(0).stdout.clone();
+    assert!(
+        diff.contains(&format!("+{FIRST}")) && diff.contains(&format!("+{SECOND}")),
+        "{diff}"
+    );
+}

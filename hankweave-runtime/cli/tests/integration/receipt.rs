@@ -56,11 +56,11 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "1 of 2 codons, 1 file changed, $0.2500, ",
             "| build (`build`) | completed |",
             "| 1 file changed, +2 −0 | working |",
-            "| `ship` | planned | - |",
+            "| ship (`ship`) | waits for an approval | - |",
             "- build: Build \\<b\\>it\\</b\\>",
             "- `build`: `echo all 3 tests pass` passed at once: `all 3 tests pass`",
             "Worked on by: command with shell.",
-            "> build: sentinel watch: be \\| careful",
+            "> `build`: sentinel watch: be \\| careful",
             "- `watch` (1 answer, ",
             "): be \\| careful",
             "1 file changed since the start, +2 −0",
@@ -181,7 +181,7 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
             "a crashed",
             "hankweave run",
             "**The run crashed: its process ended without recording why while a was at work, at ",
-            "> a: left 2 files changed, `half.txt`, `kept.txt`, which `hankweave diff a -e ",
+            "> `a`: left 2 files changed, `half.txt`, `kept.txt`, which `hankweave diff a -e ",
             "a crashed; the next run runs it again. After that: `b`.\n",
         ],
     );
@@ -424,7 +424,7 @@ fn a_report_says_whether_work_passed_at_once() {
     assert_has(
         &report(&project),
         &[
-            "- `checked`: `test -e late.txt` passed at try 2\n",
+            "- `checked`: `test -e late.txt` passed at try 2; it failed once before",
             "- `required`: requires changes of needed.txt (met at try 2)\n",
         ],
     );
@@ -538,7 +538,7 @@ fn a_failure_is_reported_with_its_cause() {
     project.run(["run", "--headless"]).expect_code(1);
     assert_has(
         &report(&project),
-        &["# ✗ ", ": failed", "> a: ", "broken", "## What is next"],
+        &["# ✗ ", ": failed", "> `a`: ", "broken", "## What is next"],
     );
 }
 
@@ -689,7 +689,7 @@ fn a_report_says_who_approved_after_all_when_that_counts_no_longer_and_that_a_bu
     project
         .run(["run", "--headless", "--max-cost", "3"])
         .expect_code(3);
-    assert_has(&report(&project), &["**ship: it was denied: not on a Friday**"]);
+    assert_has(&report(&project), &["**ship: denied by "]);
     project
         .run(["approve", "ship", "--reason", "it is Monday"])
         .expect_code(0);
@@ -723,4 +723,88 @@ fn a_report_says_who_approved_after_all_when_that_counts_no_longer_and_that_a_bu
         .run(["run", "--headless", "--max-cost", "3"])
         .expect_code(0);
     assert_has(&report(&project), &["- `ship`: asks first: approved by "]);
+}
+
+// covers: CLI-44
+#[test]
+fn a_report_says_what_an_approval_lets_begin_what_failed_before_and_why_a_sum_is_a_lower_bound() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut build = codon(&agent, "build", "Build the page");
+    build["check"] = json!({"run": "echo tried >> tries; echo \"$(wc -l < tries) of 3\"; test $(wc -l < tries) -ge 3", "retries": 2});
+    let mut ship = codon(&agent, "ship", "Ship the page");
+    ship["approval"] = json!("Ship it?");
+    ship["requires"] = json!(["out.md"]);
+    project.write_hank(&json!({"hank": [build, ship]}));
+    project.run(["run", "--headless"]).expect_code(3);
+    assert_has(
+        &report(&project),
+        &[
+            "passed at try 3: `3 of 3`; it failed 2 times before, the last time with `2 of 3`\n",
+            "| ship (`ship`) | waits for an approval | - | - | - | - |",
+            "`ship` is to do: Ship the page; requires changes of out.md; on ",
+        ],
+    );
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(status.contains("\n  ship   waits for an approval\n"), "{status}");
+    assert!(status.contains("asks about ship again"), "{status}");
+    project.run(["approve", "--deny"]).expect_code(0);
+    let denied = report(&project);
+    assert!(
+        denied.contains("| ship (`ship`) | denied | ") && denied.contains("**ship: denied by "),
+        "{denied}"
+    );
+
+    project.run(["undo", "--yes"]).expect_code(0);
+    let cut_off = writing_agent(&project, "exec sleep 600");
+    project.write_hank(&json!({"hank": [codon(&cut_off, "build", "go")]}));
+    let mut running = project.start(["run", "--headless", "--new"]);
+    running.wait_for_line(|line| line.contains("so far"));
+    running.kill();
+    assert_has(
+        &report(&project),
+        &["What was used last in these is not known, and the other figures are exact: `build`, attempt "],
+    );
+}
+
+// covers: CLI-44
+#[test]
+fn a_check_names_the_attempt_by_the_number_that_the_list_of_attempts_has() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut build = codon(&agent, "build", "go");
+    build["check"] = json!({"run": "false", "retries": 1});
+    project.write_hank(&json!({"hank": [build]}));
+    project.run(["run", "--headless"]).expect_code(1);
+    project
+        .run(["run", "--headless", "--recover", "last-success"])
+        .expect_code(1);
+    let report = report(&project);
+    assert_has(
+        &report,
+        &["- `build`, attempt 2: ", "failed at try 2 of attempt 2"],
+    );
+}
+
+// covers: CLI-5, HANK-85
+#[test]
+fn a_run_whose_output_is_a_file_of_its_workspace_says_so() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(&json!({"hank": [codon(&agent, "build", "go")]}));
+    let shell = format!(
+        "'{}' run --headless > run.log 2>&1",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let ran = std::process::Command::new("sh")
+        .args(["-c", &shell])
+        .current_dir(project.directory())
+        .env("HOME", project.home())
+        .status();
+    assert!(ran.unwrap().success());
+    let said = read(&project, "run.log");
+    assert!(
+        said.contains("run.log takes the output of this run and is in its workspace"),
+        "{said}"
+    );
 }

@@ -377,3 +377,55 @@ echo '{"type":"result","status":"success","stats":{}}'
     );
     assert_eq!(codons[1]["failureReason"]["interruptedBy"], "lost-session");
 }
+
+/// An agent that makes `new.txt` and works on, or ends where `go` is; it can be continued in its session.
+fn making_agent(project: &TestProject) -> Value {
+    let script = r#"cat > /dev/null
+printf '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5","cwd":"/","tools":[]}\n'
+echo made >> new.txt
+printf '{"type":"assistant","session_id":"s-1","message":{"id":"m-%s","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"made"}],"usage":{"input_tokens":1000,"output_tokens":1}}}\n' $$
+[ -e go ] || exec sleep 600
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","usage":{"input_tokens":1000,"output_tokens":1}}\n'
+"#;
+    json!({"command": ["sh", project.write("making.sh", script)], "stream": "claude"})
+}
+
+/// The set-up is that of the first attempt, whose session the second one continued: both are undone, and what they made goes with them.
+// covers: RUN-2, STATE-51
+#[test]
+fn a_codon_with_a_rig_that_was_killed_twice_runs_again_from_its_set_up() {
+    let project = project();
+    let agent = making_agent(&project);
+    let rig = json!([{"type": "command", "command": {"run": "echo ready > ready.txt"}}]);
+    project.write_hank(
+        &json!({"hank": [{"id": "prepare", "name": "Prepare", "agent": agent, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "go", "checkpointedFiles": ["*.txt"], "rigSetup": rig}]}),
+    );
+    for more in [&[][..], &["--recover", "session"]] {
+        let arguments = [&["run", "--headless"], more].concat();
+        let mut running = project.start(arguments);
+        running.wait_for_line(|line| line.contains("made"));
+        running.kill();
+    }
+    // Even a command that changes no file records the crash; the ways on stay the same.
+    project.run(["undo", "--dry-run"]);
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    for part in [
+        "prepare crashed; the next run runs it again",
+        "hankweave run --recover session ",
+        "hankweave run --recover crash-point ",
+    ] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    project.write("go", "");
+    let again = project.run(["run", "--headless"]);
+    again.expect_code(0);
+    assert!(again.stdout.contains("new.txt (deleted)"), "{again}");
+    let made = std::fs::read_to_string(project.directory().join("new.txt")).unwrap();
+    assert_eq!(made, "made\n", "{again}");
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(
+        report.contains("| Undone or run again: `prepare` | 2 attempts |"),
+        "{report}"
+    );
+}

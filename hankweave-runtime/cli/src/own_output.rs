@@ -1,0 +1,21 @@
+//! Output of a run in its own workspace, where it would count as a change of codons.
+
+use std::path::Path;
+
+use hankweave_core::discovery::STATE_DIR;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+
+/// Returns the sentence for a run whose standard output or error is a file of the workspace; `None` where it is not, and where the system does not tell.
+pub(crate) fn notice(directory: &ExecutionDir) -> Option<String> {
+    let root = RealDisk.real_path(directory.root()).ok()?;
+    let of = |descriptor: &str| {
+        let file = RealDisk.real_path(Path::new(descriptor)).ok()?;
+        let own = file.strip_prefix(&root).ok()?;
+        (!own.starts_with(STATE_DIR)).then(|| own.display().to_string())
+    };
+    let file = ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter().find_map(of)?;
+    Some(format!(
+        "{file} takes the output of this run and is in its workspace: it counts as a change of the codons; write it elsewhere"
+    ))
+}
