@@ -296,7 +296,7 @@ async fn serve(
     if let Some(copy) = copy {
         report.notice(&format!("a rehearsal, in the copy {}", copy.display()));
     }
-    if let Some(words) = own_output::notice(&hankweave.directory()) {
+    if let Some(words) = own_output::notice(hankweave.directory()) {
         report.notice(&words);
     }
     if let Some(lost) = start.lost_limits.as_ref().filter(|_| !hankweave.is_finished()) {

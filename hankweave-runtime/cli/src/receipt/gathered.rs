@@ -339,7 +339,7 @@ impl Receipt {
                 .runs
                 .iter()
                 .take(own)
-                .last()
+                .next_back()
                 .map(|run| run.start_time),
             // The record of a crash has the time at which it was found.
             ended: match status.drawn.state {
