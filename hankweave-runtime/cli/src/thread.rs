@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, PendingRollback, RunStatus};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::thread::{self, ExecutionThread, ThreadCodon};
-use hankweave_runtime::CodonSummary;
+use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::{CodonSummary, ExecutionDir, inspect};
 use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
@@ -17,8 +19,8 @@ use crate::directory::holder;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{
-    RunProcess, budget_note, codon_line, codon_standing, codon_time, counted, id_width, loop_check,
-    run_standing, style_of,
+    ColumnTime, RunProcess, budget_note, codon_line, codon_standing, codon_time, counted, id_width,
+    loop_check, run_standing, style_of,
 };
 use crate::screen::{SafeText, print_stderr, with_local_times};
 use crate::state;
@@ -57,6 +59,11 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         document: &document,
         thread: &thread,
         process: state::process_of(file, execution, &document),
+        lived: thread.codons.first().and_then(|newest| {
+            let is_lost = !newest.codon.is_terminal() && file.is_none() && holder(execution).is_none();
+            let dir = ExecutionDir::new(execution.clone());
+            is_lost.then(|| inspect::lived(&RealDisk, &dir, &newest.codon))?
+        }),
         holder: holder(execution),
         // A file alone and an older thread have no hank that says what is next.
         outlook: match (file, &args.run) {
@@ -84,6 +91,8 @@ struct ThreadView<'a> {
     process: RunProcess,
     /// Lock record of that process.
     holder: Option<ServerLockRecord>,
+    /// How long the open codon of a run whose process is gone has worked at least.
+    lived: Option<Duration>,
     /// Next codon of the directory, or what blocks it, as `status` says it.
     outlook: Option<String>,
 }
@@ -96,8 +105,7 @@ impl ThreadView<'_> {
         writeln!(text, "{}, newest first", numbers(self.document, self.thread))?;
         let codons = &self.thread.codons;
         let width = id_width(codons.iter().map(|entry| entry.codon.codon_id()));
-        let live = self.process.is_live().then_some(self.holder.as_ref());
-        let open = OpenCodon::of(self.thread, live);
+        let open = self.open_codon();
         let (sums, mut summed) = (AttemptTotals::of(self.thread, open), HashSet::new());
         let mut run = None;
         for entry in codons {
@@ -119,6 +127,15 @@ impl ThreadView<'_> {
         match &self.outlook {
             Some(outlook) => writeln!(text, "{outlook}"),
             None => self.write_next(text),
+        }
+    }
+
+    fn open_codon(&self) -> OpenCodon {
+        let live = self.process.is_live().then_some(self.holder.as_ref());
+        let open = OpenCodon::of(self.thread, live);
+        OpenCodon {
+            worked: self.lived.unwrap_or(open.worked),
+            ..open
         }
     }
 
@@ -164,11 +181,11 @@ impl ThreadView<'_> {
             codon.files_changed = None;
             write!(text, "  ")?;
         }
-        let line = codon_line(
-            codon_standing(&entry.codon, self.process),
-            codon_time(&entry.codon, self.process, self.holder.as_ref()),
-            &codon,
-        );
+        let time = match entry.codon.is_terminal() || self.process.is_live() {
+            true => codon_time(&entry.codon, self.process, self.holder.as_ref()),
+            false => ColumnTime::of(self.open_codon().worked, true),
+        };
+        let line = codon_line(codon_standing(&entry.codon, self.process), time, &codon);
         write!(text, "  ")?;
         let style = style_of(codon.status, codon.interrupted_by);
         text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;

@@ -8,9 +8,10 @@ use hankweave_core::agent::{Access, AccessMode, AgentOptions};
 use hankweave_core::budget::runs_of_history;
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::PendingRollback;
 use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource, Requires};
 use hankweave_core::id::{CheckpointSha, CodonId, LoopId, RunId};
-use hankweave_core::thread::CodonWork;
+use hankweave_core::thread::{self, CodonWork, LoggedOperation};
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_core::view::{
     AttemptState, AttemptView, CodonCount, EarlierAttempts, ItemView, RunState, RunView, SentinelView,
@@ -322,7 +323,7 @@ impl Receipt {
                 None if !status.live && has_failed(status) => RunState::Failed,
                 _ => status.drawn.state,
             },
-            is_taken_back: status.state.pending_rollback.is_some(),
+            is_taken_back: taken_back(status).is_some(),
             words: words(status),
             sentinels: heard.view.sentinels.clone(),
             cause: cause(status, crash),
@@ -381,7 +382,19 @@ fn has_failed(status: &StatusView<'_>) -> bool {
 fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<String> {
     let crashed = || Some(format!("The run crashed: {}", crash?.words));
     let cause = status.drawn.cause.clone().or_else(crashed);
-    cause.filter(|_| status.state.pending_rollback.is_none())
+    cause.filter(|_| taken_back(status).is_none())
+}
+
+/// Returns the rollback that has taken work back since the newest run; an undo of a rollback has brought it all back.
+fn taken_back<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
+    let pending = status.state.pending_rollback.as_ref()?;
+    let undone = pending
+        .operation
+        .as_ref()
+        .and_then(|operation| operation.undoes.as_ref());
+    let log = thread::operations(status.state);
+    let is_rollback = |known: &LoggedOperation<'_>| matches!(known, LoggedOperation::Recorded(operation) if Some(&operation.id) == undone && operation.is_rollback() && operation.undoes.is_none());
+    (!log.iter().any(is_rollback)).then_some(pending)
 }
 
 /// Codons of the plan that have not started and do not ask, in its order; the first of them.
@@ -753,7 +766,7 @@ fn words(status: &StatusView<'_>) -> String {
         (None, Some(TaskStatus::Pending)) => format!("pending (its run: {ended})"),
         (None, _) => ended,
     };
-    match &status.state.pending_rollback {
+    match taken_back(status) {
         Some(back) => {
             let sha = back.source.checkpoint_sha.short();
             let undone = back

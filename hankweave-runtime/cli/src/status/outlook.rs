@@ -47,17 +47,23 @@ fn crashed(id: &CodonId) -> String {
 impl StatusView<'_> {
     /// Returns the outlook after the newest run, `run`.
     pub(super) fn outlook_after(&self, run: &RunRecord) -> Outlook {
-        let onward = match self.asked() {
-            Some((id, _)) => self.typed.approval(id, &self.onward()),
-            None => self.onward(),
-        };
-        let plain = self
-            .commands()
-            .into_iter()
-            .find(|(command, _)| *command == onward);
+        let commands = self.commands();
+        // After a rollback the plain command goes on from there; elsewhere the first way is the one that loses nothing.
+        let first = self.ways_on(run).into_iter().next();
+        let first = first.filter(|_| self.state.pending_rollback.is_none());
+        let onward = first.map_or_else(|| self.onward_or_answer(), |(command, _)| command);
+        let plain = commands.into_iter().find(|(command, _)| *command == onward);
         Outlook {
             words: self.outlook(run),
             onward: plain.map(|(command, purpose)| (command, first_part(&purpose))),
+        }
+    }
+
+    /// Returns the command of the next run, after the approval for which it waits.
+    fn onward_or_answer(&self) -> String {
+        match self.asked() {
+            Some((id, _)) => self.typed.approval(id, &self.onward()),
+            None => self.onward(),
         }
     }
 

@@ -808,3 +808,22 @@ fn a_run_whose_output_is_a_file_of_its_workspace_says_so() {
         "{said}"
     );
 }
+
+// covers: CLI-44
+#[test]
+fn a_rollback_that_was_undone_takes_nothing_from_a_finished_run() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(&json!({"hank": [codon(&agent, "build", "go"), codon(&agent, "ship", "go")]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    project
+        .run(["rollback", "--codon", "build", "--yes"])
+        .expect_code(0);
+    assert_has(
+        &report(&project),
+        &["# ■ ", ": completed, then rolled back to checkpoint "],
+    );
+    project.run(["undo", "--yes"]).expect_code(0);
+    let back = report(&project);
+    assert_has(&back, &["# ✓ ", ": completed\n", "Nothing is left to do."]);
+}

@@ -90,11 +90,12 @@ pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let (source, files) = (&rollback.source, &rollback.files);
     let behind = source.after_codon.as_ref().map(|id| format!(" of {id}"));
     let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
-    let message = match changed {
+    // Copies of a rig are gone before the others change.
+    let message = match changed.max(files.count()) {
         0 => format!("the files are those of checkpoint {target}"),
-        _ => format!(
+        count => format!(
             "rolled back to checkpoint {target} ({}: {})",
-            changed_files(changed),
+            changed_files(count),
             files.names(NAMED)
         ),
     };
