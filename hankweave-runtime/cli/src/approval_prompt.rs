@@ -1,5 +1,6 @@
 //! Question of an approval to a person at a terminal, with its keys (CLI-30): the one that run screen, `attach` and whole screen put.
 
+use hankweave_core::document::Approval;
 use hankweave_core::id::CodonId;
 use hankweave_core::view::{AnsweredApproval, AskedApproval, RunState, RunView};
 use hankweave_core::wire::Command;
@@ -198,6 +199,20 @@ pub(crate) fn answer_words(granted: bool, client: Option<&str>, own: Option<&str
         None => word.to_owned(),
         Some(client) if Some(client) == own => format!("{word} by you"),
         Some(client) => format!("{word} by {}", client_name(client)),
+    }
+}
+
+/// Returns an answer with its reason: `denied by ann: not on a Friday`. The reason of a task's answer says itself who gave it, because a worker passes it on.
+pub(crate) fn whole_answer(answer: &Approval) -> String {
+    let words = answer_words(answer.granted, answer.by.as_deref(), None);
+    let of_task = if answer.granted {
+        "approved by "
+    } else {
+        "denied by "
+    };
+    match answer.reason.as_deref() {
+        Some(reason) if reason.starts_with(of_task) => reason.to_owned(),
+        reason => format!("{words}{}", because(reason)),
     }
 }
 

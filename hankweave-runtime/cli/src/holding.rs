@@ -69,16 +69,12 @@ impl Requeue {
                 when(*after)
             ),
             Self::By(worker, after) => {
-                let room = if worker.is_busy() {
-                    ", once it has room"
-                } else {
-                    ""
-                };
                 format!(
-                    "{} {} {}{room}",
+                    "{} {} {}{}",
                     one_line(&worker.name),
                     action(worker, "does so"),
-                    when(*after)
+                    when(*after),
+                    room(worker)
                 )
             }
         }
@@ -90,10 +86,11 @@ impl Requeue {
             Self::ByNone(_) => "none is there to requeue it".to_owned(),
             Self::By(worker, after) => {
                 format!(
-                    "{} {} {}",
+                    "{} {} {}{}",
                     one_line(&worker.name),
                     action(worker, "requeues it"),
-                    when(*after)
+                    when(*after),
+                    room(worker)
                 )
             }
         }
@@ -105,6 +102,13 @@ fn action<'w>(worker: &WorkerPresence, requeues: &'w str) -> &'w str {
     match worker.terms.orphans {
         OrphanAction::Fail => "fails it",
         OrphanAction::Requeue | OrphanAction::Leave => requeues,
+    }
+}
+
+fn room(worker: &WorkerPresence) -> &'static str {
+    match worker.is_busy() {
+        true => ", once it has room",
+        false => "",
     }
 }
 
@@ -324,8 +328,9 @@ impl AbsentWorker {
 
     /// Returns what is known of it, with the command that requeues the task, for a list.
     pub(crate) fn with_way_out(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
-        let (known, detach) = (self.in_short(), typed(&format!("task detach {}", row.id())));
         let does = lets_go(row);
+        let known = self.in_short().replace(" requeues it", &format!(" {does} it"));
+        let detach = typed(&format!("task detach {}", row.id()));
         match self {
             Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` {does} it"),
             _ if self.is_gone() => format!("{known}; `{detach}` {does} it now"),

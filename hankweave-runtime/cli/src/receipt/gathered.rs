@@ -657,7 +657,7 @@ impl FileReport {
 
 impl FilesReport {
     fn of(execution: &Path, status: &StatusView<'_>) -> Self {
-        let head = hankweave_core::thread::head(status.state).map(|head| head.checkpoint_sha);
+        let head = thread::head(status.state).map(|head| head.checkpoint_sha);
         let Some((from, to)) = status.drawn.files.base.clone().zip(head) else {
             return Self::default();
         };

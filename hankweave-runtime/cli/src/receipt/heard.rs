@@ -19,7 +19,7 @@ use hankweave_runtime::inspect::LEFT_BEHIND;
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
-use crate::approval_prompt::{answer_words, because, client_name};
+use crate::approval_prompt::{because, client_name, whole_answer};
 use crate::exit::CliError;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
 use crate::signals::TERMINAL_CLOSED;
@@ -342,21 +342,13 @@ impl Heard {
             StateEvent::ApprovalSet {
                 approval: Some(answer),
             } => {
-                let words = answer_words(answer.granted, answer.by.as_deref(), None);
-                // That of a task is a sentence with the same beginning.
-                let reason = answer.reason.as_deref();
-                let reason = reason.map(|reason| {
-                    let rest = reason.strip_prefix(&words);
-                    rest.map_or(reason, |rest| rest.trim_start_matches(": "))
-                });
-                let because = because(reason.filter(|reason| !reason.is_empty()));
+                let words = whole_answer(answer);
                 let waited = self.asked.take().map(|asked| at.since(asked));
                 let after = waited.filter(|waited| *waited >= Duration::from_secs(1));
-                let after = after.map(|after| format!(" after {}", short_duration(after)));
+                let after = after.map(|after| format!(", after {}", short_duration(after)));
                 let after = after.unwrap_or_default();
-                self.answers
-                    .insert(answer.codon_id.clone(), format!("{words}{because}"));
-                self.note(at, format!("{}: {words}{after}{because}", answer.codon_id));
+                self.answers.insert(answer.codon_id.clone(), words.clone());
+                self.note(at, format!("{}: {words}{after}", answer.codon_id));
                 if let Some(newest) = self.occasions.last_mut() {
                     newest.is_answer = true;
                     newest.waited_ms = waited.map(millis);

@@ -58,7 +58,8 @@ impl StatusView<'_> {
         };
         if let Some(task) = &self.task {
             let is_free = self.absent_worker().is_some_and(|absent| absent.is_gone());
-            return task.commands(self.is_working(run), is_free, self.asked().map(|(id, _)| id));
+            let is_live = self.is_working(run) && self.task_at_rest().is_none();
+            return task.commands(is_live, is_free, self.asked().map(|(id, _)| id));
         }
         if self.is_working(run) {
             return self.live_commands();

@@ -28,9 +28,10 @@ use hankweave_runtime::inspect;
 use hankweave_runtime::inspect::DiskUse;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+use hankweave_task_model::task::TaskStatus;
 use serde_json::{Value, json};
 
-use crate::approval_prompt::{answer_words, because};
+use crate::approval_prompt::whole_answer;
 use crate::args::{ExecutionArgs, Global};
 use crate::directory::{holder, suspended};
 use crate::exit::CliError;
@@ -324,9 +325,7 @@ impl<'a> StatusView<'a> {
             && self.drawn.approved.is_some()
             && let Some(approval) = &self.state.approval
         {
-            let because = because(approval.reason.as_deref());
-            let words = answer_words(approval.granted, approval.by.as_deref(), None);
-            self.drawn.cause = Some(format!("{}: {words}{because}", approval.codon_id));
+            self.drawn.cause = Some(format!("{}: {}", approval.codon_id, whole_answer(approval)));
         }
     }
 
@@ -485,10 +484,18 @@ impl StatusView<'_> {
         self.task.as_ref()?.absent_worker(self.state, self.live)
     }
 
+    /// The task, unless a process works on it: one that is suspended only waits for its end, once the task is not running any more.
+    fn task_at_rest(&self) -> Option<&OwningTask> {
+        let is_over = |task: &&OwningTask| {
+            !self.live || (self.suspended.is_some() && task.status() != TaskStatus::Running)
+        };
+        self.task.as_ref().filter(is_over)
+    }
+
     /// Returns how the task ended, where its newest run does not show that.
     pub(crate) fn end_of_task(&self) -> Option<TaskEnd> {
         let is_shown = self.drawn.state == RunState::Completed && self.state.pending_rollback.is_none();
-        let end = self.task.as_ref().filter(|_| !self.live)?.end()?;
+        let end = self.task_at_rest()?.end()?;
         (!end.is_completed || !is_shown).then_some(end)
     }
 

@@ -79,9 +79,12 @@ impl StatusView<'_> {
                 false => format!("the task was {}", end.in_short()),
             };
         }
-        let task = self.task.as_ref().filter(|_| !self.live);
+        let task = self.task_at_rest();
         if let Some(who) = task.and_then(|task| task.worked_on_by()) {
             return format!("{} works on the task by hand", one_line(who));
+        }
+        if self.live && task.is_some_and(OwningTask::is_pending) {
+            return "the task is pending: a worker continues it, and the run that is suspended here stops when it is continued".to_owned();
         }
         if let Some(open) = run.open_codon() {
             let id = open.codon_id();
@@ -99,6 +102,9 @@ impl StatusView<'_> {
                     Some(work) => format!("{id} {}", report::activity_words(work, self.now)),
                     None => format!("{id} is running"),
                 },
+                false if task.is_some_and(|task| task.cancel_requested_at().is_some()) => {
+                    format!("{id} crashed; the task is cancelled once its lease has ended")
+                }
                 false if self.task.is_some() => {
                     format!("{id} crashed; the next worker continues from the last checkpoint")
                 }

@@ -14,7 +14,7 @@ use hankweave_task_model::task::TaskStatus;
 
 use super::commands::SuggestedCommand;
 use super::{AttemptTotals, StatusView};
-use crate::approval_prompt::{answer_words, because};
+use crate::approval_prompt::whole_answer;
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
 use crate::screen::{SafeText, columns_of_output, local_time, with_local_times};
@@ -301,9 +301,7 @@ impl StatusView<'_> {
         let Some(answer) = self.granted() else {
             return Ok(());
         };
-        let words = answer_words(true, answer.by.as_deref(), None);
-        let because = because(answer.reason.as_deref());
-        writeln!(text, "  {} is {words}{because}", answer.codon_id)
+        writeln!(text, "  {} is {}", answer.codon_id, whole_answer(answer))
     }
 
     /// Writes the result of the loop's check after an iteration.
