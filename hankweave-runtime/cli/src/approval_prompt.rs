@@ -370,3 +370,29 @@ pub(crate) mod tests {
         assert!(says(&answered).starts_with("deploy: approved at "));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: TASK-123
+    #[test]
+    fn an_answer_that_a_worker_passes_on_is_that_of_the_user_who_gave_it() {
+        let answer = |by: &str, reason: Option<&str>| Approval {
+            codon_id: "ship".parse().unwrap(),
+            granted: true,
+            reason: reason.map(str::to_owned),
+            by: Some(by.to_owned()),
+            extra: hankweave_core::machine::Extra::default(),
+        };
+        assert_eq!(
+            whole_answer(&answer("root", Some("approved by ann: fine"))),
+            "approved by ann: fine"
+        );
+        assert_eq!(
+            whole_answer(&answer("ann", Some("fine"))),
+            "approved by ann: fine"
+        );
+        assert_eq!(whole_answer(&answer("ann", None)), "approved by ann");
+    }
+}
