@@ -369,11 +369,6 @@ pub(crate) mod tests {
         (answered.client, answered.granted) = (None, true);
         assert!(says(&answered).starts_with("deploy: approved at "));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     // covers: TASK-123
     #[test]
