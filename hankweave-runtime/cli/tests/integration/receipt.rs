@@ -786,7 +786,7 @@ fn a_check_names_the_attempt_by_the_number_that_the_list_of_attempts_has() {
     );
 }
 
-// covers: CLI-5, HANK-85
+// covers: CLI-5
 #[test]
 fn a_run_whose_output_is_a_file_of_its_workspace_says_so() {
     let project = project();
