@@ -485,10 +485,9 @@ impl Receipt {
             .map(|attempt| format!("{}, attempt {}", code(attempt.codon.as_str()), attempt.number))
             .collect();
         match cut_off.as_slice() {
-            _ if !self.money.at_least => String::new(),
             [] => String::new(),
             listed => format!(
-                " What was used last in these is not known, and the other figures are exact: {}.",
+                " What was used last in these is not known: {}.",
                 listed.join("; ")
             ),
         }

@@ -811,7 +811,7 @@ fn another_model_of_the_real_claude_goes_on_in_its_session() {
     }
 }
 
-/// What an attempt left that a fallback replaced is work of the codon, also when its fallback is killed.
+/// Files of an attempt that a fallback replaced are work of the codon, also when the fallback is killed.
 // covers: CLI-44, CLI-62, HANK-80
 #[test]
 fn files_of_a_replaced_attempt_are_not_denied_after_the_fallback_was_killed() {

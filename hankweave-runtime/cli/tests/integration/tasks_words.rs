@@ -345,7 +345,7 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
     assert!(!said.contains("WARN"), "{said}");
 }
 
-/// Whoever was told that a task is to be cancelled pays for no other attempt, whether another worker finds it or a user lets it go.
+/// A task that is to be cancelled costs no other attempt, whether another worker finds it or a user lets it go.
 // covers: TASK-56, TASK-57
 #[test]
 fn a_task_that_is_to_be_cancelled_is_so_without_its_worker() {
