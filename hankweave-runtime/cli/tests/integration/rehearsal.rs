@@ -604,3 +604,23 @@ fn everything_wrong_with_scripts_is_told_at_once_with_its_place() {
     project.write_hank(&json!({"hank": [codons[1].clone()]}));
     project.run(["run", "--headless"]).expect_code(0);
 }
+
+// covers: CLI-74
+#[test]
+fn options_that_the_scripted_agent_leaves_out_are_named_where_it_stands_in() {
+    let project = project();
+    let codon = json!({"id": "only", "name": "Only", "agent": "claude", "model": "haiku", "continuationMode": "fresh", "promptText": "go",
+        "permissions": "read-only"});
+    project.write_hank(&json!({"hank": [codon]}));
+    let own = project.run(["validate", "--json"]).json_document();
+    assert_eq!(own["optionsLeftOut"], Value::Null, "{own:#}");
+    let shown = project.run(["validate", "--agent", "scripted"]);
+    let words = "only: the scripted agent stands in without permissions read-only\n";
+    assert!(shown.expect_code(0).stdout.contains(words), "{shown}");
+    let json = project.run(["validate", "--agent", "scripted", "--json"]);
+    let left_out = &json.expect_code(0).json_document()["optionsLeftOut"];
+    assert_eq!(
+        left_out,
+        &json!([{"codonId": "only", "options": "permissions read-only"}])
+    );
+}
