@@ -8,7 +8,7 @@ use crate::cost::Usd;
 use crate::document::{HankweaveState, RunRecord};
 use crate::hank::LoopConfig;
 use crate::id::{CodonId, RunId};
-use crate::thread::{ThreadItem, walk};
+use crate::thread::{ThreadItem, runs_of_history, walk};
 
 /// A document with the thread that ends in its newest run, and what was used at each of its moments.
 pub(super) struct ThreadLedger<'a> {
@@ -172,27 +172,4 @@ impl Account {
 #[must_use]
 pub fn time_at_work(codon: &CodonExecution) -> Duration {
     codon.duration().unwrap_or_default()
-}
-
-/// Counts the runs from the newest one back to the first one of the thread, with a pending rollback of the thread to which that led. A run can only continue an
-/// older one.
-#[must_use]
-pub fn runs_of_history(state: &HankweaveState) -> usize {
-    let until = |id: &RunId, from: usize| {
-        let mut older = state.runs.iter().skip(from);
-        older
-            .position(|run| run.run_id == *id)
-            .map(|distance| from + distance + 1)
-    };
-    let source = |count: usize| {
-        let oldest = state.runs.get(count.checked_sub(1)?)?;
-        oldest.starting_conditions.source()
-    };
-    let pending = state.pending_rollback.as_ref();
-    let rolled_back = pending.and_then(|pending| until(&pending.source.run_id, 0));
-    let mut count = rolled_back.unwrap_or_else(|| usize::from(!state.runs.is_empty()));
-    while let Some(older) = source(count).and_then(|source| until(&source.run_id, count)) {
-        count = older;
-    }
-    count
 }

@@ -17,7 +17,7 @@ mod meter;
 mod pool;
 mod summary;
 
-pub use account::{runs_of_history, time_at_work};
+pub use account::time_at_work;
 pub use ceiling::{Ceiling, CeilingUse};
 pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
 pub use meter::Meter;

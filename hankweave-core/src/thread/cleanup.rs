@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::operations::{operations, thread_at};
+use super::operations::{operations, thread_at, undo};
 use super::{ExecutionThread, LoggedOperation, ThreadCodon, build};
 use crate::codon::CodonStatus;
 use crate::document::{HankweaveState, RunRecord, RunStatus};
@@ -87,10 +87,12 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
         LoggedOperation::Run(run) => !removed.contains(&run.run_id),
         LoggedOperation::Recorded(operation) => !removed.contains(&operation.behind),
     });
-    let points: Vec<_> = kept
+    let points = kept
         .flat_map(|logged| [logged.before(state), logged.after(state)])
-        .flatten()
-        .collect();
+        .flatten();
+    // Newer runs that ran nothing are passed over, so what can be undone may be of a removed run.
+    let undone = undo(state).map(|undo| undo.target);
+    let points: Vec<_> = points.chain(undone).collect();
     for point in &points {
         lead_to(thread_at(state, point), !removed.contains(&point.run_id));
     }

@@ -148,10 +148,11 @@ impl RunView {
                 client_id,
                 codon_id,
                 reason,
+                by,
             } => {
                 let accepted = CommandView {
                     command: excerpt(command, NAME),
-                    client: excerpt(client_id, NAME),
+                    client: excerpt(by.as_ref().unwrap_or(client_id), NAME),
                     codon: codon_id.clone(),
                     reason: reason.as_deref().map(|reason| excerpt(reason, TITLE)),
                     at,

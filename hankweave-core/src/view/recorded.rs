@@ -1,6 +1,5 @@
 //! View of a state document, for directories whose journal is not read (WIRE-36).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use super::now::{CurrentActivity, CurrentAttempt, phase};
 use super::run_view::{AskedApproval, ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
 use super::undone::{RolledBack, UndoView};
-use crate::budget::{Ceiling, CeilingUse, runs_of_history, time_at_work};
+use crate::budget::{Ceiling, CeilingUse, time_at_work};
 use crate::codon::{CodonExecution, SentinelState};
 use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::thread::{self, ExecutionThread, ThreadCodon};
@@ -32,7 +31,7 @@ impl RunView {
         view.money.spent = state.total_spend();
         let counted = CeilingUse::of(Ceiling::default(), state).spent();
         view.money.before = view.money.spent.saturating_sub(counted);
-        let own = runs_of_history(state);
+        let own = thread::runs_of_history(state);
         let is_unknown = |run: &Arc<RunRecord>| run.cost_is_lower_bound();
         view.money.at_least = state.runs.iter().take(own).any(is_unknown);
         view.money.before_at_least = state.runs.iter().skip(own).any(is_unknown);
@@ -44,7 +43,7 @@ impl RunView {
                 seq: 0,
                 before: view.money.before,
                 before_at_least: view.money.before_at_least,
-                forgotten: undone(state, thread, own),
+                forgotten: undone(state, thread),
             },
         );
         view.sum_forgotten();
@@ -175,28 +174,19 @@ impl RunView {
     }
 }
 
-/// Sums the attempts of the newest `own` runs that are not in the thread.
-fn undone(state: &HankweaveState, thread: &ExecutionThread, own: usize) -> Option<EarlierAttempts> {
-    let counting = thread.codons.iter();
-    let counting: HashSet<_> = counting
-        .map(|codon| (&codon.run_id, codon.codon_index_in_run))
-        .collect();
+/// Sums the attempts of the history that are not in the thread.
+fn undone(state: &HankweaveState, thread: &ExecutionThread) -> Option<EarlierAttempts> {
     let mut sum: Option<EarlierAttempts> = None;
-    for run in state.runs.iter().take(own) {
-        let codons = run.codons.iter().enumerate();
-        for (_, codon) in codons.filter(|(at, _)| !counting.contains(&(&run.run_id, *at))) {
-            let has_crashed = run.status == RunStatus::Crashed && codon.crashed();
-            let worked = time_at_work(codon).as_millis();
-            let sum = sum.get_or_insert_default();
-            sum.count = sum.count.saturating_add(1);
-            sum.cost += codon.spend();
-            sum.at_least |= codon.cost_is_lower_bound();
-            sum.tokens += codon.agent_tokens();
-            sum.duration_ms = sum
-                .duration_ms
-                .saturating_add(u64::try_from(worked).unwrap_or(u64::MAX));
-            sum.lost_time |= has_crashed;
-        }
+    for (run, at) in thread.undone_codons(state) {
+        let codon = &run.codons[at];
+        let worked = u64::try_from(time_at_work(codon).as_millis()).unwrap_or(u64::MAX);
+        let sum = sum.get_or_insert_default();
+        sum.count = sum.count.saturating_add(1);
+        sum.cost += codon.spend();
+        sum.at_least |= codon.cost_is_lower_bound();
+        sum.tokens += codon.agent_tokens();
+        sum.duration_ms = sum.duration_ms.saturating_add(worked);
+        sum.lost_time |= run.status == RunStatus::Crashed && codon.crashed();
     }
     sum
 }

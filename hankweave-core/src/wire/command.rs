@@ -50,7 +50,7 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[shape(with = leaf::<Reason>)]
         reason: Option<String>,
-        /// Name of the user who answers, for the record; the client is named when absent.
+        /// Name of the user who answers, for the record; the one of the handshake when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[shape(with = leaf::<Reason>)]
         by: Option<String>,
@@ -65,7 +65,7 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[shape(with = leaf::<Reason>)]
         reason: Option<String>,
-        /// Name of the user who answers, for the record; the client is named when absent.
+        /// Name of the user who answers, for the record; the one of the handshake when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[shape(with = leaf::<Reason>)]
         by: Option<String>,
@@ -351,7 +351,7 @@ impl<'de> Deserialize<'de> for ShaPrefix {
 }
 
 /// A text for people or the record.
-struct Reason;
+pub(super) struct Reason;
 
 impl<'de> Deserialize<'de> for Reason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

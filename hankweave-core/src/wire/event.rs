@@ -673,6 +673,9 @@ pub enum Event {
         /// Reason that the client gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// User whose command it is, where the client has said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A run continues that was suspended with its agents, as by Ctrl+Z. The time counts against no limit.
     #[serde(rename = "run.continued")]

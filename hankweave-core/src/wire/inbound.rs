@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::command::Reason;
 use super::{ClientRequest, Code, Command, Refused};
 use crate::shape::depth::is_deeper_than;
 use crate::shape::{Checker, FieldRule, Shape, ShapeProblem, Variants, leaf, optional, required};
@@ -20,7 +21,7 @@ pub enum Inbound {
 }
 
 /// First message of a client: `{type: "handshake", data: {mode, …}}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Handshake {
@@ -38,6 +39,10 @@ pub struct Handshake {
     /// `false`: send no events, for clients that only want the view.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<bool>,
+    /// Name of the user whose commands these are, for the record; at most 1,000 bytes. The client is named when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[shape(with = leaf::<Reason>)]
+    pub user: Option<String>,
 }
 
 /// Rights of a client.

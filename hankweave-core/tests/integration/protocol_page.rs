@@ -293,6 +293,7 @@ fn examples() -> String {
                     after_seq,
                     view: after_seq.is_none(),
                     events: None,
+                    user: None,
                 };
                 line(text, &serde_json::json!({"type": "handshake", "data": data}));
             }

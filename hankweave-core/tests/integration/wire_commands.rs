@@ -36,10 +36,11 @@ fn a_handshake_says_what_the_client_means_to_do() {
         after_seq: None,
         view: false,
         events: None,
+        user: None,
     };
     assert_eq!(read, Ok(expected));
     let read = handshake(
-        r#"{"type": "handshake", "data": {"mode": "readonly", "afterSeq": 7, "view": true, "events": false}, "id": "ignored"}"#,
+        r#"{"type": "handshake", "data": {"mode": "readonly", "afterSeq": 7, "view": true, "events": false, "user": "ann"}, "id": "ignored"}"#,
     );
     let expected = Handshake {
         mode: Mode::Readonly,
@@ -47,6 +48,7 @@ fn a_handshake_says_what_the_client_means_to_do() {
         after_seq: Some(7),
         view: true,
         events: Some(false),
+        user: Some("ann".to_owned()),
     };
     assert_eq!(read, Ok(expected));
 }

@@ -251,7 +251,7 @@ impl From<ApprovalAnswer> for Command {
             granted,
             reason,
         } = answer;
-        let by = Environment::of_process().user();
+        let by = None;
         match granted {
             true => Self::CodonApprove { codon_id, reason, by },
             false => Self::CodonDeny { codon_id, reason, by },

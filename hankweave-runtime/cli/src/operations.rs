@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
-use hankweave_core::budget::runs_of_history;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, Removed, RunRecord, StartingConditions,
@@ -247,12 +246,11 @@ fn changed(
     u64::try_from(changes.ok()?.len()).ok()
 }
 
-/// The newest rows, at most so many.
 /// Returns the operations that count no longer: runs without a codon in the history, and what an operation that counts took back. `log` has the newest first.
 fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String> {
     let thread = thread::build(state, None, None);
     let in_thread: HashSet<&RunId> = thread.codons.iter().map(|entry| &entry.run_id).collect();
-    let own = state.runs.iter().take(runs_of_history(state));
+    let own = state.runs.iter().take(thread::runs_of_history(state));
     let own: HashSet<&RunId> = own.map(|run| &run.run_id).collect();
     let (mut counting, mut undone) = (HashSet::new(), HashSet::new());
     for logged in log {
@@ -275,6 +273,7 @@ fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String
     undone
 }
 
+/// The newest rows, at most so many.
 fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<OperationRow>, CliError> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let history =

@@ -68,7 +68,7 @@ pub(super) type ClientStream = WebSocketStream<TcpStream>;
 /// Connects and completes the handshake.
 pub(super) async fn open(
     endpoint: &ServerEndpoint,
-    handshake: Handshake,
+    handshake: &Handshake,
 ) -> Result<(ClientStream, ClientSession), ConnectError> {
     let patience = tokio::time::timeout(PATIENCE, connect(endpoint, handshake)).await;
     patience.unwrap_or_else(|_| Err(upgrade(endpoint)("it takes too long".to_owned())))
@@ -76,7 +76,7 @@ pub(super) async fn open(
 
 async fn connect(
     endpoint: &ServerEndpoint,
-    handshake: Handshake,
+    handshake: &Handshake,
 ) -> Result<(ClientStream, ClientSession), ConnectError> {
     let authority = || endpoint.authority().to_owned();
     let stream = TcpStream::connect(endpoint.authority())

@@ -58,32 +58,40 @@ const WAITING_COMMANDS: usize = 64;
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// How a client connects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Requested mode.
     pub mode: Mode,
     /// Begin after this event; 0 means with the first one, `None` with what happens from now on.
     pub after: Option<u64>,
+    /// Name of the user whose commands are sent, for the record; at most 1,000 bytes.
+    pub user: Option<String>,
 }
 
 impl Options {
     /// Watches what happens from now on.
     #[must_use]
     pub const fn watching() -> Self {
-        let mode = Mode::Readonly;
-        Self { mode, after: None }
+        Self::with(Mode::Readonly)
     }
 
     /// Watches what happens from now on, and commands.
     #[must_use]
     pub const fn commanding() -> Self {
-        let mode = Mode::ReadAndWrite;
-        Self { mode, after: None }
+        Self::with(Mode::ReadAndWrite)
+    }
+
+    const fn with(mode: Mode) -> Self {
+        Self {
+            mode,
+            after: None,
+            user: None,
+        }
     }
 
     /// Starts after an event.
     #[must_use]
-    pub const fn after(self, seq: u64) -> Self {
+    pub fn after(self, seq: u64) -> Self {
         Self {
             after: Some(seq),
             ..self
@@ -97,6 +105,7 @@ impl Options {
             after_seq: self.after,
             view: false,
             events: None,
+            user: self.user,
         }
     }
 }
@@ -168,19 +177,13 @@ impl Client {
     /// [`ConnectError`]; it is not tried again.
     pub async fn connect(target: RunAddress, options: Options) -> Result<Self, ConnectError> {
         let endpoint = target.find_awake()?;
-        let (connection, session) = connection::open(&endpoint, options.handshake()).await?;
+        let handshake = options.handshake();
+        let (connection, session) = connection::open(&endpoint, &handshake).await?;
         let (pending_sender, pending) = mpsc::channel(WAITING_COMMANDS);
         let (sender, events) = mpsc::channel(WAITING_EVENTS);
         let ended = Arc::new(OnceLock::new());
-        let position = options.after.unwrap_or(session.last_seq);
-        let worker = ConnectionTask::new(
-            target,
-            options.mode,
-            position,
-            pending,
-            sender,
-            Arc::clone(&ended),
-        );
+        let position = handshake.after_seq.unwrap_or(session.last_seq);
+        let worker = ConnectionTask::new(target, handshake, position, pending, sender, Arc::clone(&ended));
         let work = AbortOnDropHandle::new(tokio::spawn(worker.run(connection)));
         Ok(Self {
             commands: CommandSender {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use hankweave_core::wire::{CLOSED_INCOMPLETE, ClientRequest, DirectPayload, Handshake, Mode};
+use hankweave_core::wire::{CLOSED_INCOMPLETE, ClientRequest, DirectPayload, Handshake};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -35,7 +35,7 @@ pub(super) struct PendingCommand {
 /// The state of the task.
 pub(super) struct ConnectionTask {
     target: RunAddress,
-    mode: Mode,
+    handshake: Handshake,
     /// The last event that was handed out, or is not wanted.
     position: u64,
     requests: mpsc::Receiver<PendingCommand>,
@@ -60,7 +60,7 @@ enum Disconnect {
 impl ConnectionTask {
     pub(super) fn new(
         target: RunAddress,
-        mode: Mode,
+        handshake: Handshake,
         position: u64,
         requests: mpsc::Receiver<PendingCommand>,
         events: mpsc::Sender<ServerMessage>,
@@ -68,7 +68,7 @@ impl ConnectionTask {
     ) -> Self {
         Self {
             target,
-            mode,
+            handshake,
             position,
             requests,
             events,
@@ -183,13 +183,7 @@ impl ConnectionTask {
 
     /// Reconnects and continues where the last connection ended.
     async fn reconnect(&mut self, mut why: String) -> Result<ClientStream, Disconnected> {
-        let handshake = Handshake {
-            mode: self.mode,
-            send_previous_events: false,
-            after_seq: Some(self.position),
-            view: false,
-            events: None,
-        };
+        self.handshake.after_seq = Some(self.position);
         for attempt in 0..TRIES {
             match self.target.find() {
                 // Nobody has said that this client has everything.
@@ -197,7 +191,7 @@ impl ConnectionTask {
                     return Err(self.incomplete());
                 }
                 Err(error) => why = error.to_string(),
-                Ok(endpoint) => match connection::open(&endpoint, handshake).await {
+                Ok(endpoint) => match connection::open(&endpoint, &self.handshake).await {
                     Ok((connection, _)) => {
                         self.lagging = false;
                         return Ok(connection);

@@ -33,6 +33,8 @@ pub(super) struct ClientConnection {
     pub(super) outbox: Arc<Outbox>,
     /// Rights; `None` before its handshake.
     pub(super) mode: Option<Mode>,
+    /// User whose commands it sends, where it has said so.
+    pub(super) user: Option<String>,
     /// Which events it gets.
     pub(super) feed: EventFeed,
     pub(super) sync: Option<Sync>,
@@ -76,6 +78,7 @@ impl ClientConnection {
             number,
             outbox: Arc::new(Outbox::new(limits.outbound_messages, limits.outbound_bytes)),
             mode: None,
+            user: None,
             feed: EventFeed::Nothing,
             sync: None,
             known: 0,
@@ -329,6 +332,7 @@ impl ClientConnection {
             Role::ReadOnly => Mode::Readonly,
         };
         self.mode = Some(mode);
+        self.user.clone_from(&handshake.user);
         self.liveness.enter(&self.shared.unproven);
         self.presence = (mode == Mode::ReadAndWrite).then(|| self.shared.presence.enter());
         mode

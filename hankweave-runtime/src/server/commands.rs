@@ -35,6 +35,8 @@ pub(super) struct QueuedCommand {
     pub(super) request: ClientRequest,
     /// Name of the client.
     pub(super) client: String,
+    /// User whose client it is, where it has said so.
+    pub(super) user: Option<String>,
     /// Outbox for the answer.
     pub(super) from: Arc<Outbox>,
     /// The last event before it was taken up.
@@ -180,7 +182,7 @@ impl Executor {
                 self.shutdown.force();
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
-            wanted => match run_command(wanted, &job.client) {
+            wanted => match run_command(wanted, job.user.as_deref().unwrap_or(&job.client)) {
                 Some(command) => {
                     let accepted = self
                         .commander
@@ -208,6 +210,7 @@ impl Executor {
             client_id: job.client.clone(),
             codon_id: codon_id.cloned(),
             reason: reason.cloned(),
+            by: job.user.clone(),
         };
         let _ = self.manager.record(event).await.await;
     }
@@ -221,8 +224,8 @@ impl Executor {
     }
 }
 
-/// The command for the run, if it is one.
-fn run_command(wanted: &Wanted, client: &str) -> Option<RunCommand> {
+/// The command for the run, if it is one. `asker` is the user or the client whose it is.
+fn run_command(wanted: &Wanted, asker: &str) -> Option<RunCommand> {
     let back = |target, restart: bool| Some(RunCommand::RollBack { target, restart });
     match wanted {
         Wanted::CodonStart {
@@ -234,10 +237,10 @@ fn run_command(wanted: &Wanted, client: &str) -> Option<RunCommand> {
         }),
         Wanted::CodonNext => Some(RunCommand::Next),
         Wanted::CodonApprove { codon_id, reason, by } => {
-            Some(answered(codon_id, true, reason, by.as_deref().unwrap_or(client)))
+            Some(answered(codon_id, true, reason, by.as_deref().unwrap_or(asker)))
         }
         Wanted::CodonDeny { codon_id, reason, by } => {
-            Some(answered(codon_id, false, reason, by.as_deref().unwrap_or(client)))
+            Some(answered(codon_id, false, reason, by.as_deref().unwrap_or(asker)))
         }
         Wanted::CodonSkip => Some(RunCommand::Skip),
         Wanted::CodonRedo => Some(RunCommand::Redo),

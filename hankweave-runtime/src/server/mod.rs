@@ -590,6 +590,7 @@ impl Shared {
             client_id: NOTIFICATION.to_owned(),
             codon_id: Some(codon_id),
             reason: None,
+            by: None,
         };
         // When the run has ended nothing is recorded any more.
         let _ = manager.record(event).await.await;

@@ -199,6 +199,7 @@ impl ClientConnection {
         QueuedCommand {
             request,
             client: self.id.clone(),
+            user: self.user.clone(),
             from: Arc::clone(&self.outbox),
             seq: self.shared.hub.position(),
         }

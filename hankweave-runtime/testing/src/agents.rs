@@ -181,6 +181,13 @@ fn path() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }
 
+/// The program of this name that `PATH` leads to.
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
+    let path = path();
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(name));
+    files.find(|file| file.is_file())
+}
+
 /// Names another `claude` program that the tests of money run as well, as a rule the newest.
 const OTHER_CLAUDE: &str = "HANKWEAVE_TEST_CLAUDE";
 
@@ -191,15 +198,9 @@ const OTHER_CLAUDE: &str = "HANKWEAVE_TEST_CLAUDE";
 /// Returns [`Skip`] when there is none, it does not start, or it is of the version that [`claude`] has.
 pub fn other_claude() -> Result<PathBuf, Skip> {
     let named = std::env::var_os(OTHER_CLAUDE).map(PathBuf::from);
-    let path = path();
-    let found = || {
-        std::env::split_paths(&path)
-            .map(|folder| folder.join("claude"))
-            .find(|file| file.is_file())
-    };
     let missing = || Skip(format!("neither {OTHER_CLAUDE} nor PATH names another claude"));
-    let program = named.or_else(found).ok_or_else(missing)?;
-    match starts(&program, &path)?.split_whitespace().next() {
+    let program = named.or_else(|| in_path("claude")).ok_or_else(missing)?;
+    match starts(&program, &path())?.split_whitespace().next() {
         Some(CLAUDE_VERSION) | None => Err(missing()),
         Some(version) => noted("claude", version, Ok(program)),
     }

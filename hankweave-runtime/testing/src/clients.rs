@@ -9,6 +9,7 @@ use crate::agents::{self, Skip};
 /// The versions that the tests were written against.
 const WEBSOCKETS: &str = "websockets==15.0.1";
 const WS: (&str, &str) = ("ws", "8.18.0");
+const PLAYWRIGHT: (&str, &str) = ("playwright-core", "1.65.1");
 const AXE: (&str, &str) = ("axe-core", "4.14.1");
 const JSON_LANGUAGE: (&str, &str) = ("vscode-json-languageservice", "5.7.2");
 
@@ -45,6 +46,16 @@ pub fn json_language() -> Result<Command, Skip> {
     node_with(&FOLDER, JSON_LANGUAGE)
 }
 
+/// A call of Node that can require Playwright, which brings no browser.
+///
+/// # Errors
+///
+/// Returns [`Skip`] when Node or npm is missing, or the package cannot be had.
+pub fn playwright() -> Result<Command, Skip> {
+    static FOLDER: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
+    node_with(&FOLDER, PLAYWRIGHT)
+}
+
 fn node_with(
     folder: &OnceLock<Result<PathBuf, Skip>>,
     (package, version): (&str, &str),
@@ -65,9 +76,8 @@ fn node_with(
 /// Returns [`Skip`] when none is installed.
 pub fn chromium() -> Result<PathBuf, Skip> {
     let names = ["chromium", "chromium-headless-shell", "google-chrome"];
-    let found = names.iter().find(|name| starts(name).is_ok());
-    let found = found.ok_or_else(|| Skip("no Chromium is installed".to_owned()))?;
-    Ok(PathBuf::from(*found))
+    let found = names.iter().find_map(|name| agents::in_path(name));
+    found.ok_or_else(|| Skip("no Chromium is installed".to_owned()))
 }
 
 /// Returns the script of axe, which finds what keeps people from using a page.

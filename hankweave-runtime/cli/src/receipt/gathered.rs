@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::agent::{Access, AccessMode, AgentOptions};
-use hankweave_core::budget::runs_of_history;
-use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::PendingRollback;
-use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource, Requires};
-use hankweave_core::id::{CheckpointSha, CodonId, LoopId, RunId};
+use hankweave_core::hank::{CodonConfig, Hank, PromptSource, Requires};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::thread::{self, CodonWork, LoggedOperation};
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_core::view::{
@@ -27,13 +25,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::attempts::{AttemptReport, Outcome, attempts, is_cut_off};
-use super::heard::{CheckReport, Heard, Occasion, ReportedCrash, millis};
+use super::checks::CheckReport;
+use super::heard::{Heard, Occasion, ReportedCrash, millis};
 use super::rollbacks::{RollbackReport, rollbacks};
+use super::terms::{CodonTerms, LoopReport, loops};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, unsaved};
 use crate::owning_task::OwningTask;
 use crate::report::at_its_budget;
 use crate::status::{StatusView, UnseenCrash};
-use crate::validate::until;
 
 /// Rows of the spending that is none of a model in a codon that counts.
 pub(super) const SENTINELS: &str = "sentinels";
@@ -140,15 +139,6 @@ pub(super) struct AskingReport {
     pub(super) agent: Option<AgentReport>,
 }
 
-/// A loop of the hank.
-#[derive(Debug, Serialize)]
-pub(super) struct LoopReport {
-    pub(super) id: LoopId,
-    pub(super) name: String,
-    /// How long it goes on.
-    pub(super) until: String,
-}
-
 /// A codon that has not started.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedReport {
@@ -166,15 +156,8 @@ pub(super) struct CodonReport {
     /// Beginning of its prompt as the agent got it, cut; of a record without it that of the hank, or the names of its files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<String>,
-    /// Effects that it must have to be a success.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) requires: Option<RequiresReport>,
-    /// Answer with which it could start, or not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) answer: Option<String>,
-    /// Codon whose session it starts with a copy of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) forks: Option<CodonId>,
+    #[serde(flatten)]
+    pub(super) terms: CodonTerms,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent: Option<AgentReport>,
     #[serde(flatten)]
@@ -234,21 +217,6 @@ pub(super) struct UnsavedReport {
     pub(super) command: String,
 }
 
-/// Effects that a codon must have.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RequiresReport {
-    pub(super) words: String,
-    /// Whether it had them; absent where it ended before that was looked at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) met: Option<bool>,
-    /// Number of the try in the newest attempt, from 1.
-    #[serde(rename = "try")]
-    pub(super) number: u32,
-    /// How often its agent was told in all attempts that it lacks them.
-    pub(super) reminders: u32,
-}
-
 /// Files that differ from those before the first codon.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -304,7 +272,7 @@ pub(super) struct ModelReport {
 
 impl Receipt {
     pub(super) fn new(execution: &Path, status: &StatusView<'_>, hank: Option<&Hank>, heard: Heard) -> Self {
-        let (run, own) = (status.state.runs.front(), runs_of_history(status.state));
+        let (run, own) = (status.state.runs.front(), thread::runs_of_history(status.state));
         let meta = hank.and_then(|hank| hank.meta.as_ref());
         let crash = heard.crash.as_ref();
         let attempts = attempts(status, &heard, LISTED);
@@ -421,20 +389,6 @@ fn asking(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Option
     })
 }
 
-fn loops(hank: &Hank) -> Vec<LoopReport> {
-    let loops = hank.items.iter().filter_map(|item| match item {
-        HankItem::Loop(found) => Some(found),
-        HankItem::Codon(_) => None,
-    });
-    loops
-        .map(|found| LoopReport {
-            id: found.id.clone(),
-            name: found.name.clone(),
-            until: until(found),
-        })
-        .collect()
-}
-
 /// Codons that come after the next one.
 fn planned(status: &StatusView<'_>, hank: Option<&Hank>) -> Vec<PlannedReport> {
     let asks = |id: &CodonId| hank.and_then(|hank| hank.codon(id.configured())?.approval.as_ref());
@@ -481,14 +435,7 @@ fn codons(
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
                 asked: record.asked().map(str::to_owned).or_else(|| written(config?)),
-                requires: hank
-                    .zip(config)
-                    .and_then(|(hank, config)| requires(hank, config, record, heard)),
-                answer: heard.answers.get(id).cloned(),
-                forks: config.and_then(|config| match &config.continuation_mode {
-                    ContinuationMode::Fork(forked) => Some(forked.clone()),
-                    ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
-                }),
+                terms: CodonTerms::of(hank.zip(config), record, heard),
                 agent: agent(id, hank.zip(config), &heard.view),
                 outcome: Outcome::of(status, record, &totals),
                 did: last_message(status, heard, id),
@@ -510,7 +457,7 @@ fn codons(
                         command: status.typed.command(&format!("diff {id}")),
                     }),
                 loop_check: crate::report::loop_check(record),
-                checks: heard.checks.get(id).cloned().unwrap_or_default(),
+                checks: heard.checks.of(id).to_vec(),
                 result: summary.result,
                 remarks: of_budget.into_iter().chain(summary.remarks).collect(),
                 id: id.clone(),
@@ -546,37 +493,6 @@ fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -
         permissions: limits.in_short(),
         model: model.or_else(|| config?.1.model.clone()),
         name,
-    })
-}
-
-/// Returns what a codon must have done, and whether it has.
-fn requires(
-    hank: &Hank,
-    config: &CodonConfig,
-    record: &CodonExecution,
-    heard: &Heard,
-) -> Option<RequiresReport> {
-    let required = hank
-        .required_of(config)
-        .filter(|required| required.needs_files())?;
-    let why = record.failure_reason().and_then(|reason| reason.words());
-    let met = match record.status() {
-        CodonStatus::Completed => Some(true),
-        CodonStatus::Failed if why.is_some_and(|why| why.contains(Requires::UNMET)) => Some(false),
-        _ => None,
-    };
-    Some(RequiresReport {
-        words: required.words(),
-        met: met.filter(|_| required.needs_files()),
-        number: heard
-            .reminded
-            .get(record.codon_id())
-            .map_or(1, |times| times.saturating_add(1)),
-        reminders: heard
-            .reminders
-            .get(record.codon_id())
-            .copied()
-            .unwrap_or_default(),
     })
 }
 

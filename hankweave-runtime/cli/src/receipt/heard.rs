@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::codon::CodonExecution;
+use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{Operation, PendingRollback, StartingConditions};
-use hankweave_core::event::StateEvent;
+use hankweave_core::event::{LastCodonStatus, StateEvent};
 use hankweave_core::hank::Requires;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::{Timestamp, short_duration};
@@ -19,6 +19,7 @@ use hankweave_runtime::inspect::LEFT_BEHIND;
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
+use super::checks::{CheckReport, Checks};
 use crate::approval_prompt::{because, client_name, whole_answer};
 use crate::exit::CliError;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
@@ -38,12 +39,9 @@ pub(crate) struct Heard {
     pub(super) view: RunView,
     /// Last message of the agent in each attempt of a codon, by the start of the attempt, cut.
     messages: BTreeMap<(CodonId, Timestamp), String>,
-    /// Newest check of each codon, and of the loop that it ends.
-    pub(super) checks: BTreeMap<CodonId, Vec<CheckReport>>,
+    pub(super) checks: Checks,
     /// Answer about each codon that asked, in words.
     pub(super) answers: BTreeMap<CodonId, String>,
-    /// Failed checks of each codon, without those of its loop.
-    missed: BTreeMap<CodonId, MissedChecks>,
     /// Newest agent that was noted as the one in the place of a codon's own.
     chosen: BTreeMap<CodonId, String>,
     /// Questions, answers, waits and commands in their order.
@@ -66,46 +64,6 @@ pub(crate) struct Heard {
     alive: Option<Timestamp>,
     /// When the question was put that waits for an answer.
     asked: Option<Timestamp>,
-}
-
-/// Result of a check.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CheckReport {
-    /// Command.
-    pub(super) run: String,
-    pub(super) passed: bool,
-    /// How it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) why: Option<String>,
-    /// Last line of its output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) says: Option<String>,
-    /// Whether it decides over a loop.
-    pub(super) ends_loop: bool,
-    /// Number of the check in the attempt, from 1.
-    #[serde(rename = "try")]
-    pub(super) number: u32,
-    /// Failures of the check of this codon before, in all its attempts.
-    #[serde(flatten)]
-    pub(super) before: MissedChecks,
-}
-
-/// Checks of a codon that failed, in all its attempts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct MissedChecks {
-    /// Number of failures.
-    #[serde(skip_serializing_if = "is_none")]
-    pub(super) failed_before: u32,
-    /// Last line of the output of the last one, or how it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) said_before: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_none(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Crash of a run.
@@ -182,30 +140,9 @@ impl Heard {
                 says,
                 ..
             } => {
-                let ends_loop = loop_id.is_some();
-                let checks = self.checks.entry(codon_id.clone()).or_default();
-                let before = checks.iter().find(|known| known.ends_loop == ends_loop);
-                let missed = self.missed.entry(codon_id.clone()).or_default();
-                let earlier = if ends_loop {
-                    MissedChecks::default()
-                } else {
-                    missed.clone()
-                };
-                if !passed && !ends_loop {
-                    missed.failed_before = missed.failed_before.saturating_add(1);
-                    missed.said_before = says.clone().or_else(|| why.clone());
-                }
-                let check = CheckReport {
-                    before: earlier,
-                    run: run.clone(),
-                    passed: *passed,
-                    why: why.clone(),
-                    says: says.clone(),
-                    ends_loop,
-                    number: before.map_or(1, |known| known.number.saturating_add(1)),
-                };
-                checks.retain(|known| known.ends_loop != ends_loop);
-                checks.push(check);
+                let words = (why.as_ref(), says.as_ref());
+                let check = CheckReport::new(run, *passed, words, loop_id.is_some());
+                self.checks.add(codon_id, check);
             }
             Event::Info { message } => self.inform(message, entry.timestamp),
             Event::StateTransition { transition, .. } => {
@@ -228,19 +165,20 @@ impl Heard {
                 client_id,
                 codon_id,
                 reason,
+                by,
             } => {
+                let client = client_name(by.as_ref().unwrap_or(client_id));
                 // An answer is an occasion already, which says who gave it, but in a journal of an older version.
                 let is_answer = matches!(command.as_str(), "codon.approve" | "codon.deny");
                 if !is_answer {
                     let words = command_words(command, codon_id.as_ref());
-                    let client = client_name(client_id);
                     let what = format!("{words} by {client}{}", because(reason.as_deref()));
                     self.note(entry.timestamp, what);
                     if let Some(newest) = self.occasions.last_mut() {
                         newest.command = Some(command.clone());
                     }
                 } else if let Some(newest) = self.occasions.last_mut().filter(|_| !is_attributed) {
-                    newest.what.push_str(&format!(" (by {})", client_name(client_id)));
+                    newest.what.push_str(&format!(" (by {client})"));
                 }
             }
             _ => {}
@@ -287,7 +225,7 @@ impl Heard {
             } => {
                 self.crash = None;
                 if starting_conditions.source().is_none() {
-                    self.missed.clear();
+                    self.checks.start_over();
                     self.reminders.clear();
                 }
                 let resumes = starting_conditions.resumed_session().is_some();
@@ -303,7 +241,7 @@ impl Heard {
             } => {
                 self.start_with(codon_id);
                 self.is_idle = false;
-                self.checks.remove(codon_id);
+                self.checks.start(codon_id);
                 self.reminded.remove(codon_id);
                 if let Some(chosen) = chosen_agent
                     && let Some(instead) = &chosen.instead
@@ -316,10 +254,18 @@ impl Heard {
                 }
             }
             StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
-            StateEvent::RunCrashed { run_id, .. } => {
+            StateEvent::RunCrashed {
+                run_id,
+                last_codon_status,
+                ..
+            } => {
                 let open = self.cut_off(run_id).and_then(|attempt| attempt.id.clone());
                 let asked = self.view.ask.as_ref().and_then(|ask| ask.codon.as_ref());
-                let words = crash_words(open.as_ref(), asked, self.alive);
+                let status = match last_codon_status {
+                    LastCodonStatus::Known(status) => *status,
+                    LastCodonStatus::Unknown(_) => CodonStatus::Running,
+                };
+                let words = crash_words(open.as_ref().map(|open| (open, status)), asked, self.alive);
                 let found = format!("; the next start found that at {at}");
                 self.crash(words, &found, self.alive.unwrap_or(at));
             }
@@ -360,23 +306,23 @@ impl Heard {
 
     /// Names the first codon of a run that continued, in the place of the one after which it did.
     fn start_with(&mut self, codon: &CodonId) {
-        let newest = self.occasions.iter_mut().rev();
-        let mut started = newest.filter(|occasion| occasion.what.starts_with(CONTINUED));
-        if std::mem::take(&mut self.starting)
-            && let Some(started) = started.next()
-        {
-            started.what = format!("{CONTINUED} with {codon}");
+        if std::mem::take(&mut self.starting) {
+            self.rename_continuation(format!("{CONTINUED} with {codon}"));
         }
     }
 
     /// Says of a run that ended without a codon that it ran nothing.
     fn name_idle_run(&mut self) {
-        let newest = self.occasions.iter_mut().rev();
-        let mut started = newest.filter(|occasion| occasion.what.starts_with(CONTINUED));
-        if std::mem::take(&mut self.is_idle)
-            && let Some(started) = started.next()
-        {
-            started.what = "a run started, and ran nothing".to_owned();
+        if std::mem::take(&mut self.is_idle) {
+            self.rename_continuation("a run started, and ran nothing".to_owned());
+        }
+    }
+
+    /// Gives the newest occasion on which a run continued other words.
+    fn rename_continuation(&mut self, what: String) {
+        let mut newest = self.occasions.iter_mut().rev();
+        if let Some(started) = newest.find(|occasion| occasion.what.starts_with(CONTINUED)) {
+            started.what = what;
         }
     }
 

@@ -16,9 +16,9 @@ use super::attempts::AttemptReport;
 use super::gathered::{
     AgentReport, AskingReport, BEFORE, CodonReport, FileReport, OTHERS, PlannedReport, Receipt, SENTINELS,
 };
-use super::heard::{CheckReport, MissedChecks};
 use super::markup::{NAMED, code, named, plain, with_ids, without_marks};
 use super::rollbacks::RollbackReport;
+use super::terms::write_terms;
 use crate::checkpoints::LineCounts;
 use crate::report::{counted, duration, tokens, worked};
 use crate::screen::{offset_date, offset_period, offset_time};
@@ -198,7 +198,9 @@ impl Receipt {
         self.write_attempts(text)?;
         self.write_prompts(text)?;
         self.write_agents(text)?;
-        self.write_terms(text)?;
+        let codons = self.codons.iter();
+        let terms = codons.map(|codon| (&codon.id, &codon.terms, codon.attempt));
+        write_terms(text, &self.loops, terms)?;
         self.write_changed(text)?;
         self.codons.iter().try_for_each(|codon| codon.write_notes(text))
     }
@@ -304,45 +306,6 @@ impl Receipt {
         writeln!(text)
     }
 
-    /// Writes how long loops go on, what codons had to do, and whose sessions they started with.
-    fn write_terms(&self, text: &mut String) -> fmt::Result {
-        let mut has_terms = false;
-        for found in &self.loops {
-            if !std::mem::replace(&mut has_terms, true) {
-                writeln!(text, "What the hank says besides:\n")?;
-            }
-            let (name, id) = (plain(&found.name), code(found.id.as_str()));
-            writeln!(text, "- {name} ({id}): {}", with_ids(&found.until))?;
-        }
-        for codon in &self.codons {
-            let required = codon.requires.as_ref().map(|required| {
-                let met = match (required.met, required.reminders) {
-                    (Some(true), _) => format!(" (met {})", at_try(codon.attempt, required.number)),
-                    (Some(false), _) => " (not met)".to_owned(),
-                    (None, 0) => String::new(),
-                    (None, 1) => " (not met yet, after 1 reminder)".to_owned(),
-                    (None, times) => format!(" (not met yet, after {times} reminders)"),
-                };
-                format!("requires {}{met}", plain(&required.words))
-            });
-            let forks = codon.forks.as_ref();
-            let forks = forks.map(|of| format!("starts with a copy of the session of {}", code(of.as_str())));
-            let answer = codon
-                .answer
-                .as_deref()
-                .map(|answer| format!("asks first: {}", with_ids(answer)));
-            let terms: Vec<String> = answer.into_iter().chain(required).chain(forks).collect();
-            if terms.is_empty() {
-                continue;
-            }
-            if !std::mem::replace(&mut has_terms, true) {
-                writeln!(text, "What the hank says besides:\n")?;
-            }
-            writeln!(text, "- {}: {}", code(codon.id.as_str()), terms.join("; "))?;
-        }
-        if has_terms { writeln!(text) } else { Ok(()) }
-    }
-
     fn write_prompts(&self, text: &mut String) -> fmt::Result {
         let mut known = BTreeSet::new();
         let asked = self
@@ -399,15 +362,8 @@ impl Receipt {
             if index == 0 {
                 writeln!(text, "## Checks\n")?;
             }
-            let (id, run) = (code(codon.id.as_str()), code(&check.run));
-            write!(text, "- {id}: {run} {}", check.result(codon.attempt))?;
-            if let Some(why) = &check.why {
-                write!(text, " ({})", with_ids(why))?;
-            }
-            if let Some(says) = &check.says {
-                write!(text, ": {}", code(says))?;
-            }
-            writeln!(text, "{}", check.before.words())?;
+            let id = code(codon.id.as_str());
+            writeln!(text, "- {id}: {}", check.as_markdown(codon.attempt))?;
         }
         if self.codons.iter().any(|codon| !codon.checks.is_empty()) {
             writeln!(text)?;
@@ -604,42 +560,6 @@ impl Receipt {
 }
 
 /// Returns at which try of which attempt work passed: `at once`, `at try 2`, `in attempt 3`.
-fn at_try(attempt: usize, number: u32) -> String {
-    match (attempt, number) {
-        (1, 1) => "at once".to_owned(),
-        (1, number) => format!("at try {number}"),
-        (attempt, 1) => format!("in attempt {attempt}"),
-        (attempt, number) => format!("at try {number} of attempt {attempt}"),
-    }
-}
-
-impl CheckReport {
-    /// Returns its result in words; the check of a loop runs once in each iteration.
-    fn result(&self, attempt: usize) -> String {
-        let result = if self.passed { "passed" } else { "failed" };
-        match self.ends_loop || (!self.passed && (attempt, self.number) == (1, 1)) {
-            true => result.to_owned(),
-            false => format!("{result} {}", at_try(attempt, self.number)),
-        }
-    }
-}
-
-impl MissedChecks {
-    /// Returns that the check failed before: `; it failed 2 times before, the last time with `no title``.
-    fn words(&self) -> String {
-        let said = self.said_before.as_deref();
-        let said = said.map(|said| format!(", the last time with {}", code(said)));
-        match self.failed_before {
-            0 => String::new(),
-            1 => format!(
-                "; it failed once before{}",
-                said.unwrap_or_default().replace("the last time ", "")
-            ),
-            times => format!("; it failed {times} times before{}", said.unwrap_or_default()),
-        }
-    }
-}
-
 impl AgentReport {
     /// `claude with claude-sonnet-4-5, permissions edit`
     fn words(&self) -> String {

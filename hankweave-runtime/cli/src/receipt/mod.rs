@@ -1,12 +1,14 @@
 //! `hankweave report`: what a run did, for people who were not there.
 
 mod attempts;
+mod checks;
 mod gathered;
 mod heard;
 mod html;
 mod markdown;
 mod markup;
 mod rollbacks;
+mod terms;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -41,7 +41,7 @@ pub(super) fn skip(global: &Global, execution: &ExecutionArgs) -> Result<ExitCod
 /// `approve` where a run is live: it continues by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
-    let by = Environment::of_process().user();
+    let by = None;
     let command = match args.deny {
         false => Command::CodonApprove { codon_id, reason, by },
         true => Command::CodonDeny { codon_id, reason, by },
@@ -148,10 +148,11 @@ const STARTING: Duration = Duration::from_secs(10);
 const TRY: Duration = Duration::from_millis(50);
 
 /// Connects to a run, also to one that is about to accept clients.
-async fn connect(target: RunAddress, options: Options) -> Result<Client, ConnectError> {
+async fn connect(target: RunAddress, mut options: Options) -> Result<Client, ConnectError> {
+    options.user = Environment::of_process().user();
     let until = Instant::now() + STARTING;
     loop {
-        match Client::connect(target.clone(), options).await {
+        match Client::connect(target.clone(), options.clone()).await {
             Err(ConnectError::Find(FindError::NoPort { .. })) if Instant::now() < until => sleep(TRY).await,
             connected => return connected,
         }

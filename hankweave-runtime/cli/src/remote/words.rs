@@ -2,7 +2,6 @@
 
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::{Command, CommandOutcome, DirectPayload, RollbackPoint, ShaPrefix};
-use hankweave_runtime::world::environment::Environment;
 
 pub(super) const HELP: &str = "next | approve | deny [REASON] | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                                rollback codon ID | quit (ends the run) | detach";
@@ -35,12 +34,12 @@ pub(super) fn read(line: &str) -> AttachInput {
         ["approve"] => AttachInput::Command(Command::CodonApprove {
             codon_id: None,
             reason: None,
-            by: Environment::of_process().user(),
+            by: None,
         }),
         ["deny", reason @ ..] => AttachInput::Command(Command::CodonDeny {
             codon_id: None,
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
-            by: Environment::of_process().user(),
+            by: None,
         }),
         ["skip"] => AttachInput::Command(Command::CodonSkip),
         ["stop", reason @ ..] => AttachInput::Command(Command::CodonForceStop {

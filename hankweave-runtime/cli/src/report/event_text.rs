@@ -126,8 +126,12 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             failed_cleanups: Some(left),
             ..
         } => {
-            let (gone, left) = (gone.len(), left.len());
-            format!("{codon_id}: {gone} copies of its rig were taken out, {left} stay")
+            let copies = |count: usize| match count {
+                1 => "1 copy".to_owned(),
+                _ => format!("{count} copies"),
+            };
+            let (gone, left) = (copies(gone.len()), copies(left.len()));
+            format!("{codon_id}: of what its rig copied, {gone} removed, {left} kept")
         }
         Event::RollbackArchiveRestore {
             codon_id,

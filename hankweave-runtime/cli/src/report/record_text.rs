@@ -148,9 +148,10 @@ fn quiet(event: &Event) -> Option<String> {
             client_id,
             codon_id,
             reason,
+            by,
         } => {
             let of = codon_id.as_ref().map_or(String::new(), |id| format!("{id}: "));
-            let client = client_name(client_id);
+            let client = client_name(by.as_ref().unwrap_or(client_id));
             format!("{of}{command} by {client}{}", because(reason.as_deref()))
         }
         Event::RunEnded { outcome, cause, .. } => {

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use hankweave_core::budget::runs_of_history;
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, SentinelState};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
+use hankweave_core::document::{RunRecord, RunStatus};
 use hankweave_core::id::{CodonId, RunId, SentinelId};
 use hankweave_core::thread;
 use serde::Serialize;
@@ -39,7 +38,9 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     };
     let execution = &args.document.execution.execution;
     let process = look::process_of(args.document.state.as_deref(), execution, &state);
-    let undone = undone(&state);
+    let thread = thread::build(&state, None, None);
+    let undone = thread.undone_codons(&state).map(|(run, at)| (&run.run_id, at));
+    let undone: HashSet<_> = undone.collect();
     let cost_of = |run| RunCost::of(run, process, &undone);
     let runs: Vec<RunCost> = state.runs.iter().take(count).map(|run| cost_of(run)).collect();
     let current = state.current_run().map(cost_of);
@@ -61,18 +62,6 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     }
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the codons of this history that count no longer, by run and position in it.
-fn undone(state: &HankweaveState) -> HashSet<(&RunId, usize)> {
-    let thread = thread::build(state, None, None);
-    let counting = thread.codons.iter();
-    let counting: HashSet<_> = counting
-        .map(|codon| (&codon.run_id, codon.codon_index_in_run))
-        .collect();
-    let own = state.runs.iter().take(runs_of_history(state));
-    let all = own.flat_map(|run| (0..run.codons.len()).map(|at| (&run.run_id, at)));
-    all.filter(|codon| !counting.contains(codon)).collect()
 }
 
 /// Output of `--format json`; runs newest first.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hankweave_core::codon::CodonStatus;
 use hankweave_core::document::RunStatus;
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
@@ -19,6 +20,9 @@ pub(crate) struct UnseenCrash {
     /// Codon that was open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) codon_id: Option<CodonId>,
+    /// State of that codon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) codon_status: Option<CodonStatus>,
     /// Codon that waited for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) asked_codon_id: Option<CodonId>,
@@ -42,6 +46,7 @@ impl UnseenCrash {
         let asked = asked.filter(|asked| asked.since > run.start_time);
         Ok(Some(Self {
             codon_id: run.open_codon().map(|codon| codon.codon_id().clone()),
+            codon_status: run.open_codon().map(|codon| codon.status()),
             asked_codon_id: asked.and_then(|asked| asked.codon.clone()),
             after: crate::state::last_recorded(execution)?,
             left_running: inspect::left_running(&RealDisk, &dir, status.state),
@@ -50,7 +55,8 @@ impl UnseenCrash {
 
     /// Returns it in a sentence, with the time in UTC.
     pub(crate) fn words(&self) -> String {
-        crash_words(self.codon_id.as_ref(), self.asked_codon_id.as_ref(), self.after)
+        let open = self.codon_id.as_ref().zip(self.codon_status);
+        crash_words(open, self.asked_codon_id.as_ref(), self.after)
     }
 
     /// Returns what still works, and what ends it; `None` where nothing does.
@@ -68,14 +74,15 @@ impl UnseenCrash {
     }
 }
 
-/// Describes a crash: when it was at the earliest, and the codon that was open, or that waited for an approval.
+/// Describes a crash: when it was at the earliest, and the codon that was open with its state, or the one that waited for an approval.
 pub(crate) fn crash_words(
-    open: Option<&CodonId>,
+    open: Option<(&CodonId, CodonStatus)>,
     asked: Option<&CodonId>,
     after: Option<Timestamp>,
 ) -> String {
     let during = match (open, asked) {
-        (Some(codon), _) => format!("while {codon} was at work"),
+        (Some((codon, CodonStatus::Preparing)), _) => format!("in the set-up of {codon}"),
+        (Some((codon, _)), _) => format!("while {codon} was at work"),
         (None, Some(codon)) => format!("while {codon} waited for an approval"),
         (None, None) => "between two codons".to_owned(),
     };

@@ -417,3 +417,40 @@ fn what_a_codon_changed_is_the_same_in_its_number_and_in_its_differences() {
     let report = project.run(["report", "--json"]).expect_code(0).json_document();
     assert_eq!(report["codons"][0]["filesChanged"], 2, "{report:#}");
 }
+
+/// A rig that is killed leaves no checkpoint of what its commands made.
+// covers: RUN-2, RUN-20
+#[test]
+fn a_run_that_is_killed_in_a_rig_says_so_and_names_what_the_rig_did_not_copy() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write("template/a.txt", "a\n");
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": id,
+            "checkpointedFiles": ["**/*.txt"]})
+    };
+    let mut two = codon("two");
+    let rig = "echo x > made.txt; rm .again && exit 0; touch .again; echo half-'done'; exec sleep 600";
+    two["rigSetup"] = json!([
+        {"type": "copy", "copy": {"from": "template", "to": "copied"}},
+        {"type": "command", "command": {"run": rig}},
+    ]);
+    project.write_hank(&json!({"hank": [codon("one"), two]}));
+    kill_half_done(&project);
+    let words = "its process ended without recording why in the set-up of two, at ";
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(status.contains(words), "{status}");
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(report.contains(words), "{report}");
+
+    let finished = project.run(["run", "--headless"]);
+    let said = &finished.expect_code(0).stdout;
+    assert!(
+        said.contains("in no checkpoint before two began, so kept: made.txt\n")
+            && said.contains("two: of what its rig copied, 1 copy removed, 0 copies kept\n"),
+        "{said}"
+    );
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(report.contains("in the set-up of two, at "), "{report}");
+    assert_eq!(read(&project, "copied/a.txt"), "a\n");
+}

@@ -12,15 +12,16 @@ use hankweave_testing::{Running, TestProject, clients};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::devtools::Page;
 use crate::differences::reviewed;
+use crate::playwright::Page;
 use crate::support::{port, project, shell_agent, writing_agent};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// Returns the browser, or says why there is none.
+/// Returns the browser, or says why there is none that can be driven.
 pub(crate) fn browser() -> Option<PathBuf> {
-    clients::chromium().map_err(|skip| println!("{skip}")).ok()
+    let found = clients::playwright().and_then(|_| clients::chromium());
+    found.map_err(|skip| println!("{skip}")).ok()
 }
 
 pub(crate) fn address(project: &TestProject, token: &str) -> String {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::devtools::Page;
 use crate::page::{HOSTILE, address, browser, codon};
+use crate::playwright::Page;
 use crate::support::{project, shell_agent};
 
 // covers: WIRE-43

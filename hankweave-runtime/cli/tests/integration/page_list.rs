@@ -6,8 +6,8 @@ use hankweave_testing::{Running, TestProject, clients};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::devtools::Page;
 use crate::page::{SOON, axe_finds_nothing, browser, codon, viewed, viewing};
+use crate::playwright::Page;
 use crate::support::{port, project, shell_agent};
 
 /// Runs of three execution directories below `work`, and a task that no worker has taken. The hank of `two` asks before it starts.

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use crate::devtools::Page;
 use crate::page::{address, browser};
 use crate::picture::migration;
+use crate::playwright::Page;
 use crate::support::project;
 
 /// Differences between two pictures in a grid of so many cells: the mean, and the share of cells in which they are much.

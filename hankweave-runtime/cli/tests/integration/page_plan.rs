@@ -5,8 +5,8 @@ use std::path::Path;
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
-use crate::devtools::Page;
 use crate::page::{SOON, address, browser, codon, viewed};
+use crate::playwright::Page;
 use crate::support::{project, shell_agent};
 
 /// A codon, and one that asks first and has a prompt in a file, a check, a limit and a variable.

@@ -3,8 +3,8 @@
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
-use crate::devtools::Page;
 use crate::page::{SOON, Watched, address, browser, codon, viewed, viewing};
+use crate::playwright::Page;
 use crate::support::{project, shell_agent};
 
 /// The commands that the page lists, in an expression of the page.

@@ -349,7 +349,8 @@ fn a_run_that_waits_for_a_person_has_left_its_report() {
 // covers: CLI-44
 #[test]
 fn a_report_names_files_of_each_codon_and_commands_of_clients_in_plain_words() {
-    let project = project();
+    let mut project = project();
+    project.set("LOGNAME", "ada");
     let many = writing_agent(
         &project,
         r#"for n in 1 2 3 4 5 6 7; do echo $n > f$n.txt; done
@@ -366,7 +367,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","
         guest.until(|message| message["type"] == "codon.completed");
         guest.until(|message| message["type"] == "server.idle");
     }
-    guest.command("3", "server.shutdown");
+    project.run(["stop", "--reason", "it is late"]).expect_code(0);
     running.finish_within(Duration::from_secs(60)).expect_code(0);
     let report = report(&project);
     let directory = project.directory().canonicalize().unwrap();
@@ -380,7 +381,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","
             ),
             "- `few`: `done.txt` new\n",
             ": next codon many started by client ",
-            ": stopped by client ",
+            ": stopped by ada: it is late\n",
         ],
     );
     assert!(

@@ -1,6 +1,7 @@
 //! Files of the user that a run leaves as they are when it goes back by itself (RUN-2).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::DeclaredPatterns;
@@ -8,6 +9,7 @@ use hankweave_core::thread::ThreadCodon;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 
+use super::Rollback;
 use super::route::RollbackPlan;
 use super::undone::COARSE_MS;
 use crate::checkpoint::{CheckpointStore, RestorePlan, TreePath, named};
@@ -52,10 +54,17 @@ impl KeptFiles {
         changed.filter(|path| self.older.contains(*path))
     }
 
-    /// Names each of the files once.
-    pub(super) fn events(&self, plan: &RestorePlan) -> Vec<Event> {
+    /// Names each of the files once, after the rollback; what a rig had copied is removed by then.
+    pub(super) fn events(&self, done: &Rollback) -> Vec<Event> {
+        let plan = &done.files;
         let taken_back: BTreeSet<&TreePath> = self.taken_back(plan).collect();
         let newer: BTreeSet<&TreePath> = plan.spared.iter().chain(&self.new).collect();
+        let copies: Vec<&Path> = done.rig_copies.iter().map(Path::new).collect();
+        let is_copy = |path: &TreePath| {
+            let path = path.to_string();
+            copies.iter().any(|copy| Path::new(&path).starts_with(copy))
+        };
+        let unknown = self.unknown.iter().filter(|path| !is_copy(path)).collect();
         let is_named = |path: &&TreePath| taken_back.contains(path) || newer.contains(path);
         let older = self.older.iter().filter(|path| !is_named(path)).collect();
         let first = &self.first;
@@ -64,10 +73,7 @@ impl KeptFiles {
                 format!("taken back to what they were when {first} began, with what was changed before"),
                 taken_back,
             ),
-            (
-                format!("in no checkpoint before {first} began, so kept"),
-                self.unknown.iter().collect(),
-            ),
+            (format!("in no checkpoint before {first} began, so kept"), unknown),
             (format!("changed before {first} began, so kept"), older),
             ("changed since the run ended, so kept".to_owned(), newer),
         ];

@@ -237,11 +237,7 @@ async fn roll_back(
         Ok(changed) => {
             rollback.rig_copies = cleaned.iter().map(place).collect();
             possession.publish(arrived(&rollback, changed)).await;
-            for event in kept
-                .events(&rollback.files)
-                .into_iter()
-                .chain(rollback.kept_event())
-            {
+            for event in kept.events(&rollback).into_iter().chain(rollback.kept_event()) {
                 possession.publish(event).await;
             }
             publish_arrival(possession, &route.state, &rollback).await;

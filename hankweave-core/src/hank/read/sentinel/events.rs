@@ -90,7 +90,7 @@ const EVENTS: &[&str] = &[
     "run.ended: runId outcome cause",
     "approval.requested: codonId question",
     "check.completed: codonId loopId run passed durationMs why says",
-    "command.accepted: command clientId codonId reason",
+    "command.accepted: command clientId codonId reason by",
     "server.idle: reason message",
     "token.usage: codonId inputTokens outputTokens cacheCreationTokens cacheReadTokens totalCost \
      costIsLowerBound modelId message.inputTokens message.outputTokens message.cacheCreationTokens \

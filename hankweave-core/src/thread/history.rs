@@ -1,0 +1,47 @@
+//! Runs that belong to the history of a thread, and their codons that count no longer.
+
+use std::collections::HashSet;
+
+use super::ExecutionThread;
+use crate::document::{HankweaveState, RunRecord};
+use crate::id::RunId;
+
+/// Counts the runs from the newest one back to the first one of the thread, with a pending rollback of the thread to which that led. A run can only continue an
+/// older one.
+#[must_use]
+pub fn runs_of_history(state: &HankweaveState) -> usize {
+    let until = |id: &RunId, from: usize| {
+        let mut older = state.runs.iter().skip(from);
+        older
+            .position(|run| run.run_id == *id)
+            .map(|distance| from + distance + 1)
+    };
+    let source = |count: usize| {
+        let oldest = state.runs.get(count.checked_sub(1)?)?;
+        oldest.starting_conditions.source()
+    };
+    let pending = state.pending_rollback.as_ref();
+    let rolled_back = pending.and_then(|pending| until(&pending.source.run_id, 0));
+    let mut count = rolled_back.unwrap_or_else(|| usize::from(!state.runs.is_empty()));
+    while let Some(older) = source(count).and_then(|source| until(&source.run_id, count)) {
+        count = older;
+    }
+    count
+}
+
+impl ExecutionThread {
+    /// Returns the codons of this history that count no longer, newest run first, each with its position in its run: what a rollback undid, and what was
+    /// run again. The thread is the one that ends in the newest run of `state`.
+    pub fn undone_codons<'s>(
+        &self,
+        state: &'s HankweaveState,
+    ) -> impl Iterator<Item = (&'s RunRecord, usize)> {
+        let counting = self.codons.iter();
+        let counting: HashSet<_> = counting
+            .map(|entry| (&entry.run_id, entry.codon_index_in_run))
+            .collect();
+        let own = state.runs.iter().take(runs_of_history(state));
+        let all = own.flat_map(|run| (0..run.codons.len()).map(|at| (run.as_ref(), at)));
+        all.filter(move |(run, at)| !counting.contains(&(&run.run_id, *at)))
+    }
+}

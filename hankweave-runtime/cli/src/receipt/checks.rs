@@ -1,0 +1,147 @@
+//! Results of checks in a report.
+
+use std::collections::BTreeMap;
+
+use hankweave_core::id::CodonId;
+use serde::Serialize;
+
+use super::markup::{code, with_ids};
+use super::terms::at_try;
+
+/// Result of a check.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CheckReport {
+    /// Command.
+    pub(super) run: String,
+    pub(super) passed: bool,
+    /// How it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+    /// Last line of its output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) says: Option<String>,
+    /// Whether it decides over a loop.
+    pub(super) ends_loop: bool,
+    /// Number of the check in the attempt, from 1; that of a loop runs once in each iteration.
+    #[serde(rename = "try")]
+    pub(super) number: u32,
+    /// Failures of the check of this codon before, in all its attempts.
+    #[serde(flatten)]
+    before: MissedChecks,
+}
+
+/// Checks of a codon that failed, in all its attempts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MissedChecks {
+    /// Number of failures.
+    #[serde(skip_serializing_if = "is_none")]
+    failed_before: u32,
+    /// Last line of the output of the last one, or how it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    said_before: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The newest checks of each codon, one of its own and one of its loop at most.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Checks {
+    newest: BTreeMap<CodonId, Vec<CheckReport>>,
+    missed: BTreeMap<CodonId, MissedChecks>,
+}
+
+impl Checks {
+    /// Takes in the next check of a codon; its number and what came before are filled in.
+    pub(super) fn add(&mut self, codon: &CodonId, mut check: CheckReport) {
+        let newest = self.newest.entry(codon.clone()).or_default();
+        let is_same = |known: &CheckReport| known.ends_loop == check.ends_loop;
+        let before = newest.iter().position(is_same).map(|at| newest.remove(at));
+        check.number = before.map_or(1, |known| known.number.saturating_add(1));
+        if !check.ends_loop {
+            let missed = self.missed.entry(codon.clone()).or_default();
+            check.before = missed.clone();
+            if !check.passed {
+                missed.failed_before = missed.failed_before.saturating_add(1);
+                missed.said_before = check.says.clone().or_else(|| check.why.clone());
+            }
+        }
+        newest.push(check);
+    }
+
+    /// Forgets the newest checks of a codon, which starts again.
+    pub(super) fn start(&mut self, codon: &CodonId) {
+        self.newest.remove(codon);
+    }
+
+    /// Forgets how often checks failed: the hank starts again.
+    pub(super) fn start_over(&mut self) {
+        self.missed.clear();
+    }
+
+    /// Returns the newest checks of a codon.
+    pub(super) fn of(&self, codon: &CodonId) -> &[CheckReport] {
+        self.newest.get(codon).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl CheckReport {
+    /// Returns a result as it is reported; [`Checks::add`] counts it.
+    pub(super) fn new(
+        run: &str,
+        passed: bool,
+        (why, says): (Option<&String>, Option<&String>),
+        ends_loop: bool,
+    ) -> Self {
+        Self {
+            run: run.to_owned(),
+            passed,
+            why: why.cloned(),
+            says: says.cloned(),
+            ends_loop,
+            number: 1,
+            before: MissedChecks::default(),
+        }
+    }
+
+    /// `cargo test` passed at try 2; it failed once before, with `1 failed`
+    pub(super) fn as_markdown(&self, attempt: usize) -> String {
+        let result = if self.passed { "passed" } else { "failed" };
+        let at_try = match self.ends_loop || (!self.passed && (attempt, self.number) == (1, 1)) {
+            true => String::new(),
+            false => format!(" {}", at_try(attempt, self.number)),
+        };
+        let why = self.why.as_deref();
+        let why = why.map_or_else(String::new, |why| format!(" ({})", with_ids(why)));
+        let says = self.says.as_deref();
+        let says = says.map_or_else(String::new, |says| format!(": {}", code(says)));
+        format!(
+            "{} {result}{at_try}{why}{says}{}",
+            code(&self.run),
+            self.before.words()
+        )
+    }
+}
+
+impl MissedChecks {
+    /// Returns that the check failed before: `; it failed 2 times before, the last time with `no title``.
+    fn words(&self) -> String {
+        let times = match self.failed_before {
+            0 => return String::new(),
+            1 => "once before".to_owned(),
+            times => format!("{times} times before"),
+        };
+        let last = if self.failed_before == 1 {
+            ""
+        } else {
+            "the last time "
+        };
+        let said = self.said_before.as_deref();
+        let said = said.map_or_else(String::new, |said| format!(", {last}with {}", code(said)));
+        format!("; it failed {times}{said}")
+    }
+}

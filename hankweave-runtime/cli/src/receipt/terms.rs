@@ -1,0 +1,208 @@
+//! What the hank says of its codons besides their prompts, and how long its loops go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, HankItem, Requires, RigAction};
+use hankweave_core::id::{CodonId, LoopId};
+use hankweave_core::view::prompt_excerpt;
+use serde::Serialize;
+
+use super::heard::Heard;
+use super::markup::{code, plain, with_ids};
+use crate::validate::until;
+
+/// A loop of the hank.
+#[derive(Debug, Serialize)]
+pub(super) struct LoopReport {
+    id: LoopId,
+    name: String,
+    /// How long it goes on.
+    until: String,
+}
+
+/// Terms of a codon that has started.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CodonTerms {
+    /// Steps of its rig.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set_up: Vec<SetUpStep>,
+    /// Answer with which it could start, or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    /// Effects that it must have to be a success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requires: Option<RequiresReport>,
+    /// Codon whose session it starts with a copy of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forks: Option<CodonId>,
+}
+
+/// Step of a rig.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum SetUpStep {
+    Copies {
+        from: String,
+        to: String,
+    },
+    /// Command, cut.
+    Runs(String),
+}
+
+/// Effects that a codon must have.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RequiresReport {
+    words: String,
+    /// Whether it had them; absent where it ended before that was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: Option<bool>,
+    /// Number of the try in the newest attempt, from 1.
+    #[serde(rename = "try")]
+    number: u32,
+    /// How often its agent was told in all attempts that it lacks them.
+    reminders: u32,
+}
+
+/// Returns the loops of a hank.
+pub(super) fn loops(hank: &Hank) -> Vec<LoopReport> {
+    let loops = hank.items.iter().filter_map(|item| match item {
+        HankItem::Loop(found) => Some(found),
+        HankItem::Codon(_) => None,
+    });
+    loops
+        .map(|found| LoopReport {
+            id: found.id.clone(),
+            name: found.name.clone(),
+            until: until(found),
+        })
+        .collect()
+}
+
+/// Writes the terms of loops, then of codons, each with the number of its newest attempt.
+pub(super) fn write_terms<'r>(
+    text: &mut String,
+    loops: &[LoopReport],
+    codons: impl Iterator<Item = (&'r CodonId, &'r CodonTerms, usize)>,
+) -> fmt::Result {
+    let mut known = BTreeSet::new();
+    let loops = loops.iter().map(LoopReport::words);
+    let codons = codons.filter_map(|(id, terms, attempt)| {
+        let words = terms.words(known.insert(id.configured()), attempt);
+        (!words.is_empty()).then(|| format!("{}: {}", code(id.as_str()), words.join("; ")))
+    });
+    let mut lines = loops.chain(codons).peekable();
+    if lines.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(text, "What the hank says besides:\n")?;
+    lines.try_for_each(|line| writeln!(text, "- {line}"))?;
+    writeln!(text)
+}
+
+/// `at once`, `at try 2`, `in attempt 3`
+pub(super) fn at_try(attempt: usize, number: u32) -> String {
+    match (attempt, number) {
+        (1, 1) => "at once".to_owned(),
+        (1, number) => format!("at try {number}"),
+        (attempt, 1) => format!("in attempt {attempt}"),
+        (attempt, number) => format!("at try {number} of attempt {attempt}"),
+    }
+}
+
+impl LoopReport {
+    fn words(&self) -> String {
+        let (name, id) = (plain(&self.name), code(self.id.as_str()));
+        format!("{name} ({id}): {}", with_ids(&self.until))
+    }
+}
+
+impl CodonTerms {
+    /// Returns the terms of a record.
+    pub(super) fn of(config: Option<(&Hank, &CodonConfig)>, record: &CodonExecution, heard: &Heard) -> Self {
+        let codon = config.map(|(_, codon)| codon);
+        Self {
+            set_up: codon.map_or_else(Vec::new, |codon| {
+                let steps = codon.rig_setup.iter();
+                steps.map(|step| SetUpStep::of(&step.action)).collect()
+            }),
+            answer: heard.answers.get(record.codon_id()).cloned(),
+            requires: config.and_then(|(hank, codon)| RequiresReport::of(hank, codon, record, heard)),
+            forks: codon.and_then(|codon| match &codon.continuation_mode {
+                ContinuationMode::Fork(forked) => Some(forked.clone()),
+                ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
+            }),
+        }
+    }
+
+    /// Returns each of them as Markdown; the set-up, which is that of all iterations, with the `first` one.
+    fn words(&self, first: bool, attempt: usize) -> Vec<String> {
+        let steps: Vec<String> = self.set_up.iter().map(SetUpStep::as_markdown).collect();
+        let set_up = (first && !steps.is_empty()).then(|| format!("its set-up {}", steps.join(", ")));
+        let answer = self.answer.as_deref();
+        let answer = answer.map(|answer| format!("asks first: {}", with_ids(answer)));
+        let requires = self
+            .requires
+            .as_ref()
+            .map(|required| required.as_markdown(attempt));
+        let forks = self.forks.as_ref();
+        let forks = forks.map(|of| format!("starts with a copy of the session of {}", code(of.as_str())));
+        let terms = [set_up, answer, requires, forks];
+        terms.into_iter().flatten().collect()
+    }
+}
+
+impl RequiresReport {
+    /// Returns what a codon must have done, and whether it has.
+    fn of(hank: &Hank, config: &CodonConfig, record: &CodonExecution, heard: &Heard) -> Option<Self> {
+        let required = hank.required_of(config);
+        let required = required.filter(|required| required.needs_files())?;
+        let why = record.failure_reason().and_then(|reason| reason.words());
+        let times =
+            |counts: &BTreeMap<CodonId, u32>| counts.get(record.codon_id()).copied().unwrap_or_default();
+        Some(Self {
+            words: required.words(),
+            met: match record.status() {
+                CodonStatus::Completed => Some(true),
+                CodonStatus::Failed if why.is_some_and(|why| why.contains(Requires::UNMET)) => Some(false),
+                _ => None,
+            },
+            number: times(&heard.reminded).saturating_add(1),
+            reminders: times(&heard.reminders),
+        })
+    }
+
+    /// `requires changes of out.md (met at try 2)`
+    fn as_markdown(&self, attempt: usize) -> String {
+        let met = match (self.met, self.reminders) {
+            (Some(true), _) => format!(" (met {})", at_try(attempt, self.number)),
+            (Some(false), _) => " (not met)".to_owned(),
+            (None, 0) => String::new(),
+            (None, 1) => " (not met yet, after 1 reminder)".to_owned(),
+            (None, times) => format!(" (not met yet, after {times} reminders)"),
+        };
+        format!("requires {}{met}", plain(&self.words))
+    }
+}
+
+impl SetUpStep {
+    fn of(action: &RigAction) -> Self {
+        match action {
+            RigAction::Copy { copy, .. } => Self::Copies {
+                from: copy.from.to_string(),
+                to: copy.to.to_string(),
+            },
+            RigAction::Command { command } => Self::Runs(prompt_excerpt(&command.run)),
+        }
+    }
+
+    fn as_markdown(&self) -> String {
+        match self {
+            Self::Copies { from, to } => format!("copies {} to {}", code(from), code(to)),
+            Self::Runs(command) => format!("runs {}", code(command)),
+        }
+    }
+}
