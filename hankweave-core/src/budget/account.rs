@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::codon::CodonExecution;
 use crate::cost::Usd;
-use crate::document::{HankweaveState, RunRecord};
+use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::hank::LoopConfig;
 use crate::id::{CodonId, RunId};
 use crate::thread::{ThreadItem, runs_of_history, walk};
@@ -102,6 +102,12 @@ impl<'a> ThreadLedger<'a> {
             account.add_run(run);
         }
         before
+    }
+
+    /// Whether a crash interrupted a codon of the history.
+    pub(super) fn has_lost_time(&self) -> bool {
+        let mut crashed = self.runs().filter(|run| run.status == RunStatus::Crashed);
+        crashed.any(|run| run.codons.iter().any(|codon| codon.crashed()))
     }
 
     fn runs(&self) -> impl Iterator<Item = &RunRecord> {

@@ -30,6 +30,8 @@ pub struct Summary {
     pub is_lower_bound: bool,
     /// Time in which codons were at work.
     pub elapsed: Duration,
+    /// Whether a crash left a part of that time unknown.
+    pub elapsed_is_lower_bound: bool,
 }
 
 /// All tries of a codon in the thread: what it could use before the first of them, and what they used.
@@ -100,6 +102,7 @@ pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState) -> Option<
         spent: now.spent,
         is_lower_bound: now.is_lower_bound,
         elapsed: now.elapsed,
+        elapsed_is_lower_bound: ledger.has_lost_time(),
     })
 }
 

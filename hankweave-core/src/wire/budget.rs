@@ -84,8 +84,11 @@ pub struct BudgetTotals {
     /// More was spent, and nobody knows how much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual_is_lower_bound: Option<bool>,
-    /// How long the runs continued, in seconds.
+    /// Time in which codons were at work, in seconds.
     pub actual_time_seconds: f64,
+    /// They were at work for longer, and nobody knows how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual_time_is_lower_bound: Option<bool>,
 }
 
 impl From<Summary> for Event {
@@ -99,6 +102,7 @@ impl From<Summary> for Event {
                 actual_dollars: summary.spent,
                 actual_is_lower_bound: summary.is_lower_bound.then_some(true),
                 actual_time_seconds: summary.elapsed.as_secs_f64(),
+                actual_time_is_lower_bound: summary.elapsed_is_lower_bound.then_some(true),
             },
         }
     }

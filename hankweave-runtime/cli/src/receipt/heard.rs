@@ -428,11 +428,14 @@ fn went_back(back: &PendingRollback) -> String {
         .as_ref()
         .map(|operation| operation.command.as_str());
     let who = typed.filter(|command| *command != Operation::BY_A_RUN);
-    let who = who.unwrap_or("the run that starts next");
+    let who = who.map_or_else(
+        || "before the next run".to_owned(),
+        |command| format!("{command}:"),
+    );
     let sha = back.source.checkpoint_sha.short();
     let codon = back.source.after_codon.as_ref();
     let codon = codon.map_or("the beginning", CodonId::as_str);
-    format!("{who}: the files went back to checkpoint {sha} of {codon}")
+    format!("{who} the files went back to checkpoint {sha} of {codon}")
 }
 
 impl LineSink for Heard {

@@ -75,7 +75,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             let last = if *is_final { ", the last one" } else { "" };
             format!("{loop_id}: iteration {} has ended{last}", iteration + 1)
         }
-        Event::BudgetSummary { ceiling, totals, .. } => budget(ceiling, totals, false),
+        Event::BudgetSummary { ceiling, totals, .. } => budget(ceiling, totals),
         Event::RollbackStarted {
             to_codon,
             to_checkpoint,

@@ -296,7 +296,7 @@ pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSumma
 }
 
 /// `budget: $0.0210 of $1.0000, 12s of 1m0s`
-pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals, has_lost_time: bool) -> String {
+pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
     let seconds = |seconds: f64| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     let dollars = ceiling
         .max_dollars
@@ -309,7 +309,7 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals, has_lost_ti
         .actual_dollars
         .display(totals.actual_is_lower_bound == Some(true));
     let lived = Duration::try_from_secs_f64(totals.actual_time_seconds).unwrap_or(Duration::MAX);
-    let lived = worked(lived, has_lost_time);
+    let lived = worked(lived, totals.actual_time_is_lower_bound == Some(true));
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
 }
 

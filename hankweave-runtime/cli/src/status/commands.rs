@@ -114,7 +114,10 @@ impl StatusView<'_> {
             let approve = format!("approve {id}");
             let deny = typed.command(&format!("{approve} --deny"));
             offers.push(offer(typed.command(&approve), format!("lets {id} begin")));
-            offers.push(offer(deny, "ends the run before it; `--reason TEXT` adds why"));
+            offers.push(offer(
+                deny,
+                format!("ends the run without {id}; `--reason TEXT` adds why"),
+            ));
         }
         let decision = self.decision.as_ref().filter(|_| !self.thread.has_running_codon);
         if let Some(Decision::Start(entry)) = decision {

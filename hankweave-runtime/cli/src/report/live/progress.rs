@@ -149,7 +149,7 @@ impl LiveProgress {
                 writeln!(said, "{}", wrapped(&format!("→ {title}: {words}")))
             }
             Event::BudgetSummary { ceiling, totals, .. } => {
-                writeln!(said, "{}", budget(ceiling, totals, self.view.has_lost_time()))
+                writeln!(said, "{}", budget(ceiling, totals))
             }
             Event::DiskUsage { .. } => {
                 writeln!(said, "{}", wrapped(&line_of(&entry.event).unwrap_or_default()))
