@@ -110,12 +110,23 @@ pub(crate) async fn watch_suspension(
     }
 }
 
-/// Returns the process that keeps the run in this execution directory suspended: the worker that has started it, or itself.
-pub(crate) fn suspended_worker(execution: &Path) -> Option<u32> {
+/// A worker that is suspended, as by Ctrl+Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SuspendedWorker {
+    /// Process to continue: the worker, or the run alone where only that is suspended.
+    pub(crate) pid: u32,
+    /// Whether its run is suspended as well.
+    pub(crate) with_run: bool,
+}
+
+/// Returns the worker of the run in this execution directory if one of both is suspended.
+pub(crate) fn suspended_worker(execution: &Path) -> Option<SuspendedWorker> {
     let run = holder(execution)?.pid;
+    let with_run = SystemIdentity.is_suspended(run);
     let worker = SystemIdentity.parent(run);
-    let mut both = worker.into_iter().chain([run]);
-    both.find(|pid| SystemIdentity.is_suspended(*pid))
+    let worker = worker.filter(|pid| SystemIdentity.is_suspended(*pid));
+    let pid = worker.or(with_run.then_some(run))?;
+    Some(SuspendedWorker { pid, with_run })
 }
 
 /// Whether a run is live in the directory and takes clients.

@@ -10,6 +10,7 @@ use hankweave_task_model::task::{TaskRecord, TaskStatus};
 use hankweave_tasks::coordinator::{HeldLock, OrphanAction, WorkerPresence};
 use hankweave_tasks::lifecycle::ORPHAN_AFTER;
 
+use crate::directory::SuspendedWorker;
 use crate::exit::CliError;
 use crate::registry::Registry;
 use crate::screen::one_line;
@@ -40,11 +41,11 @@ pub(crate) enum AbsentWorker {
     Gone { requeue: Requeue },
     /// A user or an agent works on it without a worker, after `task resume -a`.
     ByHand { name: String, requeue: Requeue },
-    /// It is suspended with the run, as by Ctrl+Z.
+    /// It is suspended, as by Ctrl+Z.
     Suspended {
         name: Option<String>,
-        /// Process to continue.
-        pid: u32,
+        /// Process to continue, and whether the run is suspended with it.
+        process: SuspendedWorker,
         /// Time to the end of the lease; `None` where it has ended.
         left: Option<Duration>,
         requeue: Requeue,
@@ -53,70 +54,64 @@ pub(crate) enum AbsentWorker {
 
 /// End of an orphan by a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Requeue {
-    /// No worker that is there does anything with it. One with the usual `--orphan-after` would, after this time.
-    ByNone(Duration),
-    /// This worker does, after this time.
-    By(WorkerPresence, Duration),
+pub(crate) struct Requeue {
+    /// Worker that acts first; `None` where none that is there does anything with it.
+    by: Option<WorkerPresence>,
+    /// Time until it acts; of no worker, until one with the usual `--orphan-after` would.
+    after: Duration,
+    /// Effect on the task, `requeues` or `cancels`.
+    does: &'static str,
 }
 
 impl Requeue {
-    /// Returns who requeues or fails the task, and when; `start` is the command that starts a worker.
+    #[cfg(test)]
+    pub(crate) const fn by_none(after: Duration) -> Self {
+        Self {
+            by: None,
+            after,
+            does: REQUEUES,
+        }
+    }
+
+    /// Returns who acts, and when; `start` is the command that starts a worker.
     fn words(&self, start: &str) -> String {
-        match self {
-            Self::ByNone(after) => format!(
+        match &self.by {
+            None => format!(
                 "no worker is there to do so: `{start}` starts one, which does so {}",
-                when(*after)
+                when(self.after)
             ),
-            Self::By(worker, after) => {
-                format!(
-                    "{} {} {}{}",
-                    one_line(&worker.name),
-                    action(worker, "does so"),
-                    when(*after),
-                    room(worker)
-                )
-            }
+            Some(worker) => self.by(worker, "does so"),
         }
     }
 
     /// Returns what is known of it without a command.
     fn in_short(&self) -> String {
-        match self {
-            Self::ByNone(_) => "none is there to requeue it".to_owned(),
-            Self::By(worker, after) => {
-                format!(
-                    "{} {} {}{}",
-                    one_line(&worker.name),
-                    action(worker, "requeues it"),
-                    when(*after),
-                    room(worker)
-                )
-            }
+        match &self.by {
+            None => "none is there to act".to_owned(),
+            Some(worker) => self.by(worker, &format!("{} it", self.does)),
         }
     }
-}
 
-/// Returns what a worker does with an orphan, in words.
-fn action<'w>(worker: &WorkerPresence, requeues: &'w str) -> &'w str {
-    match worker.terms.orphans {
-        OrphanAction::Fail => "fails it",
-        OrphanAction::Requeue | OrphanAction::Leave => requeues,
+    fn by(&self, worker: &WorkerPresence, does: &str) -> String {
+        let fails = worker.terms.orphans == OrphanAction::Fail && self.does == REQUEUES;
+        let action = if fails { "fails it" } else { does };
+        let room = if worker.is_busy() {
+            ", once it has room"
+        } else {
+            ""
+        };
+        format!("{} {action} {}{room}", one_line(&worker.name), when(self.after))
     }
 }
 
-fn room(worker: &WorkerPresence) -> &'static str {
-    match worker.is_busy() {
-        true => ", once it has room",
-        false => "",
-    }
-}
+/// Usual effect of `task detach`, and of a worker on an orphan.
+const REQUEUES: &str = "requeues";
 
 /// Returns the effect of `task detach`: a task that is to be cancelled is not requeued.
 const fn lets_go(row: &TaskRow) -> &'static str {
     match row.cancel_requested_at {
         Some(_) => "cancels",
-        None => "requeues",
+        None => REQUEUES,
     }
 }
 
@@ -206,18 +201,20 @@ impl TaskHolders {
         let others = self.workers.iter().filter(is_other);
         let acting = others.filter(|worker| worker.terms.orphans != OrphanAction::Leave);
         let timed = acting.map(|worker| (after(Duration::from_millis(worker.terms.orphan_after_ms)), worker));
-        match timed.min_by_key(|(after, worker)| (*after, worker.is_busy())) {
-            Some((after, worker)) => Requeue::By(worker.clone(), after),
-            None => Requeue::ByNone(after(ORPHAN_AFTER)),
+        let first = timed.min_by_key(|(after, worker)| (*after, worker.is_busy()));
+        Requeue {
+            after: first.map_or_else(|| after(ORPHAN_AFTER), |(after, _)| after),
+            by: first.map(|(_, worker)| worker.clone()),
+            does: lets_go(row),
         }
     }
 
-    /// Returns the worker of a running task that is suspended; `pid` is its process.
-    pub(crate) fn suspended(&self, row: &TaskRow, pid: u32) -> AbsentWorker {
+    /// Returns the worker of a running task that is suspended.
+    pub(crate) fn suspended(&self, row: &TaskRow, process: SuspendedWorker) -> AbsentWorker {
         let end = self.lock(row).and_then(|lock| lock.held.expires_at);
         AbsentWorker::Suspended {
             name: self.worker(row),
-            pid,
+            process,
             left: end.map(|end| end.since(self.now)),
             requeue: self.requeue(row, end),
         }
@@ -279,16 +276,24 @@ impl AbsentWorker {
             Self::ByHand { name, .. } => {
                 format!("no worker holds it: {name} works on it by hand (task resume -a)")
             }
-            Self::Suspended { name, pid, left, .. } => {
+            Self::Suspended {
+                name, process, left, ..
+            } => {
                 let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-                let continued = format!("`fg` in its terminal or `kill -CONT {pid}`");
-                match left {
-                    Some(left) => format!(
-                        "suspended with its worker{name}: {continued} continues both; its lease ends in {}",
-                        short_duration(whole(*left))
-                    ),
-                    None => format!(
+                let continued = format!("`fg` in its terminal or `kill -CONT {}`", process.pid);
+                let lease = left.map(|left| format!("its lease ends in {}", short_duration(whole(left))));
+                match (process.with_run, lease) {
+                    (true, Some(lease)) => {
+                        format!("suspended with its worker{name}: {continued} continues both; {lease}")
+                    }
+                    (true, None) => format!(
                         "suspended with its worker{name}, and its lease has ended: after {continued} the worker stops the run"
+                    ),
+                    (false, Some(lease)) => format!(
+                        "its worker{name} is suspended, and its run works on: {continued} continues the worker; {lease}"
+                    ),
+                    (false, None) => format!(
+                        "its worker{name} is suspended, its lease has ended, and its run works on: after {continued} the worker stops it"
                     ),
                 }
             }
@@ -328,8 +333,7 @@ impl AbsentWorker {
 
     /// Returns what is known of it, with the command that requeues the task, for a list.
     pub(crate) fn with_way_out(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
-        let does = lets_go(row);
-        let known = self.in_short().replace(" requeues it", &format!(" {does} it"));
+        let (does, known) = (lets_go(row), self.in_short());
         let detach = typed(&format!("task detach {}", row.id()));
         match self {
             Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` {does} it"),
@@ -345,6 +349,7 @@ impl AbsentWorker {
             Self::Late { .. } => "worker is late",
             Self::Gone { .. } => "no worker",
             Self::ByHand { .. } => "by hand",
+            Self::Suspended { process, .. } if !process.with_run => "worker suspended",
             Self::Suspended { .. } => "suspended",
         }
     }
@@ -352,6 +357,15 @@ impl AbsentWorker {
     /// Whether nothing works on the task: neither an agent by hand nor a worker that continues.
     pub(crate) const fn is_lost(&self) -> bool {
         matches!(self, Self::Late { .. } | Self::Gone { .. })
+    }
+
+    /// Whether the task is worked on all the same: by hand, or by the run of a worker that alone is suspended.
+    pub(crate) const fn works_on(&self) -> bool {
+        match self {
+            Self::ByHand { .. } => true,
+            Self::Suspended { process, .. } => !process.with_run,
+            Self::Late { .. } | Self::Gone { .. } => false,
+        }
     }
 
     /// Whether `task detach` is accepted.
@@ -445,7 +459,11 @@ mod tests {
         assert_eq!(words(61, 60, true).unwrap(), gone);
         let orphan = format!("none holds it; `hankweave task detach slow` requeues it now; {one} now");
         assert_eq!(words(400, 60, false).unwrap(), orphan);
-        let suspended = |now, end| holders(now, end).suspended(&row, 7).with_advice(&row, typed);
+        let process = |with_run| SuspendedWorker { pid: 7, with_run };
+        let suspended = |now, end| {
+            let absent = holders(now, end).suspended(&row, process(true));
+            absent.with_advice(&row, typed)
+        };
         let held = format!(
             "suspended with its worker w1: `fg` in its terminal or `kill -CONT 7` continues both; its lease ends in 20s: \
             then `hankweave task detach slow` requeues the task; {one} in 4m20s"
@@ -456,6 +474,15 @@ mod tests {
             now `hankweave task detach slow` requeues the task; {one} now"
         );
         assert_eq!(suspended(400, 60), free);
+        let alone = holders(40, 60).suspended(&row, process(false));
+        assert_eq!(
+            (alone.word(), &*alone.in_short()),
+            (
+                "worker suspended",
+                "its worker w1 is suspended, and its run works on: `fg` in its terminal or `kill -CONT 7` continues the worker; \
+                its lease ends in 20s"
+            )
+        );
     }
 
     // covers: TASK-105
@@ -511,7 +538,7 @@ mod tests {
             present("w1", 0, own),
             present("w2", 0, terms(1_000, OrphanAction::Leave)),
         ];
-        assert_eq!(says(&holders), "no worker holds it; none is there to requeue it");
+        assert_eq!(says(&holders), "no worker holds it; none is there to act");
         holders
             .workers
             .push(present("w3", 0, terms(300_000, OrphanAction::Requeue)));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::{CodonId, TaskId};
-use hankweave_core::time::Timestamp;
+use hankweave_core::time::{Timestamp, duration_argument};
 use hankweave_core::wire::Command;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
@@ -62,14 +62,14 @@ pub(crate) struct TaskEnd {
 }
 
 impl TaskEnd {
-    /// Returns the end of a task with this status, of which `record` is the registry's record where that was asked; `None` for another status.
-    pub(crate) fn of(status: TaskStatus, record: Option<&TaskRecord>) -> Option<Self> {
+    /// Returns the end of a task with this status, of which `row` is the registry's row where that was asked; `None` for another status.
+    pub(crate) fn of(status: TaskStatus, row: Option<&TaskRow>) -> Option<Self> {
         let is_completed = match status {
             TaskStatus::Completed => true,
             TaskStatus::Cancelled => false,
             _ => return None,
         };
-        let result = match record {
+        let result = match row.map(|row| &row.record) {
             Some(TaskRecord::Completed(completed)) => Some(&completed.result),
             _ => None,
         };
@@ -80,8 +80,10 @@ impl TaskEnd {
         };
         let message = result.and_then(|result| result.message.as_deref());
         let message = message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
+        let by = row.filter(|_| !is_completed).and_then(TaskRow::cancelled_by);
+        let by = by.map_or_else(String::new, |by| format!(" by {}", one_line(by)));
         Some(Self {
-            words: format!("{status}{by_hand}{message}"),
+            words: format!("{status}{by_hand}{by}{message}"),
             is_completed,
         })
     }
@@ -258,12 +260,17 @@ impl OwningTask {
 
     /// Returns how the task ended whose newest run ended in another way, or was undone.
     pub(crate) fn end(&self) -> Option<TaskEnd> {
-        TaskEnd::of(self.status, self.row.as_ref().map(|row| &row.record))
+        TaskEnd::of(self.status, self.row.as_ref())
     }
 
     /// Whether its registry was asked and did not answer, so that its files alone say how it stands.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.is_unanswered
+    }
+
+    /// Returns the user who cancelled the task, or has asked its worker to.
+    pub(crate) fn cancelled_by(&self) -> Option<&str> {
+        self.row.as_ref()?.cancelled_by()
     }
 
     /// Returns when a user asked to cancel the task, whose worker has not stopped it yet.
@@ -351,12 +358,13 @@ impl OwningTask {
     }
 
     /// Returns the commands that continue the task, with their effects, in place of those of a run.
-    /// `is_free` says that no worker holds it.
+    /// `is_free` says that no worker holds it, `patience` how long its next run would have to wait for a usage limit.
     pub(crate) fn commands(
         &self,
         is_live: bool,
         is_free: bool,
         asked: Option<&CodonId>,
+        patience: Option<Duration>,
     ) -> Vec<(String, String)> {
         let mut offers = Vec::new();
         if self.is_of_restate {
@@ -364,6 +372,7 @@ impl OwningTask {
         }
         let mut offer = |what: &str, effect: String| offers.push((self.command(what), effect));
         match (asked, self.status) {
+            _ if is_live && self.cancel_requested_at().is_some() => {}
             _ if is_live => offer("cancel", "stops it".to_owned()),
             (Some(codon), TaskStatus::Waiting) => {
                 offer("approve", format!("lets {codon} begin"));
@@ -372,16 +381,23 @@ impl OwningTask {
             (asked, TaskStatus::Failed | TaskStatus::Cancelled) => {
                 let effect = match (self.needed.and_then(|needed| needed.explanation()), asked) {
                     (Some(explanation), _) => format!("lets a worker continue it; {explanation}"),
+                    (None, None) if patience.is_some() => {
+                        "lets a worker continue it, which waits for the usage limit".to_owned()
+                    }
                     (None, Some(codon)) => format!("lets {codon} ask again"),
                     (None, None) => "lets a worker continue it".to_owned(),
                 };
-                offers.push((self.resume_command(), effect));
+                offers.push((self.resume_command(patience), effect));
             }
             (_, TaskStatus::Running) if is_free => {
                 if self.worked_on_by().is_some() {
                     offer("complete", "completes it".to_owned());
                 }
-                offer("detach", "requeues it now".to_owned());
+                let does = match self.cancel_requested_at() {
+                    Some(_) => "cancels it now",
+                    None => "requeues it now",
+                };
+                offer("detach", does.to_owned());
             }
             _ => {}
         }
@@ -389,11 +405,16 @@ impl OwningTask {
         offers
     }
 
-    /// Returns the command that lets a worker continue the task, with a budget that is large enough.
-    fn resume_command(&self) -> String {
+    /// Returns the command that lets a worker continue the task, with a budget that is large enough, and with the `patience` to wait for a usage limit.
+    pub(crate) fn resume_command(&self, patience: Option<Duration>) -> String {
         let needed = self.needed.filter(|_| self.status == TaskStatus::Failed);
         let options = needed.map(|needed| needed.options()).unwrap_or_default();
-        typed(&self.place, &format!("task resume {}{options}", self.id))
+        let patience = patience.map(|patience| format!(" --max-wait {}", duration_argument(patience)));
+        let patience = patience.unwrap_or_default();
+        typed(
+            &self.place,
+            &format!("task resume {}{options}{patience}", self.id),
+        )
     }
 
     /// Returns the note of a run that a user starts in the workspace.
@@ -425,7 +446,7 @@ impl OwningTask {
                 return format!("`{}` shows it", self.command("show"));
             }
             TaskStatus::Failed | TaskStatus::Cancelled => {
-                format!("`{}` lets a worker continue it", self.resume_command())
+                format!("`{}` lets a worker continue it", self.resume_command(None))
             }
         };
         format!("{continues}, `{}` shows it", self.command("show"))
@@ -434,7 +455,7 @@ impl OwningTask {
     /// Returns the command that answers the question of the task; one that was denied has to be resumed first.
     pub(crate) fn answer_command(&self) -> String {
         match self.status {
-            TaskStatus::Failed | TaskStatus::Cancelled => self.resume_command(),
+            TaskStatus::Failed | TaskStatus::Cancelled => self.resume_command(None),
             _ => self.command("approve"),
         }
     }
@@ -463,7 +484,7 @@ impl OwningTask {
                 format!(
                     "the task is {}: `{}` lets a worker ask again, then `{answer}{reason}` answers",
                     self.status,
-                    self.resume_command()
+                    self.resume_command(None)
                 )
             }
             TaskStatus::Waiting => format!("`{answer}{reason}` does"),

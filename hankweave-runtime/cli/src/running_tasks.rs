@@ -1,7 +1,9 @@
 //! Running tasks by their registry and the files on this machine: what they cost so far, and whether their workers work (TASK-52, TASK-121).
 
+use hankweave_core::cost::Usd;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
+use hankweave_tasks::worker::TaskSpec;
 
 use crate::directory::{is_served, suspended_worker};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
@@ -11,11 +13,29 @@ use crate::registry::Registry;
 /// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
 pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
     if row.record.status() != TaskStatus::Running {
-        return TaskCost::of(&row.record);
+        return ended_cost(row);
     }
-    let (layers, row) = (registry.layers.clone(), row.clone());
-    let look = move || layers.find(&row).cost(&row);
-    registry.world.blocking.run(look).await
+    let (layers, task) = (registry.layers.clone(), row.clone());
+    let look = move || layers.find(&task).cost(&task);
+    let cost = registry.world.blocking.run(look).await?;
+    Some(with_set_budget(row, cost))
+}
+
+/// Returns the cost of the attempts of a task that have ended.
+pub(crate) fn ended_cost(row: &TaskRow) -> Option<TaskCost> {
+    TaskCost::of(&row.record).map(|cost| with_set_budget(row, cost))
+}
+
+/// Judges a cost by the budget that was set for the task: its last attempt may have had a smaller one.
+fn with_set_budget(row: &TaskRow, cost: TaskCost) -> TaskCost {
+    let budget = set_budget(row).or(cost.budget);
+    TaskCost { budget, ..cost }
+}
+
+/// Returns the total budget that was set for the task itself, by `task create … -- --max-cost` or `task resume --max-cost`.
+pub(crate) fn set_budget(row: &TaskRow) -> Option<Usd> {
+    let order = TaskSpec::read(row.record.metadata()).ok()?;
+    Usd::from_dollars(order.option("max-cost")?.parse().ok()?).ok()
 }
 
 /// Returns the worker of a running task that does not work: suspended on this machine, late or gone.
@@ -27,7 +47,7 @@ pub(crate) fn absent_worker(
     let is_running = row.record.status() == TaskStatus::Running;
     let suspended = is_running.then(|| suspended_worker(&registry.workspace_of(row)));
     match suspended.flatten() {
-        Some(pid) => Some(holders.suspended(row, pid)),
+        Some(process) => Some(holders.suspended(row, process)),
         None => holders.absent(row, run_has_crashed(registry, row)),
     }
 }

@@ -171,14 +171,14 @@ impl Executor {
             Wanted::StateSnapshot => Ok(self.snapshot().await.into()),
             Wanted::ServerShutdown { reason } if self.shutdown.cause().is_none() => {
                 self.note(job, None, reason.as_ref()).await;
-                reason.iter().for_each(|reason| self.shutdown.explain(reason));
+                self.explain_stop(job, reason.as_deref());
                 self.shutdown.request(StopCause::Request);
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
             // A second one while it lasts forces.
             Wanted::ServerShutdown { reason } | Wanted::ServerForceShutdown { reason } => {
                 self.note(job, None, reason.as_ref()).await;
-                reason.iter().for_each(|reason| self.shutdown.explain(reason));
+                self.explain_stop(job, reason.as_deref());
                 self.shutdown.force();
                 Ok(ack(CommandOutcome::ShuttingDown))
             }
@@ -213,6 +213,16 @@ impl Executor {
             by: job.user.clone(),
         };
         let _ = self.manager.record(event).await.await;
+    }
+
+    /// Notes why a stop is asked for, and by which user.
+    fn explain_stop(&self, job: &QueuedCommand, reason: Option<&str>) {
+        let asked = job.user.as_deref().map(|user| format!("asked by {user}"));
+        let words = match (reason, asked) {
+            (Some(reason), Some(asked)) => Some(format!("{reason} ({asked})")),
+            (reason, asked) => reason.map(str::to_owned).or(asked),
+        };
+        words.into_iter().for_each(|words| self.shutdown.explain(words));
     }
 
     /// Returns the state of the run. The number is read first: later events may be in the snapshot already, and nothing is missing.

@@ -49,6 +49,9 @@ fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
             "`{}` pushes to it and remembers it; `git init --bare /srv/runs.git` makes one",
             typed.command("push --remote /srv/runs.git")
         ),
+        RemoteError::Git { said, .. } if said.contains("does not appear to be a git repository") => {
+            "nothing was changed; `git init --bare PATH` makes an empty repository where the remote is to be".to_owned()
+        }
         RemoteError::Git { .. } | RemoteError::TimedOut { .. } => {
             "nothing was changed; git goes there with your own settings and asks nothing, so `git ls-remote URL` must work without a question"
                 .to_owned()

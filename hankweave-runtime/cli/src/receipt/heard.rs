@@ -224,6 +224,8 @@ impl Heard {
                 starting_conditions, ..
             } => {
                 self.crash = None;
+                // It asks again.
+                self.asked = None;
                 if starting_conditions.source().is_none() {
                     self.checks.start_over();
                     self.reminders.clear();

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
@@ -145,11 +146,13 @@ pub(crate) fn has_record(execution: &Path) -> bool {
     RealDisk.metadata(&state_dir).is_ok()
 }
 
-/// Returns the report in a line; `None` where no run is recorded.
-pub(crate) fn in_short(execution: &Path) -> Option<String> {
+/// Returns the report in a line; `None` where no run is recorded. Its money is judged by this `budget`, where the next run has another one than the last.
+pub(crate) fn in_short(execution: &Path, budget: Option<Usd>) -> Option<String> {
     let known =
         has_record(execution).then(|| gather(execution, OwningTask::of(execution), MOST_AT_END, None));
-    known?.ok().map(|receipt| receipt.in_short())
+    let mut receipt = known?.ok()?;
+    receipt.money.limit = budget.or(receipt.money.limit);
+    Some(receipt.in_short())
 }
 
 /// Texts about the runs in a directory, for their page.

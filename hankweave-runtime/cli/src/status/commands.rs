@@ -59,7 +59,7 @@ impl StatusView<'_> {
         if let Some(task) = &self.task {
             let is_free = self.absent_worker().is_some_and(|absent| absent.is_gone());
             let is_live = self.is_working(run) && self.task_at_rest().is_none();
-            return task.commands(is_live, is_free, self.asked().map(|(id, _)| id));
+            return task.commands(is_live, is_free, self.asked().map(|(id, _)| id), self.patience());
         }
         if self.is_working(run) {
             return self.live_commands();
@@ -261,7 +261,10 @@ impl StatusView<'_> {
 
     /// Returns the command of the next run, with what is used up raised.
     pub(super) fn onward(&self) -> String {
-        self.typed.run_with_more(self.more(), self.patience(), None)
+        match &self.task {
+            Some(task) if self.patience().is_some() => task.resume_command(self.patience()),
+            _ => self.typed.run_with_more(self.more(), self.patience(), None),
+        }
     }
 
     fn recover(&self, way: &str) -> String {

@@ -17,7 +17,7 @@ use super::{AttemptTotals, StatusView};
 use crate::approval_prompt::whole_answer;
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
-use crate::screen::{SafeText, columns_of_output, local_time, with_local_times};
+use crate::screen::{SafeText, columns_of_output, local_time, one_line, with_local_times};
 use crate::wrap::wrap;
 
 /// Columns of a command next to its purpose.
@@ -86,9 +86,12 @@ impl StatusView<'_> {
                 writeln!(text, "  the task failed")?;
             }
             if let Some(at) = task.cancel_requested_at() {
+                let by = task
+                    .cancelled_by()
+                    .map_or_else(String::new, |by| format!(" by {}", one_line(by)));
                 writeln!(
                     text,
-                    "  the task is to be cancelled, as asked at {}",
+                    "  the task is to be cancelled, as asked{by} at {}",
                     local_time(at)
                 )?;
             }

@@ -75,9 +75,23 @@ impl ListedTasks {
         }
     }
 
-    /// Finds earlier tasks that are neither in the file nor in the registry, and folders of other registries.
+    /// Finds ids that the registry has, earlier tasks that are neither in the file nor in the registry, and folders of other registries.
     async fn check_registry(&mut self, registry: &Registry) -> Result<(), CliError> {
         let failed = |error: TaskError| registry.failure(&error);
+        let mut used = Vec::new();
+        for (task, number) in self.tasks.iter().zip(&self.numbers) {
+            if exists(registry, &task.id).await.map_err(failed)? {
+                used.push((
+                    *number,
+                    format!("`{}` is the id of a task in the registry", task.id),
+                ));
+            }
+        }
+        // A file that is given twice is refused in one sentence, by the registry.
+        if used.len() < self.tasks.len() {
+            used.into_iter()
+                .for_each(|(number, reason)| self.mistakes.add(number, reason));
+        }
         let here = self.tasks.iter().map(|task| &task.id).chain(&self.refused);
         let mut known: BTreeMap<TaskId, bool> = here.map(|id| (id.clone(), true)).collect();
         for (task, number) in self.tasks.iter().zip(&self.numbers) {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskStatus;
 use hankweave_task_model::{LogQuery, TaskExecution, with_codons};
 use hankweave_tasks::lifecycle::ORPHANED;
 use serde_json::json;
@@ -113,14 +114,14 @@ impl OpenAttempt {
             .as_ref()
             .and_then(|holders| Some((holders, absent_worker(registry, holders, row)?)));
         let (word, worked) = match absent {
-            None | Some((_, AbsentWorker::ByHand { .. })) => ("running", WorkedUntil::Now(now)),
-            Some((holders, absent)) => {
+            Some((holders, absent)) if !absent.works_on() => {
                 let word = match absent {
                     AbsentWorker::Suspended { .. } => "suspended",
                     _ => "running",
                 };
                 (word, WorkedUntil::LastRenewal(holders.renewed_at(row)))
             }
+            _ => ("running", WorkedUntil::Now(now)),
         };
         Ok(Self { word, worked })
     }
@@ -129,8 +130,10 @@ impl OpenAttempt {
 /// Returns the duration of an attempt in words.
 fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
     let since_start = |end: Timestamp| short_duration(execution.worked(end));
-    // An attempt that lost its worker ended before it was requeued, and nobody knows when.
-    let is_lost = matches!(execution.error.as_deref(), Some(ORPHANED | "DETACHED")) && !execution.by_hand;
+    // An attempt that lost its worker ended before it was requeued, or cancelled without a cost, and nobody knows when.
+    let is_ended_by_others = matches!(execution.error.as_deref(), Some(ORPHANED | "DETACHED"))
+        || (execution.status == TaskStatus::Cancelled.as_str() && execution.cost.is_none());
+    let is_lost = is_ended_by_others && !execution.by_hand;
     match (execution.ended_at, open.worked) {
         (Some(end), _) if is_lost => format!("≤ {}", since_start(end)),
         (Some(end), _) | (None, WorkedUntil::Now(end)) => since_start(end),

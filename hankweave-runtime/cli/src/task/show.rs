@@ -31,7 +31,7 @@ use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
 use crate::report::money;
-use crate::running_tasks::{absent_worker, cost_so_far};
+use crate::running_tasks::{absent_worker, cost_so_far, ended_cost, set_budget};
 use crate::screen::{SafeText, columns_of_output, local_time, one_line, size};
 use crate::status::rolled_back;
 use crate::typed::HintCommands;
@@ -185,15 +185,9 @@ fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Returns the total budget that was set for the task itself, by `task create … -- --max-cost` or `task resume --max-cost`.
-fn set_budget(row: &TaskRow) -> Option<Usd> {
-    let order = TaskSpec::read(row.record.metadata()).ok()?;
-    Usd::from_dollars(order.option("max-cost")?.parse().ok()?).ok()
-}
-
 /// Returns the total budget of the task: the one that was set for it, otherwise the one that its last attempt had from the hank.
 fn budget(row: &TaskRow) -> Option<Usd> {
-    set_budget(row).or_else(|| TaskCost::of(&row.record)?.budget)
+    set_budget(row).or_else(|| ended_cost(row)?.budget)
 }
 
 /// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
@@ -208,7 +202,7 @@ pub(super) fn in_words(error: &str) -> Option<&'static str> {
 
 /// Returns that the task has cost more than its budget, if it has.
 fn over_budget(row: &TaskRow) -> Option<String> {
-    let over = TaskCost::of(&row.record)?.over_budget()?;
+    let over = ended_cost(row)?.over_budget()?;
     Some(format!("cost {over}"))
 }
 
@@ -396,7 +390,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add_codons(&mut details, registry, id, &attempts);
     let workspace = registry.workspace_of(&row);
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
-    if let Some(in_short) = receipt::in_short(&workspace).filter(|_| taken.is_none()) {
+    if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
         details.add(

@@ -679,7 +679,16 @@ fn what_cannot_be_pushed_pulled_or_cloned_says_what_to_do() {
     for (arguments, code, told) in [
         (vec!["push"], 2, "push --remote"),
         (vec!["pull"], 2, "push --remote"),
-        (vec!["push", "--remote", "/nowhere/runs.git"], 1, "git ls-remote"),
+        (
+            vec!["push", "--remote", "/nowhere/runs.git"],
+            1,
+            "git init --bare",
+        ),
+        (
+            vec!["push", "--remote", "http://127.0.0.1:1/x"],
+            1,
+            "git ls-remote",
+        ),
         (
             vec!["push", "--remote=--upload-pack=touch x"],
             2,

@@ -85,7 +85,8 @@ fn a_live_run_does_what_another_terminal_wants_and_answers() {
 // covers: CLI-14, CLI-27, STATE-5
 #[test]
 fn the_reason_of_a_stop_is_recorded_and_shown() {
-    let project = with_prompts(&["wait for go"]);
+    let mut project = with_prompts(&["wait for go"]);
+    project.set("LOGNAME", "ada");
     let note = "printf '%s' \"$HANKWEAVE_EVENT: $HANKWEAVE_REASON\" > note.txt";
     let mut run = project.start(["run", "--headless", "--json", "--notify", note]);
     run.wait_for_line(|line| line.contains("\"codon.started\""));
@@ -94,18 +95,18 @@ fn the_reason_of_a_stop_is_recorded_and_shown() {
         .expect_code(0);
     run.finish_within(SOON).expect_code(3);
     let recorded = project.state(&project.directory())["runs"][0].clone();
-    assert_eq!(recorded["cause"], "the fan is loud");
+    assert_eq!(recorded["cause"], "the fan is loud (asked by ada)");
     let message = &recorded["codons"][0]["failureReason"]["message"];
-    assert_eq!(message, "stopped on request: the fan is loud");
+    assert_eq!(message, "stopped on request: the fan is loud (asked by ada)");
     let noted = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
     assert_eq!(
         noted,
-        "stopped: Stopped on request: the fan is loud; 0 of 1 codon completed."
+        "stopped: Stopped on request: the fan is loud (asked by ada); 0 of 1 codon completed."
     );
     std::fs::create_dir(project.directory().join(".hankweave/runs/1700000000000-zzzzzz")).unwrap();
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains(": stopped, ") && status.contains("\n  the fan is loud\n")
+        status.contains(": stopped, ") && status.contains("\n  the fan is loud (asked by ada)\n")
             && status.contains("odd record: runs/1700000000000-zzzzzz: no run in the document has this folder (orphaned_folder)"),
         "{status}"
     );
@@ -114,7 +115,10 @@ fn the_reason_of_a_stop_is_recorded_and_shown() {
         (&document["run"]["cause"], &document["warnings"][0]["type"]),
         (&recorded["cause"], &serde_json::json!("orphaned_folder"))
     );
-    assert_eq!(document["view"]["headline"], "Stopped: the fan is loud");
+    assert_eq!(
+        document["view"]["headline"],
+        "Stopped: the fan is loud (asked by ada)"
+    );
 }
 
 #[test]

@@ -536,12 +536,40 @@ fn a_cancelled_task_of_a_suspended_worker_says_what_continues_it() {
     let status = project.run(["status", place.to_str().unwrap()]);
     let status = &status.expect_code(0).stdout;
     assert!(
-        status.contains("  the task is to be cancelled, as asked at "),
+        status.contains("  the task is to be cancelled, as asked by ") && !status.contains("task cancel"),
         "{status}"
     );
     kill_process(own, Signal::CONT).unwrap();
     worker.finish_within(SOON).expect_code(0);
     assert_eq!(task(&project)["status"], "cancelled");
+}
+
+/// A debugger, or `kill -STOP` with one number, suspends the worker alone.
+// covers: TASK-52
+#[test]
+fn the_run_of_a_worker_that_alone_is_suspended_is_not_called_so() {
+    let project = project();
+    working_at_first(&project);
+    let worker = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
+    let own = Pid::from_raw(i32::try_from(worker.pid()).unwrap()).unwrap();
+    processes_of_task(&project);
+    kill_process(own, Signal::STOP).unwrap();
+    until_stopped(own);
+    let told = |arguments: &[&str]| project.run(arguments).expect_code(0).stdout.replace("\n  ", " ");
+    let pid = own.as_raw_nonzero();
+    let words = format!(
+        "its worker w1 is suspended, and its run works on: `fg` in its terminal or `kill -CONT {pid}` continues the worker"
+    );
+    let list = told(&["task", "list"]);
+    assert!(list.contains(&words), "{list}");
+    let attempts = told(&["task", "show", "slow", "--attempts"]);
+    assert!(
+        attempts.contains("running") && !attempts.contains('≥'),
+        "{attempts}"
+    );
+    kill_process(own, Signal::CONT).unwrap();
+    project.run(["task", "cancel", "slow"]).expect_code(0);
+    worker.finish_within(SOON).expect_code(0);
 }
 
 /// Another worker takes the task over meanwhile, on the same machine: the suspended run gives its directory up, and the work counts once.

@@ -251,7 +251,8 @@ fn a_refused_completion_makes_no_checkpoint() {
 // covers: TASK-123, TASK-126, CLI-14, CLI-30
 #[test]
 fn the_workspace_of_a_task_says_what_became_of_it() {
-    let project = project();
+    let mut project = project();
+    project.set("LOGNAME", "ann");
     write_gate(&project);
     create(&project, "page-3", "Publish the page", "page", &[]);
     work(&project);
@@ -266,8 +267,8 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
     says(
         &status,
         &[
-            "  the task was cancelled\n",
-            "\nthe task was cancelled; resumed, a worker continues it\n",
+            "  the task was cancelled by ann\n",
+            "\nthe task was cancelled by ann; resumed, a worker continues it\n",
             "hankweave task resume page-3 ",
         ],
     );

@@ -57,7 +57,8 @@ fn ended_by_users(project: &TestProject) {
 // covers: WIRE-51
 #[test]
 fn the_list_says_how_users_ended_tasks_and_which_wait_in_vain() {
-    let project = project();
+    let mut project = project();
+    project.set("LOGNAME", "ann");
     ended_by_users(&project);
     let row = listed(&project, &[]);
     let two = row("two");
@@ -66,7 +67,7 @@ fn the_list_says_how_users_ended_tasks_and_which_wait_in_vain() {
         ["Two", "ended", "completed", "completed by hand: Finished by ann"]
     );
     let cancelled = row("page-3");
-    let resumed = "cancelled; resumed, a worker continues it";
+    let resumed = "cancelled by ann; resumed, a worker continues it";
     assert_eq!(
         words(&cancelled),
         ["Publish the page", "ended", "stopped", resumed]

@@ -425,7 +425,7 @@ fn mistakes_in_a_list_of_tasks_are_short_and_whole() {
     project.write("tasks.jsonl", lines(&["a", "new"]));
     says(
         &create().expect_code(65).stderr,
-        &["`a`: there is a task of this id"],
+        &["tasks.jsonl:1: `a` is the id of a task in the registry"],
     );
 }
 

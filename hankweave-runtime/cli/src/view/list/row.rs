@@ -365,7 +365,7 @@ fn of_record(task: &TaskRow) -> Option<String> {
         TaskRecord::Failed(failed) => Some(failed.error.clone()),
         // How its newest attempt ended is no longer so.
         TaskRecord::Pending(_) => Some(reason(task).unwrap_or_default()),
-        record => TaskEnd::of(record.status(), Some(record)).map(|end| end.in_short()),
+        record => TaskEnd::of(record.status(), Some(task)).map(|end| end.in_short()),
     }
 }
 
@@ -378,6 +378,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::directory::SuspendedWorker;
     use crate::holding::Requeue;
 
     fn now() -> Timestamp {
@@ -463,14 +464,14 @@ mod tests {
     // covers: WIRE-51, TASK-52
     #[test]
     fn a_task_of_a_dead_worker_waits_for_a_user_and_has_no_worker() {
-        let requeue = || Requeue::ByNone(Duration::from_secs(60));
+        let requeue = || Requeue::by_none(Duration::from_secs(60));
         let marked = |absent: &AbsentWorker| {
             let mut row = row(view(RunState::Running, now()), Some("Working"));
             row.mark_absent(absent, Some("w1".to_owned()));
             (row.group, row.state, row.word, row.worker, row.last)
         };
         let gone = marked(&AbsentWorker::Gone { requeue: requeue() });
-        let last = "no worker holds it; none is there to requeue it".to_owned();
+        let last = "no worker holds it; none is there to act".to_owned();
         assert_eq!(gone, (Group::Waits, "crashed", Some("no worker"), None, last));
         let by_hand = marked(&AbsentWorker::ByHand {
             name: "ann".to_owned(),
@@ -482,7 +483,10 @@ mod tests {
         );
         let suspended = marked(&AbsentWorker::Suspended {
             name: Some("w1".to_owned()),
-            pid: 7,
+            process: SuspendedWorker {
+                pid: 7,
+                with_run: true,
+            },
             left: None,
             requeue: requeue(),
         });
