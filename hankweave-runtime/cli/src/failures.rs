@@ -252,10 +252,12 @@ fn lost_record(error: &(dyn Error + 'static), typed: &HintCommands) -> Option<St
         .any(is_there)
     {
         true => format!("`{run}` continues by what is left of it"),
-        false => format!("`{run}` continues if you have a copy of it, and begins at the first codon without"),
+        false => format!(
+            "`{run}` continues if you move it back or have a copy of it, and begins at the first codon without"
+        ),
     };
     Some(format!(
-        "{place} was removed, in whole or in part, and could not be put back: {rest}"
+        "{place} was removed or moved, in whole or in part, and could not be put back: {rest}"
     ))
 }
 

@@ -26,7 +26,7 @@ use crate::output;
 use crate::owning_task::{check_by_hand, existing_state_dir};
 use crate::receipt;
 use crate::report::{counted, restoring};
-use crate::screen::{self, is_drawable, one_line, print_stderr};
+use crate::screen::{self, SafeText, columns_of_errors, is_drawable, one_line, print_stderr};
 use crate::server_log::ServerLog;
 use crate::signals::{self, HangUp};
 use crate::status::{self, Outlook};
@@ -203,7 +203,8 @@ async fn consent(
     let preview = opened.look_back(&back.target).await?;
     let outlook = outlook_after(back.execution, &opened.state(), &preview);
     let lists = HintCommands::about(back.execution).command(&listing(&back.target));
-    print_stderr(question(&preview, outlook.as_ref(), &lists));
+    let question = SafeText::from(question(&preview, outlook.as_ref(), &lists));
+    print_stderr(question.broken(columns_of_errors()));
     // Another thread reads, so that a signal is received meanwhile.
     keyboard::forget_typed();
     let answer = Blocking::Threads.run(|| {

@@ -116,7 +116,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .map_or(given, |hank| given.or_from_hank(hank));
     // Before the run takes the place of the last one.
     let continues = !args.new && !args.rehearse;
-    let lost_limits = continues.then(|| lost_limits::notice(work, ceiling)).flatten();
+    let lost_limits = continues
+        .then(|| lost_limits::notice(work, given, ceiling))
+        .flatten();
     let known = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);

@@ -147,7 +147,8 @@ function Facts({ connection, view, place, isLive }: PartProps) {
   const rows = [["read", tokens.inputTokens], ["from cache", tokens.cacheReadTokens], ["to cache", tokens.cacheCreationTokens], ["written", tokens.outputTokens]] as const;
   const used = rows.filter(([, n]) => n);
   const agents = Object.entries((isLive && view.now?.agents) || {});
-  const sentinels = Object.entries(view.sentinels ?? {});
+  // One that watched several codons stands with the one where it said something last.
+  const sentinels = Object.entries(view.sentinels ?? {}).filter(([, each]) => each.seq >= from && each.seq < until);
   const sha = attempt.checkpoint;
   return (
     <div class="rail">

@@ -1,6 +1,6 @@
 //! Attempts of a report: each start of a codon, those that count no longer included.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
@@ -51,9 +51,15 @@ pub(super) struct AttemptReport {
     /// A rollback undid it, or a later run repeats it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) undone: bool,
-    /// Agent with script and model, where the codon has a choice of them.
+    /// Agent with script and model, where not all attempts of the codon had the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent: Option<String>,
+    /// Name of the agent.
+    #[serde(skip)]
+    pub(super) agent_name: Option<String>,
+    /// Permissions of the agent in words, where it has not all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) permissions: Option<String>,
     #[serde(flatten)]
     pub(super) outcome: Outcome,
 }
@@ -66,6 +72,7 @@ pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> V
     let undone = undone.filter_map(|undone| AttemptReport::of_undone(&undone.attempt));
     let mut attempts: Vec<AttemptReport> = counting.chain(undone).collect();
     attempts.sort_by_key(|attempt| attempt.began);
+    name_changes_of_agents(&mut attempts);
     let mut numbers: BTreeMap<CodonId, usize> = BTreeMap::new();
     for attempt in &mut attempts {
         let number = numbers.entry(attempt.codon.clone()).or_default();
@@ -73,6 +80,18 @@ pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> V
         attempt.number = *number;
     }
     attempts.split_off(attempts.len().saturating_sub(most))
+}
+
+/// Leaves the agent out of attempts of a codon that had the same in all of them.
+fn name_changes_of_agents(attempts: &mut [AttemptReport]) {
+    let mut agents: BTreeMap<CodonId, BTreeSet<String>> = BTreeMap::new();
+    for attempt in &*attempts {
+        let known = agents.entry(attempt.codon.clone()).or_default();
+        known.extend(attempt.agent.clone());
+    }
+    for attempt in attempts {
+        attempt.agent = attempt.agent.take().filter(|_| agents[&attempt.codon].len() > 1);
+    }
 }
 
 /// Whether a crash interrupted this attempt, if no process is at work.
@@ -110,6 +129,15 @@ impl Outcome {
 }
 
 impl AttemptReport {
+    /// Returns the agent with its permissions, as for the newest attempt of a codon; `None` where all attempts had the same.
+    pub(super) fn agent_words(&self) -> Option<String> {
+        let agent = self.agent.as_ref()?;
+        Some(match &self.permissions {
+            Some(permissions) => format!("{agent}, {permissions}"),
+            None => agent.clone(),
+        })
+    }
+
     fn of_record(status: &StatusView<'_>, entry: &ThreadCodon) -> Self {
         let codon = &*entry.codon;
         let totals = status.totals_of(codon);
@@ -120,6 +148,8 @@ impl AttemptReport {
             began: *codon.start_time(),
             undone: false,
             agent: codon.chosen_agent().map(|chosen| chosen.words()),
+            agent_name: codon.chosen_agent().map(|chosen| chosen.agent.clone()),
+            permissions: None,
             outcome: Outcome::of(status, codon, &totals),
         }
     }
@@ -128,8 +158,7 @@ impl AttemptReport {
         let began = attempt.began?;
         let crashed = attempt.state == AttemptState::Crashed;
         let worked = attempt.worked(attempt.ended.unwrap_or(began));
-        let has_choice = attempt.instead.is_some() || attempt.replaced_by.is_some();
-        let agent = attempt.agent.as_deref().filter(|_| has_choice);
+        let agent = attempt.agent.as_deref();
         Some(Self {
             codon: attempt.id.clone()?,
             number: 0,
@@ -137,6 +166,8 @@ impl AttemptReport {
             began,
             undone: true,
             agent: agent.map(|agent| agent_words(agent, None, attempt.model.as_deref())),
+            agent_name: attempt.agent.clone(),
+            permissions: None,
             outcome: Outcome {
                 state: attempt.state.as_str().to_owned(),
                 budget_exceeded: None,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::agent::{Access, AccessMode, AgentOptions};
+use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::PendingRollback;
 use hankweave_core::hank::{CodonConfig, Hank, PromptSource, Requires};
@@ -253,6 +254,8 @@ pub(super) struct MoneyReport {
     /// Part of it from before the run that started over.
     pub(super) before: Usd,
     pub(super) at_least: bool,
+    /// Whether more counts against the limit than is known.
+    pub(super) counted_at_least: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Usd>,
     /// Option of the command line that set the limit; without it that of the hank.
@@ -275,7 +278,12 @@ impl Receipt {
         let (run, own) = (status.state.runs.front(), thread::runs_of_history(status.state));
         let meta = hank.and_then(|hank| hank.meta.as_ref());
         let crash = heard.crash.as_ref();
-        let attempts = attempts(status, &heard, LISTED);
+        let mut attempts = attempts(status, &heard, LISTED);
+        for attempt in &mut attempts {
+            let name = attempt.agent.as_ref().and(attempt.agent_name.as_deref());
+            let config = hank.zip(hank.and_then(|hank| hank.codon(attempt.codon.configured())));
+            attempt.permissions = name.and_then(|name| permissions(name, config));
+        }
         let codons = codons(execution, status, hank, (&heard, &attempts));
         let recorded = codons.len();
         Self {
@@ -474,14 +482,23 @@ fn last_message(status: &StatusView<'_>, heard: &Heard, id: &CodonId) -> Option<
         .map(str::to_owned)
 }
 
-/// Returns agent, model and permissions of the newest attempt of a codon; a scripted agent is kept to none.
+/// Returns agent, model and permissions of the newest attempt of a codon.
 fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -> Option<AgentReport> {
     let attempt = heard.newest_attempt(id).map(|(_, attempt)| attempt);
     let name = attempt.and_then(|attempt| attempt.agent.clone());
     let name = name.or_else(|| Some(config?.1.agent_name().to_owned()))?;
     let model = attempt.and_then(|attempt| attempt.model.clone());
-    let options = config.map(|(hank, codon)| hank.agent_options(codon));
-    let options = options.filter(|_| name != "scripted").unwrap_or_default();
+    Some(AgentReport {
+        permissions: permissions(&name, config),
+        model: model.or_else(|| config?.1.model.clone()),
+        name,
+    })
+}
+
+/// Returns what the agent of this name may do in a codon, in words, where that is not everything; a scripted agent is kept to none.
+fn permissions(name: &str, config: Option<(&Hank, &CodonConfig)>) -> Option<String> {
+    let options = config.filter(|_| name != "scripted");
+    let options = options.map(|(hank, codon)| hank.agent_options(codon))?;
     let limits = options
         .permissions
         .filter(|access| *access != Access::of(AccessMode::All));
@@ -489,11 +506,7 @@ fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -
         permissions: limits,
         ..AgentOptions::default()
     };
-    Some(AgentReport {
-        permissions: limits.in_short(),
-        model: model.or_else(|| config?.1.model.clone()),
-        name,
-    })
+    limits.in_short()
 }
 
 /// Returns that a codon ended at a limit of its own; a failure says that itself.
@@ -614,13 +627,15 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
                 .add(cost, at_least, tokens);
         }
     };
+    let crash = status.crash.as_ref();
+    let in_set_up = crash.is_some_and(|crash| crash.codon_status == Some(CodonStatus::Preparing));
     let mut add_attempt = |attempt: &AttemptView, item: Option<&ItemView>| {
         let model = attempt
             .model
             .as_deref()
             .or(item.and_then(|item| item.model.as_deref()));
-        // One that a crash interrupted may have been in the middle of an answer.
-        let is_cut_off = attempt.state == AttemptState::Crashed && attempt.ended.is_none();
+        // One that a crash interrupted may have been in the middle of an answer, unless its agent had not started.
+        let is_cut_off = attempt.state == AttemptState::Crashed && attempt.ended.is_none() && !in_set_up;
         let of_agent = (attempt.at_least && !attempt.sentinels_at_least) || is_cut_off;
         add(
             model.unwrap_or("unknown model"),
@@ -642,7 +657,7 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
     for earlier in earlier.chain(heard.undone.earlier) {
         add(OTHERS, earlier.cost, earlier.at_least, earlier.tokens);
     }
-    let known = &status.drawn.money;
+    let (known, newest) = (&status.drawn.money, status.state.runs.front());
     add(BEFORE, known.before, known.before_at_least, TokenUsage::ZERO);
     let spent = status.state.total_spend();
     // The view knows the attempts of the plan as it is; the rest belongs to earlier plans.
@@ -657,6 +672,7 @@ fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
         counted: known.counted(),
         before: known.before,
         at_least: status.costs_at_least(),
+        counted_at_least: known.at_least || newest.is_some_and(|run| run.spends_at_least()),
         limit: known.limit,
         limited_by: status
             .typed

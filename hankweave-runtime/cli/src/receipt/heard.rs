@@ -205,7 +205,7 @@ impl Heard {
 
     /// Takes in what only a message of the runtime says.
     fn inform(&mut self, message: &str, at: Timestamp) {
-        if message.contains(LEFT_BEHIND) || message == TERMINAL_CLOSED {
+        if message.contains(LEFT_BEHIND) || message.contains(SO_KEPT) || message == TERMINAL_CLOSED {
             self.note(at, message.to_owned());
         } else if message.contains(Requires::UNMET)
             && let Some((codon, _)) = message.split_once(": ")
@@ -403,6 +403,9 @@ fn is_of_recovery(event: &Event) -> bool {
             | StateEvent::CodonTransitioned { .. }
     )
 }
+
+/// Words about files that a rollback left as they were.
+const SO_KEPT: &str = ", so kept: ";
 
 /// Start of the sentence about a run that continued.
 const CONTINUED: &str = "a run continued";

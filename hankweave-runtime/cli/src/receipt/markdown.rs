@@ -139,9 +139,9 @@ impl Receipt {
     fn spent(&self) -> String {
         let money = &self.money;
         match money.limit {
-            Some(limit) => match over_budget(money.counted, limit, money.at_least) {
+            Some(limit) => match over_budget(money.counted, limit, money.counted_at_least) {
                 Some(over) => format!("cost {over}"),
-                None => format!("{} of {limit}", money.counted.display(money.at_least)),
+                None => format!("{} of {limit}", money.counted.display(money.counted_at_least)),
             },
             None => money.spent.display(money.at_least),
         }
@@ -327,13 +327,11 @@ impl Receipt {
     /// Writes agents, models and permissions in a line, each with the codons that had them.
     fn write_agents(&self, text: &mut String) -> fmt::Result {
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-        let replaced = self.attempts.iter();
-        let replaced = replaced.filter(|attempt| !attempt.undone && attempt.outcome.state == "replaced");
-        let replaced = replaced.filter_map(|attempt| Some((&attempt.codon, attempt.agent.clone()?)));
-        let newest = self.codons.iter();
-        let newest = newest.filter_map(|codon| Some((&codon.id, codon.agent.as_ref()?.words())));
-        for (codon, words) in replaced.chain(newest) {
-            let id = codon.configured();
+        let agents = self.codons.iter().flat_map(|codon| {
+            let words = self.agents_of(codon).into_iter();
+            words.map(move |words| (codon.id.configured(), words))
+        });
+        for (id, words) in agents {
             match groups.iter_mut().find(|(known, _)| *known == words) {
                 Some((_, ids)) if ids.contains(&id) => {}
                 Some((_, ids)) => ids.push(id),
@@ -351,6 +349,19 @@ impl Receipt {
             }
         };
         writeln!(text, "Worked on by: {line}.\n")
+    }
+
+    /// Returns the agents of a codon in words: those that others replaced, then the newest.
+    fn agents_of(&self, codon: &CodonReport) -> Vec<String> {
+        let is_replaced = |attempt: &&AttemptReport| {
+            attempt.codon == codon.id && !attempt.undone && attempt.outcome.state == "replaced"
+        };
+        let replaced = self.attempts.iter().filter(is_replaced);
+        let newest = codon.agent.as_ref().map(AgentReport::words);
+        replaced
+            .filter_map(AttemptReport::agent_words)
+            .chain(newest)
+            .collect()
     }
 
     fn write_checks(&self, text: &mut String) -> fmt::Result {
@@ -459,11 +470,11 @@ impl Receipt {
                 || " of the hank".to_owned(),
                 |option| format!(", {}", code(option)),
             );
-            let used = money.counted.display(money.at_least);
+            let used = money.counted.display(money.counted_at_least);
             let over = money.counted.saturating_sub(limit);
             let over = match over == Usd::ZERO {
                 true => String::new(),
-                false => format!(": {} too much", over.display(money.at_least)),
+                false => format!(": {} too much", over.display(money.counted_at_least)),
             };
             writeln!(
                 text,

@@ -179,12 +179,20 @@ impl RequiresReport {
     fn as_markdown(&self, attempt: usize) -> String {
         let met = match (self.met, self.reminders) {
             (Some(true), _) => format!(" (met {})", at_try(attempt, self.number)),
-            (Some(false), _) => " (not met)".to_owned(),
+            (Some(false), times) => format!(" (not met{})", reminders(times)),
             (None, 0) => String::new(),
-            (None, 1) => " (not met yet, after 1 reminder)".to_owned(),
-            (None, times) => format!(" (not met yet, after {times} reminders)"),
+            (None, times) => format!(" (not met yet{})", reminders(times)),
         };
         format!("requires {}{met}", plain(&self.words))
+    }
+}
+
+/// `, after 1 reminder`
+fn reminders(times: u32) -> String {
+    match times {
+        0 => String::new(),
+        1 => ", after 1 reminder".to_owned(),
+        times => format!(", after {times} reminders"),
     }
 }
 

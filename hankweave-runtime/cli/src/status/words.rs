@@ -186,7 +186,8 @@ impl StatusView<'_> {
         if let Some(asked) = &self.question {
             writeln!(text, "  {} (asked {})", asked.question, local_time(asked.since))?;
         }
-        if let Some((id, ends_at)) = self.limit() {
+        // A live run waits by itself, or has gone past it.
+        if let Some((id, ends_at)) = self.limit().filter(|_| !self.is_working(run)) {
             writeln!(
                 text,
                 "{id} has used up a limit of its provider, which ends at {}; `{}` waits for that",

@@ -155,7 +155,7 @@ fn files_that_were_ignored_before_the_killed_run_stay_when_they_are_not_ignored_
     assert!(
         finished
             .stdout
-            .contains("in no checkpoint before two began, so kept: "),
+            .contains("in no checkpoint before two began, and perhaps yours, so kept: "),
         "{finished}"
     );
     // Nobody knows which of the new ones are the codon's, so all stay; those that it changed go back.
@@ -446,11 +446,60 @@ fn a_run_that_is_killed_in_a_rig_says_so_and_names_what_the_rig_did_not_copy() {
     let finished = project.run(["run", "--headless"]);
     let said = &finished.expect_code(0).stdout;
     assert!(
-        said.contains("in no checkpoint before two began, so kept: made.txt\n")
+        said.contains("in no checkpoint before two began, and perhaps yours, so kept: made.txt\n")
             && said.contains("two: of what its rig copied, 1 copy removed, 0 copies kept\n"),
         "{said}"
     );
     let report = project.run(["report"]).expect_code(0).stdout.clone();
     assert!(report.contains("in the set-up of two, at "), "{report}");
     assert_eq!(read(&project, "copied/a.txt"), "a\n");
+}
+
+/// A tool that says nothing for long may write after the last line of its agent.
+// covers: RUN-2
+#[test]
+fn a_new_file_that_may_be_the_user_s_stays_and_the_agent_s_others_go() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
+    let dies = "echo half >> early.txt\nsay working\nif [ \"$prompt\" = two ] && [ -e \"$HOME/broken\" ]; then\n\
+        say half-done; sleep 0.2; echo late > late.txt; touch \"$HOME/done-writing\"; exec sleep 600\nfi\n";
+    project.write("agent.sh", text.replace("say working\n", dies));
+    let codon = |id: &str, patterns: &[&str]| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": id,
+            "checkpointedFiles": patterns})
+    };
+    for patterns in [&["*.txt"][..], &[]] {
+        for file in ["early.txt", "late.txt", "done.txt"] {
+            let _ = fs::remove_file(project.directory().join(file));
+        }
+        let [broken, written] = ["broken", "done-writing"].map(|name| project.home().join(name));
+        let _ = fs::remove_file(&written);
+        let one = json!({"id": "one", "name": "one", "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "one"});
+        let mut two = codon("two", patterns);
+        if patterns.is_empty() {
+            two.as_object_mut().unwrap().remove("checkpointedFiles");
+        }
+        project.write_hank(&json!({"hank": [one, two]}));
+        fs::write(&broken, "").unwrap();
+        let mut run = project.start(["run", "--new", "--headless", "--json"]);
+        run.wait_for_line(|line| line.contains("half-done"));
+        while !written.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        run.kill();
+        fs::remove_file(&broken).unwrap();
+        let finished = project.run(["run", "--headless"]);
+        let said = &finished.expect_code(0).stdout;
+        assert!(
+            said.contains("perhaps yours, so kept: ") && said.contains("late.txt"),
+            "{said}"
+        );
+        assert_eq!(
+            read(&project, "early.txt"),
+            "half\nhalf\n",
+            "{patterns:?}: {said}"
+        );
+        assert_eq!(read(&project, "late.txt"), "late\n");
+    }
 }

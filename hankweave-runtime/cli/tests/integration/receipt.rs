@@ -489,7 +489,7 @@ fn a_report_names_run_directory_date_requirements_forks_and_undone_codons() {
         &[
             &format!("Run `{run}` in `{}`, started {year}", directory.display()),
             ", ended 2",
-            "What the hank says besides:\n\n- `plan`: requires changes of done.txt (met at once)\n- `idle`: requires changes of other.md (not met)\n",
+            "What the hank says besides:\n\n- `plan`: requires changes of done.txt (met at once)\n- `idle`: requires changes of other.md (not met, after 1 reminder)\n",
         ],
     );
     project

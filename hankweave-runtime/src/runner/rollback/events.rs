@@ -92,7 +92,7 @@ pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
     // Copies of a rig are gone before the others change.
     let message = match changed.max(files.count()) {
-        0 => format!("the files are those of checkpoint {target}"),
+        0 => format!("no file had to change for checkpoint {target}"),
         count => format!(
             "rolled back to checkpoint {target} ({}: {})",
             changed_files(count),

@@ -73,7 +73,10 @@ impl KeptFiles {
                 format!("taken back to what they were when {first} began, with what was changed before"),
                 taken_back,
             ),
-            (format!("in no checkpoint before {first} began, so kept"), unknown),
+            (
+                format!("in no checkpoint before {first} began, and perhaps yours, so kept"),
+                unknown,
+            ),
             (format!("changed before {first} began, so kept"), older),
             ("changed since the run ended, so kept".to_owned(), newer),
         ];

@@ -1,6 +1,6 @@
 //! Work that a run undoes when it goes back by itself: the files with which it began, and the files that it made (RUN-2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::checkpoint::{
     ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, PathChange, RestoreError,
     TreePath,
 };
-use crate::recovery::{LockedExecution, OpenedExecution};
+use crate::recovery::{LockedExecution, OpenedExecution, without_own_files};
 use crate::world::disk::Disk;
 
 /// How far the clock of a file system may be behind, in milliseconds.
@@ -86,7 +86,7 @@ impl UndoneWork {
         &self.start
     }
 
-    /// Returns the files that it made until a crash interrupted it, and that are taken back; `None` where no crash did, or nobody knows who made them.
+    /// Returns the files that it made until a crash interrupted it, and that are taken back; `None` where no crash did.
     pub(super) fn new_files(
         self,
         store: &dyn CheckpointStore,
@@ -99,9 +99,14 @@ impl UndoneWork {
         let before: BTreeSet<TreePath> = before.into_iter().collect();
         let mut seen = store.survey(&request.patterns).map_err(RestoreError::Safety)?;
         seen.retain(|file| !before.contains(&file.path));
-        let during = (self.began, last_print(disk, log));
-        let is_known = seen.iter().all(|file| is_of_work(file.touched(), during));
-        Ok(is_known.then(|| seen.into_iter().map(|file| file.path).collect()))
+        let during = WorkTime {
+            began: self.began,
+            printed: last_print(disk, log),
+        };
+        let touched = seen.iter().map(|file| (&file.path, file.touched()));
+        let stays = during.others(touched);
+        let made = seen.iter().filter(|file| !stays.contains(&file.path));
+        Ok(Some(made.map(|file| file.path.clone()).collect()))
     }
 
     /// Puts the files with which the work began in the place of the target's, and what a crash has left in the place of what is left; returns the files that
@@ -117,11 +122,11 @@ impl UndoneWork {
             let (left, start, began) = (ends.left.clone(), self.start.clone(), self.began);
             let disk = Arc::clone(&possession.world.disk);
             let kept = possession.with_checkpoints(move |store| {
-                let during = (began, last_print(&*disk, log));
-                Kept::make(store, request, left, &start, during)
+                let printed = last_print(&*disk, log);
+                Kept::make(store, request, left, &start, &WorkTime { began, printed })
             });
             let kept = kept.await.map_err(RollbackError::Restore)?;
-            files.unknown = paths(kept.new);
+            files.unknown = kept.new;
             ends.left = kept.left;
         }
         let (from, to) = (ends.source.checkpoint_sha.clone(), self.start.clone());
@@ -139,10 +144,27 @@ fn last_print(disk: &dyn Disk, log: Option<PathBuf>) -> Option<Timestamp> {
     Some(disk.metadata(&log?).ok()?.modified_at())
 }
 
-/// Whether a file that was last touched at this time was made by work: `during` is when that began, and when its agent printed last.
-fn is_of_work(touched: Timestamp, (began, printed): (Timestamp, Option<Timestamp>)) -> bool {
-    let oldest = Timestamp::from_millis(began.as_millis().saturating_sub(COARSE_MS));
-    touched >= oldest && printed.is_some_and(|last| touched <= last)
+/// Time of the work that is undone.
+struct WorkTime {
+    began: Timestamp,
+    /// When its agent printed last.
+    printed: Option<Timestamp>,
+}
+
+impl WorkTime {
+    /// Returns the new files, each with the time at which it was last touched, of which nobody knows whether the work made them. Those that are newer than
+    /// what its agent printed last may be the user's. One that is older shows that what counts as a file of the workspace has changed since: then it is known
+    /// of none.
+    fn others<'f>(
+        &self,
+        files: impl Iterator<Item = (&'f TreePath, Timestamp)> + Clone,
+    ) -> BTreeSet<TreePath> {
+        let oldest = Timestamp::from_millis(self.began.as_millis().saturating_sub(COARSE_MS));
+        let is_newer = |touched: Timestamp| self.printed.is_none_or(|last| touched > last);
+        let has_older = files.clone().any(|(_, touched)| touched < oldest);
+        let others = files.filter(|(_, touched)| has_older || is_newer(*touched));
+        others.map(|(path, _)| path.clone()).collect()
+    }
 }
 
 fn paths(changes: Vec<PathChange>) -> BTreeSet<TreePath> {
@@ -189,44 +211,54 @@ fn log(opened: &OpenedExecution, newest: &ThreadCodon) -> Option<PathBuf> {
 struct Kept {
     /// The checkpoint that is left.
     left: Option<CheckpointSha>,
-    /// New files, where nobody knows who made them.
-    new: Vec<PathChange>,
+    /// New files of which nobody knows who made them.
+    new: BTreeSet<TreePath>,
 }
 
 impl Kept {
-    /// Makes the checkpoint. `during`: when the work began, and when its agent printed last. A new file in it that is older shows that what counts as a file
-    /// of the workspace has changed since, and one that is newer may be the user's. Then nobody knows which of the new ones were made by the work, and all
-    /// stay, because `left` does not have them.
+    /// Makes the checkpoint. The new files of which nobody knows whether the work made them stay, because `left` does not have them.
     fn make(
         store: &dyn CheckpointStore,
         request: CheckpointRequest,
         left: Option<CheckpointSha>,
         start: &CheckpointSha,
-        during: (Timestamp, Option<Timestamp>),
+        during: &WorkTime,
     ) -> Result<Self, RestoreError> {
+        let before = store.files(start).map_err(RestoreError::History)?;
+        let before: BTreeSet<TreePath> = before.into_iter().collect();
+        let seen = store.survey(&request.patterns).map_err(RestoreError::Safety)?;
+        let new = seen.iter().filter(|file| !before.contains(&file.path));
+        let others = during.others(new.map(|file| (&file.path, file.touched())));
+        let patterns = without(&request.patterns, &others);
+        let request = CheckpointRequest {
+            patterns: patterns.unwrap_or_else(|| request.patterns.clone()),
+            ..request
+        };
         let made = create(store, request, left.as_ref().unwrap_or(start)).map_err(RestoreError::Safety)?;
         let changes = store.diff(start, &made.sha).map_err(RestoreError::History)?;
-        let touched: BTreeMap<_, _> = made
-            .seen
-            .iter()
-            .map(|file| (&file.path, file.touched()))
-            .collect();
-        let is_known = |change: &PathChange| {
-            let touched = touched.get(&change.path);
-            touched.is_some_and(|touched| is_of_work(*touched, during))
-        };
-        let new: Vec<_> = changes
-            .into_iter()
+        let added = changes.into_iter();
+        let added: BTreeSet<TreePath> = added
             .filter(|change| change.kind == ChangeKind::Added)
+            .map(|change| change.path)
             .collect();
-        Ok(match new.iter().all(is_known) {
+        // A checkpoint that has one of them would take it away.
+        Ok(match others.is_disjoint(&added) {
             true => Self {
                 left: Some(made.sha),
-                new: Vec::new(),
+                new: others,
             },
-            false => Self { left, new },
+            false => Self { left, new: added },
         })
     }
+}
+
+/// Adds patterns that take these files out; `None` where a name means more than itself.
+fn without(patterns: &[String], files: &BTreeSet<TreePath>) -> Option<Vec<String>> {
+    let names: Vec<String> = files.iter().map(ToString::to_string).collect();
+    let is_plain = |name: &String| !name.contains(['*', '?', '[', ']', '{', '}', '!', '\\']);
+    let out: Vec<String> = names.iter().map(|name| format!("!{name}")).collect();
+    let are_plain = names.iter().all(is_plain);
+    are_plain.then(|| without_own_files(patterns.to_vec(), &out))
 }
 
 /// Makes a checkpoint on the branch of a run that is over, which may have one that is not on record.

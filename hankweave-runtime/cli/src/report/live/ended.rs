@@ -53,7 +53,11 @@ fn write_line(
         &files(attempt.files_changed),
     );
     said.styled(style, mark)?;
-    writeln!(said, " {line}")
+    // Its figures are of this attempt alone.
+    match key.attempt {
+        0 | 1 => writeln!(said, " {line}"),
+        number => writeln!(said, " {} (attempt {number})", line.trim_end()),
+    }
 }
 
 /// Writes the lines of the newest attempt of a codon.
