@@ -158,6 +158,25 @@ fn a_new_budget_below_what_is_spent_is_refused_and_one_above_it_is_shown() {
     says(&worked, &["budget $5.0000"]);
 }
 
+/// While the task waits for a worker, what it has cost is judged by its new budget.
+// covers: TASK-115, TASK-121
+#[test]
+fn a_raised_budget_counts_before_a_worker_has_started() {
+    let project = project();
+    failed_task(&project, &["--", "--max-cost", "0.4"]);
+    let over = "over its budget by at least $0.0500";
+    says(&text(&project, &["task", "show", "two"]), &[over]);
+    project
+        .run(["task", "resume", "two", "--max-cost", "5"])
+        .expect_code(0);
+    let shown = text(&project, &["task", "show", "two"]);
+    says(
+        &shown,
+        &["cost         at least $0.4500\n", " at least $0.4500 of $5.0000, "],
+    );
+    assert!(!shown.contains("over its budget"), "{shown}");
+}
+
 // covers: TASK-115, AGENT-24
 #[test]
 fn a_new_budget_in_dollars_that_nobody_can_count_is_refused() {
