@@ -105,7 +105,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("config", "args exit failures output screen settings typed"),
     ("begun_elsewhere", "args typed"),
     ("registry", "args begun_elsewhere config exit settings typed"),
-    ("holding", "exit registry screen typed"),
+    ("holding", "directory exit registry screen typed"),
     ("present_workers", "exit registry screen"),
     ("owning_task", "args directory exit holding registry screen typed"),
     ("diagram", "args exit output"),

@@ -96,11 +96,8 @@ impl RunView {
             };
         }
         match self.activity.as_ref().map(|activity| activity.kind) {
-            Some(ProgressKind::Wait | ProgressKind::Retry) => match &self.problem {
-                Some(problem) => {
-                    let title = self.title(&problem.item, problem.attempt.iteration);
-                    format!("Waits to retry {title}")
-                }
+            Some(ProgressKind::Wait | ProgressKind::Retry) => match self.newest_title() {
+                Some(title) => format!("Waits to retry {title}"),
                 None => "Waits to retry".to_owned(),
             },
             Some(ProgressKind::Restore) => "Restores files".to_owned(),
@@ -108,6 +105,18 @@ impl RunView {
                 "Runs".to_owned()
             }
         }
+    }
+
+    /// Returns the title of the codon that started last.
+    fn newest_title(&self) -> Option<String> {
+        let attempts = |(id, item): (_, &ItemView)| {
+            let attempts = item.attempts.iter();
+            attempts
+                .map(move |(key, attempt)| (attempt.seq, id, key.iteration))
+                .collect::<Vec<_>>()
+        };
+        let newest = self.items.iter().flat_map(attempts).max();
+        newest.map(|(_, id, iteration)| self.title(id, iteration))
     }
 
     fn failed(&self) -> String {

@@ -172,7 +172,10 @@ fn a_raised_budget_counts_before_a_worker_has_started() {
     let shown = text(&project, &["task", "show", "two"]);
     says(
         &shown,
-        &["cost         at least $0.4500\n", " at least $0.4500 of $5.0000, "],
+        &[
+            "cost         at least $0.4500\n",
+            " at least $0.4500 of $5.0000, ",
+        ],
     );
     assert!(!shown.contains("over its budget"), "{shown}");
 }
