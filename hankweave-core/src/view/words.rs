@@ -112,7 +112,7 @@ impl RunView {
         let attempts = |(id, item): (_, &ItemView)| {
             let attempts = item.attempts.iter();
             attempts
-                .map(move |(key, attempt)| (attempt.seq, id, key.iteration))
+                .map(move |(key, attempt)| (attempt.began, id, key.iteration))
                 .collect::<Vec<_>>()
         };
         let newest = self.items.iter().flat_map(attempts).max();

@@ -251,6 +251,7 @@ impl From<ApprovalAnswer> for Command {
             granted,
             reason,
         } = answer;
+        // The handshake names the user.
         let by = None;
         match granted {
             true => Self::CodonApprove { codon_id, reason, by },

@@ -41,6 +41,7 @@ pub(super) fn skip(global: &Global, execution: &ExecutionArgs) -> Result<ExitCod
 /// `approve` where a run is live: it continues by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
+    // The handshake names the user.
     let by = None;
     let command = match args.deny {
         false => Command::CodonApprove { codon_id, reason, by },
