@@ -84,7 +84,7 @@ export function Hero({ connection, view }: { connection: Connection; view: View 
         {view && <Goal view={view} />}
         <h1>
           <Glyph of={state} size={22} />
-          <span id="status">{before}<b>{strong}</b>{after}{start ? <span class="since">, for {seconds(Math.floor((connection.now() - Date.parse(start)) / 1000))}</span> : ended}</span>
+          <span id="status">{before}<b>{strong}</b>{after}{start ? <span class="since">, for {seconds(Math.max(0, Math.floor((connection.now() - Date.parse(start)) / 1000)))}</span> : ended}</span>
         </h1>
         <p class="sub">{subline(connection)}</p>
       </div>

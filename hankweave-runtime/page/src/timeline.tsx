@@ -54,7 +54,7 @@ export function Timeline({ connection, view, chosen, planned, address }: { conne
       </div>
       {breaks.length > 0 && <p class="short dim" id="short">{inWords(breaks)}</p>}
       {/* A narrow window has no axis. */}
-      <p class="times" id="times"><span>{clock(scale.from)}</span><span>{isOver ? clock(last) : `now, ${clock(last)}`}</span></p>
+      <p class="times" id="times" style={isOver ? undefined : { paddingRight: `calc(16px + ${100 - end}%)` }}><span>{clock(scale.from)}</span><span>{isOver ? clock(last) : `now, ${clock(last)}`}</span></p>
       <div class="axis" aria-hidden="true">
         <span />
         <div class="trk">
@@ -284,7 +284,8 @@ function Waits({ view, id, scale }: { view: View; id: string; scale: Scale }) {
 }
 
 function Money({ view, scale, grid, all }: { view: View; scale: Scale; grid: preact.JSX.Element; all: Place[] }) {
-  // Money is known at the ends of attempts; a straight line joins them.
+  // Money is known at the ends of attempts, and of the open one at the newest event; a straight line joins them.
+  const newest = Math.min(scale.to, time(view.at, scale.to));
   const total = all.reduce((sum, { attempt }) => sum + attempt.cost + (attempt.sentinels ?? 0), 0);
   let sum = 0;
   const points: string[] = [];
@@ -292,7 +293,7 @@ function Money({ view, scale, grid, all }: { view: View; scale: Scale; grid: pre
   for (const { attempt } of all) {
     point(time(attempt.began, scale.from));
     sum += attempt.cost + (attempt.sentinels ?? 0);
-    point(time(attempt.ended, scale.to));
+    point(Math.max(time(attempt.began, scale.from), time(attempt.ended, newest)));
     // What was before the scale is one point at its edge.
     if (time(attempt.ended, scale.to) < scale.from) points.splice(0, points.length - 1);
   }

@@ -381,7 +381,7 @@ fn a_run_that_could_start_nothing_takes_no_file_back() {
         1
     );
     project
-        .run(["run", "--headless", "--max-cost", "0.64"])
+        .run(["run", "--headless", "--max-cost", "0.52"])
         .expect_code(1);
 }
 

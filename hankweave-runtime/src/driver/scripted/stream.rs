@@ -24,7 +24,7 @@ impl ScriptedStream {
         let message = json!({
             "id": message, "type": "message", "role": "assistant", "model": self.model, "content": [block],
             "usage": {
-                "input_tokens": usage.input, "output_tokens": usage.output,
+                "input_tokens": usage.input, "output_tokens": usage.output.min(1),
                 "cache_creation_input_tokens": usage.cache_creation, "cache_read_input_tokens": usage.cache_read,
             },
         });
