@@ -93,17 +93,6 @@ impl Catalogue {
     pub(super) fn find(&self, name: &str) -> Result<&CheckpointRow, CliError> {
         let wanted = name.to_ascii_lowercase();
         let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let plan = self.state.execution_plan.iter();
-        let mut iterations =
-            plan.filter(|entry| entry.codon_id.configured() == name && entry.loop_context.is_some());
-        if let Some(first) = iterations.next() {
-            let last = iterations.next_back().unwrap_or(first);
-            let message = format!(
-                "`{name}` runs in a loop: name an iteration, from {} to {}",
-                first.codon_id, last.codon_id
-            );
-            return Err(CliError::new(CliErrorKind::Input, message).hint(self.lists()));
-        }
         if !is_hex {
             let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
             return Err(CliError::new(CliErrorKind::Input, message).hint(self.lists()));

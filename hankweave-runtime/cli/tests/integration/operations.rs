@@ -443,6 +443,26 @@ fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
     assert!(!run.stdout.contains("is run again in 0s"), "{}", run.stdout);
 }
 
+/// A limit of the command line is that of one run: the next one has that of the hank, and says so.
+// covers: CLI-31
+#[test]
+fn a_run_says_that_it_has_the_limit_of_its_hank_again() {
+    let project = project();
+    let codon = |id: &str| json!({"id": id, "name": id, "agent": shell_agent(&project), "model": "sonnet", "continuationMode": "fresh", "promptText": "go"});
+    project.write_hank(
+        &json!({"overrides": {"budget": {"maxDollars": 5}}, "hank": [codon("one"), codon("two")]}),
+    );
+    project
+        .run(["run", "--headless", "--max-cost", "0.2"])
+        .expect_code(3);
+    let run = project.run(["run", "--headless"]);
+    let said =
+        "the last run had `--max-cost 0.2`; this one has $5.0000, the limit of its hank, as none was given";
+    assert!(run.expect_code(0).stderr.contains(said), "{}", run.stderr);
+    let again = project.run(["run", "--headless", "--new", "--max-cost", "3"]);
+    assert!(!again.stderr.contains("the last run had"), "{}", again.stderr);
+}
+
 // covers: RUN-2, CLI-31
 #[test]
 fn who_names_the_session_after_an_undo_of_a_pause_gets_it() {

@@ -60,6 +60,8 @@ fn the_page_of_a_run_looks_as_in_the_book() {
     page.until_shows("Build it (1 of at most 5)");
     page.until_shows("145 passed; 3 failed");
     page.until_shows("145k of 200k tokens");
+    // Nothing new is known of its money since the newest event.
+    page.until("((points) => points.at(-1).split(',')[1] === points.at(-2).split(',')[1])(document.querySelector('.curve polyline').getAttribute('points').split(' '))");
     page.evaluate(NAMED);
     is_pictured(&mut page, "page-run.png");
     page.resize((390, 844), "dark");
