@@ -98,7 +98,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("otel", ""),
     ("output", "exit screen"),
     ("typed", "args screen"),
-    ("lost_limits", "typed"),
+    ("lost_limits", "args typed"),
     ("own_output", ""),
     ("directory", "exit report screen suspended_run typed"),
     ("failures", "directory exit typed"),

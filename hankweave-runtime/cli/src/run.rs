@@ -117,7 +117,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     // Before the run takes the place of the last one.
     let continues = !args.new && !args.rehearse;
     let lost_limits = continues
-        .then(|| lost_limits::notice(work, given, ceiling))
+        .then(|| lost_limits::notice(work, &args.settings, ceiling))
         .flatten();
     let known = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);

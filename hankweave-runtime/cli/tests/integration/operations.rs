@@ -456,8 +456,7 @@ fn a_run_says_that_it_has_the_limit_of_its_hank_again() {
         .run(["run", "--headless", "--max-cost", "0.2"])
         .expect_code(3);
     let run = project.run(["run", "--headless"]);
-    let said =
-        "the last run had `--max-cost 0.2`; this one has $5.0000, the limit of its hank, as none was given";
+    let said = "the last run had `--max-cost 0.2`; this one has $5.0000, as its hank or settings say";
     assert!(run.expect_code(0).stderr.contains(said), "{}", run.stderr);
     let again = project.run(["run", "--headless", "--new", "--max-cost", "3"]);
     assert!(!again.stderr.contains("the last run had"), "{}", again.stderr);
