@@ -129,7 +129,7 @@ fn the_end_of_a_failure_is_as_in_the_book() {
     let Some(mut terminal) = Terminal::sized(&project, 40, 140, "run") else {
         return;
     };
-    terminal.until_standing(|screen| screen.contains("continue  "));
+    terminal.until_standing(|screen| screen.contains("keeps the files and runs ship again"));
     assert_in_the_book("failure", &project, from(&terminal.standing(), "✗ Ship"));
     assert_eq!(terminal.close(), Some(1));
 }
