@@ -1,4 +1,4 @@
-//! What the hank says of its codons besides their prompts, and how long its loops go on.
+//! Terms of codons in a report: set-up, approval, requirements and session; and how long loops go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};

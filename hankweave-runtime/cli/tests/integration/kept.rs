@@ -463,7 +463,7 @@ fn a_new_file_that_may_be_the_user_s_stays_and_the_agent_s_others_go() {
     let agent = shell_agent(&project);
     let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
     let dies = "echo half >> early.txt\nsay working\nif [ \"$prompt\" = two ] && [ -e \"$HOME/broken\" ]; then\n\
-        say half-done; sleep 0.2; echo late > late.txt; touch \"$HOME/done-writing\"; exec sleep 600\nfi\n";
+        say half-done; sleep 0.2; echo late > late.txt; exec sleep 600\nfi\n";
     project.write("agent.sh", text.replace("say working\n", dies));
     let codon = |id: &str, patterns: &[&str]| {
         json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": id,
@@ -473,8 +473,7 @@ fn a_new_file_that_may_be_the_user_s_stays_and_the_agent_s_others_go() {
         for file in ["early.txt", "late.txt", "done.txt"] {
             let _ = fs::remove_file(project.directory().join(file));
         }
-        let [broken, written] = ["broken", "done-writing"].map(|name| project.home().join(name));
-        let _ = fs::remove_file(&written);
+        let broken = project.home().join("broken");
         let one = json!({"id": "one", "name": "one", "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "one"});
         let mut two = codon("two", patterns);
         if patterns.is_empty() {
@@ -484,9 +483,7 @@ fn a_new_file_that_may_be_the_user_s_stays_and_the_agent_s_others_go() {
         fs::write(&broken, "").unwrap();
         let mut run = project.start(["run", "--new", "--headless", "--json"]);
         run.wait_for_line(|line| line.contains("half-done"));
-        while !written.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        run.wait_for_line(|line| line.contains("late.txt"));
         run.kill();
         fs::remove_file(&broken).unwrap();
         let finished = project.run(["run", "--headless"]);

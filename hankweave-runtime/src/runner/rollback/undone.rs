@@ -16,7 +16,7 @@ use super::kept::KeptFiles;
 use super::restore::check_survivors;
 use crate::checkpoint::{
     ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, PathChange, RestoreError,
-    TreePath,
+    SurveyedFile, TreePath,
 };
 use crate::recovery::{LockedExecution, OpenedExecution, without_own_files};
 use crate::world::disk::Disk;
@@ -95,18 +95,14 @@ impl UndoneWork {
         let Some(CutOff { request, log }) = self.cut_off else {
             return Ok(None);
         };
-        let before = store.files(&self.start).map_err(RestoreError::History)?;
-        let before: BTreeSet<TreePath> = before.into_iter().collect();
-        let mut seen = store.survey(&request.patterns).map_err(RestoreError::Safety)?;
-        seen.retain(|file| !before.contains(&file.path));
+        let seen = new_since(store, &self.start, &request.patterns)?;
         let during = WorkTime {
             began: self.began,
             printed: last_print(disk, log),
         };
-        let touched = seen.iter().map(|file| (&file.path, file.touched()));
-        let stays = during.others(touched);
-        let made = seen.iter().filter(|file| !stays.contains(&file.path));
-        Ok(Some(made.map(|file| file.path.clone()).collect()))
+        let stays = during.others(&seen);
+        let made = seen.into_iter().map(|file| file.path);
+        Ok(Some(made.filter(|path| !stays.contains(path)).collect()))
     }
 
     /// Puts the files with which the work began in the place of the target's, and what a crash has left in the place of what is left; returns the files that
@@ -152,19 +148,29 @@ struct WorkTime {
 }
 
 impl WorkTime {
-    /// Returns the new files, each with the time at which it was last touched, of which nobody knows whether the work made them. Those that are newer than
+    /// Returns the new files of which nobody knows whether the work made them. Those that are newer than
     /// what its agent printed last may be the user's. One that is older shows that what counts as a file of the workspace has changed since: then it is known
     /// of none.
-    fn others<'f>(
-        &self,
-        files: impl Iterator<Item = (&'f TreePath, Timestamp)> + Clone,
-    ) -> BTreeSet<TreePath> {
+    fn others(&self, new: &[SurveyedFile]) -> BTreeSet<TreePath> {
         let oldest = Timestamp::from_millis(self.began.as_millis().saturating_sub(COARSE_MS));
-        let is_newer = |touched: Timestamp| self.printed.is_none_or(|last| touched > last);
-        let has_older = files.clone().any(|(_, touched)| touched < oldest);
-        let others = files.filter(|(_, touched)| has_older || is_newer(*touched));
-        others.map(|(path, _)| path.clone()).collect()
+        let is_newer = |file: &SurveyedFile| self.printed.is_none_or(|last| file.touched() > last);
+        let has_older = new.iter().any(|file| file.touched() < oldest);
+        let others = new.iter().filter(|file| has_older || is_newer(file));
+        others.map(|file| file.path.clone()).collect()
     }
+}
+
+/// Returns the files of the workspace that match these patterns and are not in the checkpoint `start`.
+fn new_since(
+    store: &dyn CheckpointStore,
+    start: &CheckpointSha,
+    patterns: &[String],
+) -> Result<Vec<SurveyedFile>, RestoreError> {
+    let before = store.files(start).map_err(RestoreError::History)?;
+    let before: BTreeSet<TreePath> = before.into_iter().collect();
+    let mut seen = store.survey(patterns).map_err(RestoreError::Safety)?;
+    seen.retain(|file| !before.contains(&file.path));
+    Ok(seen)
 }
 
 fn paths(changes: Vec<PathChange>) -> BTreeSet<TreePath> {
@@ -224,11 +230,8 @@ impl Kept {
         start: &CheckpointSha,
         during: &WorkTime,
     ) -> Result<Self, RestoreError> {
-        let before = store.files(start).map_err(RestoreError::History)?;
-        let before: BTreeSet<TreePath> = before.into_iter().collect();
-        let seen = store.survey(&request.patterns).map_err(RestoreError::Safety)?;
-        let new = seen.iter().filter(|file| !before.contains(&file.path));
-        let others = during.others(new.map(|file| (&file.path, file.touched())));
+        let new = new_since(store, start, &request.patterns)?;
+        let others = during.others(&new);
         let patterns = without(&request.patterns, &others);
         let request = CheckpointRequest {
             patterns: patterns.unwrap_or_else(|| request.patterns.clone()),
