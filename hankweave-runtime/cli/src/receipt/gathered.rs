@@ -8,6 +8,7 @@ use hankweave_core::agent::{Access, AccessMode, AgentOptions};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::PendingRollback;
+use hankweave_core::hank::prompt::PromptValues;
 use hankweave_core::hank::{CodonConfig, Hank, PromptSource, Requires};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::thread::{self, CodonWork, LoggedOperation};
@@ -286,6 +287,8 @@ impl Receipt {
         }
         let codons = codons(execution, status, hank, (&heard, &attempts));
         let recorded = codons.len();
+        let directory = RealDisk.real_path(execution);
+        let directory = directory.unwrap_or_else(|_| execution.to_owned());
         Self {
             name: match (&status.task, meta) {
                 (Some(task), _) => task.name().to_owned(),
@@ -303,9 +306,6 @@ impl Receipt {
             words: words(status),
             sentinels: heard.view.sentinels.clone(),
             cause: cause(status, crash),
-            directory: RealDisk
-                .real_path(execution)
-                .unwrap_or_else(|_| execution.to_owned()),
             run_id: run.map(|run| run.run_id.clone()),
             run_began: run.map(|run| run.start_time),
             attempts,
@@ -337,12 +337,13 @@ impl Receipt {
             money: money(status, &heard.view),
             remarks: remarks(status),
             next: status.next_steps(),
-            asking: asking(status, hank, &heard),
+            asking: asking(&directory, status, hank, &heard),
             keeps_a_part: hank
                 .is_some_and(|hank| hank.codons().any(|codon| !codon.checkpointed_files.is_empty())),
             after_next: planned(status, hank),
             not_started: not_started(status),
             loops: hank.map_or_else(Vec::new, loops),
+            directory,
             occasions: with_waits(heard, status),
         }
     }
@@ -382,7 +383,12 @@ fn not_started(status: &StatusView<'_>) -> Vec<CodonId> {
     rest.take(LISTED).cloned().collect()
 }
 
-fn asking(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Option<AskingReport> {
+fn asking(
+    directory: &Path,
+    status: &StatusView<'_>,
+    hank: Option<&Hank>,
+    heard: &Heard,
+) -> Option<AskingReport> {
     let (id, denied) = status.asked()?;
     let config = hank.zip(hank.and_then(|hank| hank.codon(id.configured())));
     let (known, codon) = config?;
@@ -391,7 +397,10 @@ fn asking(status: &StatusView<'_>, hank: Option<&Hank>, heard: &Heard) -> Option
         id: id.clone(),
         name: codon.name.clone(),
         denied,
-        asked: written(codon),
+        asked: written(
+            codon,
+            Some(&thread::prompt_values(directory, known, status.state)),
+        ),
         requires: required.map(Requires::words),
         agent: agent(id, config, &heard.view),
     })
@@ -442,7 +451,10 @@ fn codons(
             let of_budget = budget_words(&summary);
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
-                asked: record.asked().map(str::to_owned).or_else(|| written(config?)),
+                asked: record
+                    .asked()
+                    .map(str::to_owned)
+                    .or_else(|| written(config?, None)),
                 terms: CodonTerms::of(hank.zip(config), record, heard),
                 agent: agent(id, hank.zip(config), &heard.view),
                 outcome: Outcome::of(status, record, &totals),
@@ -564,10 +576,12 @@ fn lines_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, L
     works.iter().filter_map(of_codon).collect()
 }
 
-/// Beginning of a prompt as it is written, or the files that hold it.
-fn written(config: &CodonConfig) -> Option<String> {
+/// Beginning of a prompt as it is written, or filled in with `values`, or the files that hold it.
+fn written(config: &CodonConfig, values: Option<&PromptValues>) -> Option<String> {
     let asked = match &config.prompt {
-        PromptSource::Text(text) => prompt_excerpt(text),
+        PromptSource::Text(text) => {
+            prompt_excerpt(&values.map_or_else(|| text.clone(), |values| values.render(text)))
+        }
         PromptSource::Files(files) => prompt_excerpt(&files.join(", ")),
     };
     (!asked.is_empty()).then_some(asked)
@@ -758,11 +772,7 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
 /// Occasions with the waits among them, each with its length.
 fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
     let now = SystemClock.now();
-    let waits = heard
-        .view
-        .waits
-        .values()
-        .filter(|wait| wait.kind != WaitKind::Approval);
+    let waits = heard.waits().filter(|wait| wait.kind != WaitKind::Approval);
     let waits = waits.filter_map(|wait| {
         let codon = wait.codon.as_ref().map(CodonId::as_str);
         let who = codon.or(wait.item.as_deref()).unwrap_or("the run");

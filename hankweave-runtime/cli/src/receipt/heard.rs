@@ -13,7 +13,7 @@ use hankweave_core::event::{LastCodonStatus, StateEvent};
 use hankweave_core::hank::Requires;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::{Timestamp, short_duration};
-use hankweave_core::view::{AttemptState, AttemptView, RunView, excerpt};
+use hankweave_core::view::{AttemptState, AttemptView, RunView, WaitView, excerpt};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use hankweave_runtime::inspect::LEFT_BEHIND;
 use hankweave_runtime::journal::TailLine;
@@ -37,6 +37,8 @@ const OCCASIONS: usize = 200;
 pub(crate) struct Heard {
     /// View after its last event.
     pub(super) view: RunView,
+    /// Waits before a run that started over, which the view knows no longer.
+    earlier_waits: Vec<WaitView>,
     /// Last message of the agent in each attempt of a codon, by the start of the attempt, cut.
     messages: BTreeMap<(CodonId, Timestamp), String>,
     pub(super) checks: Checks,
@@ -115,6 +117,12 @@ impl Heard {
         let answered = self.view.answered.as_ref();
         let is_attributed = answered.is_some_and(|answer| answer.client.is_some());
         let (limit, approved) = (self.view.money.limit, self.view.approved);
+        if starts_over(&entry.event) {
+            let ended = std::mem::take(&mut self.view.waits);
+            self.earlier_waits.extend(ended.into_values());
+            let more = self.earlier_waits.len().saturating_sub(OCCASIONS);
+            self.earlier_waits.drain(..more);
+        }
         self.view.take(entry);
         match &entry.event {
             Event::RunDescribed { .. } => self.compare_limit(limit, entry.timestamp),
@@ -340,6 +348,11 @@ impl Heard {
         self.crash = Some(ReportedCrash { words, life });
     }
 
+    /// Returns the newest waits of each history, in their order.
+    pub(super) fn waits(&self) -> impl Iterator<Item = &WaitView> {
+        self.earlier_waits.iter().chain(self.view.waits.values())
+    }
+
     /// Returns the attempt that the crash of a run interrupted.
     fn cut_off(&self, run: &RunId) -> Option<&AttemptView> {
         let mut attempts = self.view.items.values().flat_map(|item| item.attempts.values());
@@ -402,6 +415,14 @@ fn is_of_recovery(event: &Event) -> bool {
             | StateEvent::CodonFinalCostSet { .. }
             | StateEvent::CodonTransitioned { .. }
     )
+}
+
+/// Whether an event is the start of a run that begins at the first codon.
+fn starts_over(event: &Event) -> bool {
+    let Event::StateTransition { transition, .. } = event else {
+        return false;
+    };
+    matches!(&**transition, StateEvent::RunStarted { starting_conditions, .. } if starting_conditions.source().is_none())
 }
 
 /// Words about files that a rollback left as they were.

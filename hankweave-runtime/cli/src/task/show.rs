@@ -53,9 +53,9 @@ pub(super) async fn costs_so_far(registry: &Registry, rows: &[TaskRow]) -> Vec<O
 
 /// Returns the cost of a task as far as its registry knows, for who reports its steps: nothing of one whose first attempt is running; `None` for one that no worker has
 /// run.
-fn known_cost(record: &TaskRecord) -> Option<TaskCost> {
-    let is_running = matches!(record, TaskRecord::Running(running) if !running.by_hand);
-    let noted = TaskCost::of(record).or_else(|| is_running.then(TaskCost::default))?;
+fn known_cost(row: &TaskRow) -> Option<TaskCost> {
+    let is_running = matches!(&row.record, TaskRecord::Running(running) if !running.by_hand);
+    let noted = ended_cost(row).or_else(|| is_running.then(TaskCost::default))?;
     Some(TaskCost {
         cost_is_lower_bound: noted.cost_is_lower_bound || is_running,
         ..noted
@@ -75,7 +75,7 @@ fn question(row: &TaskRow) -> Option<String> {
 pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let cost = known_cost(&row.record);
+    let cost = known_cost(row);
     let _ = write_with(
         row,
         row.updated_at,

@@ -733,17 +733,19 @@ fn a_report_says_what_an_approval_lets_begin_what_failed_before_and_why_a_sum_is
     let agent = shell_agent(&project);
     let mut build = codon(&agent, "build", "Build the page");
     build["check"] = json!({"run": "echo tried >> tries; echo \"$(wc -l < tries) of 3\"; test $(wc -l < tries) -ge 3", "retries": 2});
-    let mut ship = codon(&agent, "ship", "Ship the page");
+    let mut ship = codon(&agent, "ship", "Ship <%AGENT_ROOT%>/page");
     ship["approval"] = json!("Ship it?");
     ship["requires"] = json!(["out.md"]);
     project.write_hank(&json!({"hank": [build, ship]}));
     project.run(["run", "--headless"]).expect_code(3);
+    let root = project.directory().canonicalize().unwrap();
+    let root = root.to_string_lossy().replace('_', "\\_");
     assert_has(
         &report(&project),
         &[
             "passed at try 3: `3 of 3`; it failed 2 times before, the last time with `2 of 3`\n",
             "| ship (`ship`) | waits for an approval | - | - | - | - |",
-            "`ship` is to do: Ship the page; requires changes of out.md; on ",
+            &format!("`ship` is to do: Ship {root}/page; requires changes of out.md; on "),
         ],
     );
     let status = project.run(["status"]).expect_code(0).stdout.clone();

@@ -201,6 +201,11 @@ fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
     let report = project.run(["report"]);
     let report = &report.expect_code(0).stdout;
     assert!(report.contains("one was suspended for "), "{report}");
+    // A run that starts over takes nothing from what happened before.
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+    let report = project.run(["report"]);
+    let report = &report.expect_code(0).stdout;
+    assert!(report.contains("one was suspended for "), "{report}");
 }
 
 // covers: S12, CLI-35
