@@ -14,7 +14,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::left_out::LeftOut;
 use crate::owning_task::existing_state_dir;
 use crate::state;
-use crate::typed::HintCommands;
+use crate::typed::{HintCommands, word};
 
 /// The checkpoints of an execution directory, newest first.
 pub(super) struct Catalogue {
@@ -95,7 +95,10 @@ impl Catalogue {
         let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex {
             let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
-            return Err(CliError::new(CliErrorKind::Input, message).hint(self.lists()));
+            let is_path = name.contains(['/', '.']);
+            let of_path = || format!("a directory is named with -e: `hankweave checkpoints -e {}`", word(name));
+            let hint = if is_path { of_path() } else { self.lists() };
+            return Err(CliError::new(CliErrorKind::Input, message).hint(hint));
         }
         let fits = |row: &&CheckpointRow| row.sha.as_str().starts_with(&wanted);
         let fitting: Vec<&CheckpointRow> = self.rows.iter().filter(fits).collect();
