@@ -136,8 +136,8 @@ function Question({ connection, view, ask }: { connection: Connection; view: Vie
   );
   return (
     <Panel kind="wait" label="Approval" main={main}>
-      <Effects isButton={connection.mayCommand} />
-      {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <><CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}-e ${quoted(connection.folder || ".")}`} /><p class="note">Approves; with <code>--deny</code>, denies.</p></>}
+      <Effects view={view} id={ask.codon && configured(ask.codon)} isButton={connection.mayCommand} />
+      {connection.mayCommand ? <Actions key={ask.codon} connection={connection} of={answers(ask.codon)} withField /> : <><CommandLine line={`hankweave approve ${ask.codon ? `${quoted(ask.codon)} ` : ""}-e ${quoted(connection.folder || ".")}`} /><p class="note">Approves; with <code>--deny</code>, denies. Whoever can type on the machine of the run may answer, and whoever has the address that may act.</p></>}
     </Panel>
   );
 }
@@ -264,7 +264,7 @@ function Ended({ connection, view, transcript }: { connection: Connection; view:
       {question && <p class="by">The hank asks this before <b>{nameOf(view, question.codonId ?? "the next codon")}</b> starts.</p>}
       {answered && !rollback && <p class="by" id="answered">{nameOf(view, answered.codon)}: {closed(answerWords(answered))}{!answered.granted && ` ${EFFECTS.denied}`}</p>}
       {question?.codonId && <Approved connection={connection} view={view} id={configured(question.codonId)} />}
-      {question?.codonId && !answered && <Effects isLater />}
+      {question?.codonId && !answered && <Effects view={view} id={configured(question.codonId)} />}
       {rollback && <p class="by">{rollback.at && `At ${clock(Date.parse(rollback.at))}. `}The next run continues from there; what was undone stays paid.</p>}
       {view.cause && isCut && !question && !withoutCause(view).toLowerCase().endsWith(view.cause.toLowerCase()) && <p class="by">{closed(capital(local(view.cause)))}</p>}
       {view.ask && isCut && !question && <p class="by">It waits for an answer: {view.ask.question}</p>}

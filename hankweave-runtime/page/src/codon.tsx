@@ -71,7 +71,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
         ) : (
           <>
             <Facts {...{ connection, view, place }} isLive={isLive} />
-            <Log transcript={transcript} address={(seq) => address(place, seq)} target={route?.seq} isLive={isLive} gone={connection.isGone && <Gone folder={connection.folder} />} key={`${place.item}.${place.key}`} />
+            <Log transcript={transcript} address={(seq) => address(place, seq)} target={route?.seq} now={isLive ? connection.now() : undefined} gone={connection.isGone && <Gone folder={connection.folder} />} key={`${place.item}.${place.key}`} />
           </>
         )}
       </div>

@@ -7,7 +7,7 @@ import { bringIntoView } from "./opened";
 import { Arrow } from "./parts";
 import { Glyph } from "./shapes";
 import { type Moment, type ToolUse, type Transcript, subject } from "./transcript";
-import { clock, count, plural, took, usd } from "./words";
+import { clock, count, plural, seconds, took, usd } from "./words";
 
 const FOLDED_LINES = 12;
 const LONGEST_SHOWN = 6000;
@@ -19,7 +19,9 @@ interface Opened {
   toggle: (id: string, to: boolean) => void;
 }
 
-export function Log({ transcript, address, target, isLive, gone }: { transcript: Transcript; address: (seq: number) => string; target: number | undefined; isLive: boolean; gone: preact.ComponentChildren }) {
+/** `now` is the time where the attempt is live, in milliseconds. */
+export function Log({ transcript, address, target, now, gone }: { transcript: Transcript; address: (seq: number) => string; target: number | undefined; now: number | undefined; gone: preact.ComponentChildren }) {
+  const isLive = now !== undefined;
   const box = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<number, number>());
   const folds = useRef(new Map<string, boolean>());
@@ -107,7 +109,7 @@ export function Log({ transcript, address, target, isLive, gone }: { transcript:
           {moments.slice(first, last).map((moment) => (
             <li class={moment.seq === target ? "m here" : "m"} data-seq={moment.seq} key={moment.seq}>
               <a class="t" href={address(moment.seq)} aria-label={`Address of this moment, ${clock(moment.at, true)}`}>{clock(moment.at, true)}</a>
-              <div class="body"><Body moment={moment} opened={opened} isLive={isLive} /></div>
+              <div class="body"><Body moment={moment} opened={opened} now={now} /></div>
             </li>
           ))}
         </ol>
@@ -182,7 +184,7 @@ function Find({ box, moments, at, jump }: { box: RefObject<HTMLElement | null>; 
   );
 }
 
-function Body({ moment, opened, isLive }: { moment: Moment; opened: Opened; isLive: boolean }) {
+function Body({ moment, opened, now }: { moment: Moment; opened: Opened; now: number | undefined }) {
   switch (moment.kind) {
     case "text":
       return <Long id={`x${moment.seq}`} text={moment.text} opened={opened} draw={(text) => <Markdown text={text} />} />;
@@ -211,7 +213,7 @@ function Body({ moment, opened, isLive }: { moment: Moment; opened: Opened; isLi
         </Fold>
       );
     case "tool":
-      return <Tool of={moment} opened={opened} isLive={isLive} />;
+      return <Tool of={moment} opened={opened} now={now} />;
   }
 }
 
@@ -251,14 +253,14 @@ function Output({ id, text, opened, originalLength }: { id: string; text: string
 
 const PLAIN = new Set(["file_path", "path", "command", "pattern", "url", "query", "description"]);
 
-function Tool({ of, opened, isLive }: { of: ToolUse; opened: Opened; isLive: boolean }) {
+function Tool({ of, opened, now }: { of: ToolUse; opened: Opened; now: number | undefined }) {
   const { input, steps } = of;
   const isSubAgent = steps.length > 0;
   const about = subject(input);
   const edits = changes(input);
   const rest = edits ? [] : Object.entries(input).filter(([key]) => !PLAIN.has(key));
-  const isWaiting = of.result === undefined && isLive;
-  const state = isWaiting ? <i class="live" aria-label="running" role="img" /> : of.isError ? <span class="badc">failed</span> : null;
+  const since = of.result === undefined ? now : undefined;
+  const state = since !== undefined ? <><span class="o">{seconds(Math.max(0, Math.floor((since - of.at) / 1000)))}</span><i class="live" aria-label="running" role="img" /></> : of.isError ? <span class="badc">failed</span> : null;
   const title = (
     <>
       <span class="nm">{of.name}</span>
@@ -273,7 +275,7 @@ function Tool({ of, opened, isLive }: { of: ToolUse; opened: Opened; isLive: boo
       {typeof input.command === "string" && (input.command.includes("\n") || input.command.length > 80) && <pre class="out cmdin" tabIndex={0} aria-label="Command">{input.command}</pre>}
       {edits && <Edits {...edits} id={`e${of.seq}`} opened={opened} />}
       {rest.length > 0 && !isSubAgent && <Output id={`i${of.seq}`} text={rest.map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value, null, 1)}`).join("\n")} opened={opened} />}
-      {isSubAgent && <ol class="nested">{steps.map((step) => <li key={step.seq}><Body moment={step} opened={opened} isLive={isLive && of.result === undefined} /></li>)}</ol>}
+      {isSubAgent && <ol class="nested">{steps.map((step) => <li key={step.seq}><Body moment={step} opened={opened} now={since} /></li>)}</ol>}
       {of.result !== undefined && <Output id={`r${of.seq}`} text={of.result || "(no output)"} opened={opened} originalLength={of.originalLength} />}
     </Fold>
   );

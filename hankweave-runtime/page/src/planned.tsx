@@ -7,7 +7,7 @@ import { Gone } from "./parts";
 import { writePlan } from "./route";
 import { Glyph } from "./shapes";
 import { type View, coming, current, hasEnded, isAsked, isDenied, isOver, nameOf, titleOf } from "./view";
-import { capital, count, excerpt, plural } from "./words";
+import { capital, count, excerpt, plural, usd } from "./words";
 
 /** What the hank says of a codon: docs/protocol.md, "Codons before they start". */
 interface Description {
@@ -90,20 +90,36 @@ function Asks({ view, id, question }: { view: View; id: string; question: string
     <section id="asks">
       <h3 class="h3">{isDenied(view, id) ? "Denied" : "Asks first"}</h3>
       <p>{question}</p>
-      <Effects isLater={hasEnded(view.state)} />
+      <Effects view={view} id={id} />
     </section>
   );
 }
 
-/** What each answer to a question does. */
-export function Effects({ isLater, isButton }: { isLater?: boolean; isButton?: boolean }) {
+/** What each answer to the question before a codon does. */
+export function Effects({ view, id, isButton }: { view: View; id: string | undefined; isButton?: boolean }) {
   return (
     <dl class="effects">
-      <dt>{isButton ? "Approve" : "If approved"}</dt><dd>{isLater ? EFFECTS.approveLater : EFFECTS.approve}</dd>
+      <dt>{isButton ? "Approve" : "If approved"}</dt><dd>{hasEnded(view.state) ? EFFECTS.approveLater : `${EFFECTS.approve} ${whatFollows(view, id)}`}</dd>
       <dt>{isButton ? "Deny" : "If denied"}</dt><dd>{EFFECTS.deny}</dd>
     </dl>
   );
 }
+
+/** Returns what a run does after a codon that was approved, as far as nobody is asked again, and what is left to spend. */
+function whatFollows(view: View, id: string | undefined): string {
+  const all = coming(view);
+  const later = all.slice(all.indexOf(id ?? "") + 1);
+  const asked = later.findIndex((each) => view.items?.[each]?.asks);
+  const names = later.slice(0, asked < 0 ? MOST_NAMED : Math.min(asked, MOST_NAMED)).map((each) => `“${nameOf(view, each)}”`);
+  const isCut = names.length < (asked < 0 ? later.length : asked);
+  const { limit, spent, before } = view.money;
+  const money = limit === undefined ? "" : ` The budget has ${usd(Math.max(0, limit - Math.max(0, spent - before)))} left.`;
+  const next = asked >= 0 ? `the question before “${nameOf(view, later[asked]!)}”` : "the end of the run";
+  return `${names.length ? `Then ${names.join(", ")}${isCut ? " and others follow" : ` ${names.length === 1 ? "follows" : "follow"}`}, until ${next}.` : `After it comes ${next}.`}${money}`;
+}
+
+/** Codons that a sentence about the effect of an answer names. */
+const MOST_NAMED = 3;
 
 /** Terms that are listed where a codon is to be approved. */
 const MOST_TERMS = 8;

@@ -96,7 +96,12 @@ impl Catalogue {
         if !is_hex {
             let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
             let is_path = name.contains(['/', '.']);
-            let of_path = || format!("a directory is named with -e: `hankweave checkpoints -e {}`", word(name));
+            let of_path = || {
+                format!(
+                    "a directory is named with -e: `hankweave checkpoints -e {}`",
+                    word(name)
+                )
+            };
             let hint = if is_path { of_path() } else { self.lists() };
             return Err(CliError::new(CliErrorKind::Input, message).hint(hint));
         }

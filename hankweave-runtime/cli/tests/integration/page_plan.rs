@@ -53,7 +53,7 @@ fn a_planned_codon_opens_and_says_what_it_is_to_do() {
         "test -e done.txt",
         "Sets DEPLOY_KEY",
         "Deploy to production?",
-        "The codon starts at once.",
+        "The codon starts at once. After it comes the end of the run.",
         "Later runs do not get past it until it is approved after all.",
         "It starts after 1 other codon, if it is approved.",
     ] {
@@ -78,6 +78,7 @@ fn a_planned_codon_opens_and_says_what_it_is_to_do() {
             json!(part)
         ));
     }
+    reader.until_shows("and whoever has the address that may act.");
     reader.until("document.getElementById('codon')?.innerText.includes('Build it')");
     what_is_opened_comes_into_view(&mut reader);
     the_box_of_a_question_has_whole_icons_and_the_keys_two_columns(&mut reader);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::page::{SOON, Watched, address, browser, codon, viewed, viewing};
 use crate::playwright::Page;
-use crate::support::{project, shell_agent};
+use crate::support::{project, shell_agent, writing_agent};
 
 /// The commands that the page lists, in an expression of the page.
 const LISTED: &str = "[...document.querySelectorAll('#next-steps code')].filter((each) => each.closest('.cmd')).map((each) => each.innerText)";
@@ -390,4 +390,21 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
     let is_whole = "[...document.querySelectorAll('.row em, .row b, #report td')].every((each) => each.scrollWidth <= each.clientWidth + 1 && each.getBoundingClientRect().right <= innerWidth)";
     page.until(is_whole);
     viewing.kill();
+}
+
+// covers: WIRE-28
+#[test]
+fn a_tool_that_says_nothing_has_a_clock_of_its_own() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let tool = r#"{"type":"assistant","session_id":"s-1","message":{"id":"m-2","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"tool_use","id":"t-1","name":"Bash","input":{"command":"make all"}}]}}"#;
+    let agent = writing_agent(&project, &format!("printf '%s\\n' '{tool}'\nexec sleep 600"));
+    project.write_hank(&json!({"hank": [codon(&agent, "one", "Build it", "go")]}));
+    let running = project.start(["run", "--headless"]);
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    let shown = "document.getElementById('transcript')?.innerText";
+    page.until(&format!(r"/make all\s+[1-9]\d*s/.test({shown} ?? '')"));
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+    page.until(&format!(r"/make all\s*$/m.test({shown} ?? '')"));
 }
