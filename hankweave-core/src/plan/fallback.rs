@@ -1,11 +1,11 @@
 //! Which agent runs a codon that has fallbacks (HANK-80 to HANK-82).
 //!
 //! One decision: given the list, what of it is limited until when or has failed, and the time, which entry is next. Everything it
-//! needs is in the record, so a restart decides as the run before would have done.
+//! needs is in the record, so a restart decides as the run before would have done; only outages count for their own run alone.
 
 use std::time::Duration;
 
-use super::policy::{failures_in_a_row, row_of_failures};
+use super::policy::{failure_of, failures_in_a_row, row_of_failures};
 use crate::agent::FallbackCause;
 use crate::codon::{ChosenAgent, CodonExecution, Failed, InsteadOf};
 use crate::document::HankweaveState;
@@ -289,12 +289,20 @@ impl<'h> AgentList<'h> {
             return AgentHealth::Limited(until);
         }
         let gone = |cause: &FallbackCause| *cause == FallbackCause::UnknownModel;
-        let in_run = state.runs.front().into_iter().flat_map(|run| &run.codons);
-        let mut unknown = in_run
+        // An outage of an earlier run may be over: who starts another one wants to know.
+        let in_run = || {
+            state
+                .runs
+                .front()
+                .into_iter()
+                .flat_map(|run| run.codons.iter().rev())
+        };
+        let mut unknown = in_run()
             .filter(|record| self.is_of(record, position))
             .filter_map(|record| record.failure_reason()?.fallback_cause());
-        let failed = row()
-            .filter(|failed| failed.failure_reason.retry_at.is_none())
+        let failed = in_run()
+            .map_while(|record| failure_of(record, id))
+            .filter(|failed| entry_of(failed) == position && failed.failure_reason.retry_at.is_none())
             .find_map(|failed| failed.failure_reason.fallback_cause());
         match failed.or_else(|| unknown.find(gone)) {
             Some(cause) => AgentHealth::Failed(cause),
@@ -354,6 +362,9 @@ fn doubled(times: usize) -> Duration {
     Duration::from_secs(1 << exponent.min(30)).min(LONGEST_DOUBLED)
 }
 
+/// Shortest time that counts as a wait.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+
 /// How long the codon has waited for limits before, without a success since: from each failure to the next attempt, at most until its
 /// limit ended.
 #[must_use]
@@ -365,6 +376,8 @@ pub fn waited_for_limits(thread: &ThreadTip<'_>, id: &CodonId) -> Duration {
         let gap = newer.start_time.since(older.end_time);
         Some(gap.min(limit.since(older.end_time)))
     });
+    // Nobody waited where another agent took over at once.
+    let gaps = gaps.filter(|gap| *gap >= SHORTEST_WAIT);
     gaps.fold(Duration::ZERO, Duration::saturating_add)
 }
 

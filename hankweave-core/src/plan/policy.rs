@@ -169,10 +169,15 @@ pub(super) fn row_of_failures<'t>(
 ) -> impl Iterator<Item = &'t Failed> + Clone {
     thread
         .codons()
-        .map_while(move |entry| match entry.codon.as_ref() {
-            CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
-            _ => None,
-        })
+        .map_while(move |entry| failure_of(&entry.codon, id))
+}
+
+/// Returns the failure of the codon `id`, if this record is one.
+pub(super) fn failure_of<'r>(record: &'r CodonExecution, id: &CodonId) -> Option<&'r Failed> {
+    match record {
+        CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
+        _ => None,
+    }
 }
 
 /// The limit that the newest failure met (HANK-46).

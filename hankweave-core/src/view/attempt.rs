@@ -304,6 +304,14 @@ impl AttemptView {
         self.cost + self.sentinels
     }
 
+    /// Returns when it was at work last, of one that a crash interrupted; the known part of its time counts.
+    #[must_use]
+    pub fn last_at_work(&self) -> Option<Timestamp> {
+        let worked = Duration::from_millis(self.duration_ms?);
+        let suspended = Duration::from_millis(self.suspended_ms);
+        Some(self.began?.after(worked + suspended))
+    }
+
     /// Time at work until `now`; of one that a crash interrupted the part that is known (HANK-35).
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {

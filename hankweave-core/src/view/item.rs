@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{AttemptKey, Attempts, EarlierAttempts};
 use super::text::{LINE, excerpt};
+use super::words::CHECK_FAILED;
 use crate::codon::LoopCheck;
 use crate::cost::Usd;
 
@@ -76,6 +77,19 @@ pub struct CheckView {
     /// How it failed, and the end of its output, cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
+}
+
+impl CheckView {
+    /// Returns the result in words: `check failed: 1 of 3 fixed`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let says = self.says.as_ref();
+        match (self.passed, says) {
+            (true, _) => "check passed".to_owned(),
+            (false, None) => CHECK_FAILED.to_owned(),
+            (false, Some(says)) => format!("{CHECK_FAILED}: {says}"),
+        }
+    }
 }
 
 impl From<&LoopCheck> for CheckView {

@@ -120,8 +120,13 @@ impl RunView {
         self
     }
 
+    /// Notes that the run still worked at a time of which no event tells, before [`mark_crashed`](Self::mark_crashed).
+    pub fn note_alive(&mut self, at: Option<Timestamp>) {
+        self.at = self.at.max(at);
+    }
+
     /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one. Its open attempt has `worked` at least; `None` where
-    /// only the newest event says how long.
+    /// only the last sign of life says how long.
     pub fn mark_crashed(&mut self, worked: Option<Duration>) {
         if self.state.has_ended() || self.state == RunState::Planned {
             return;

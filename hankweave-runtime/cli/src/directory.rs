@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_client::RunAddress;
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
-use hankweave_runtime::instance_lock::live_record;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::instance_lock::{last_heartbeat, live_record};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_folder};
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::identity::SystemIdentity;
+use hankweave_runtime::{ExecutionDir, inspect};
 use tokio::time::sleep;
 
 use crate::exit::{CliError, CliErrorKind};
@@ -79,6 +82,18 @@ pub(crate) fn process_of(state: Option<&Path>, execution: &Path) -> RunProcess {
 /// Returns the lock record of the process that works in this execution directory.
 pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
     live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
+}
+
+/// Returns the last sign of life of the run that has worked in this execution directory: its newest event, or the heartbeat in the lock file that a killed one leaves.
+pub(crate) fn last_sign(execution: &Path) -> Option<Timestamp> {
+    let heartbeat = last_heartbeat(&RealDisk, &execution.join(STATE_DIR), SystemClock.now());
+    inspect::last_sign(&RealDisk, &ExecutionDir::new(execution.to_owned()), heartbeat)
+}
+
+/// Returns how long the open codon of a run whose process is gone has worked at least.
+pub(crate) fn lived(execution: &Path, codon: &CodonExecution) -> Option<Duration> {
+    let dir = ExecutionDir::new(execution.to_owned());
+    Some(inspect::lived(&RealDisk, &dir, codon, last_sign(execution)?))
 }
 
 /// Returns the process that works in this execution directory, if it is suspended, as by Ctrl+Z.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::args::RegistryArgs;
-use crate::directory;
+use crate::directory::{self, SuspendedWorker};
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
 use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry_within};
@@ -256,6 +256,11 @@ impl OwningTask {
     pub(crate) fn absent_worker(&self, state: &HankweaveState, is_live: bool) -> Option<AbsentWorker> {
         let (row, holders) = (self.row.as_ref()?, self.holders.as_ref()?);
         holders.absent(row, has_crashed(state, is_live, row))
+    }
+
+    /// Returns the worker of the running task, which is suspended on this machine.
+    pub(crate) fn suspended(&self, worker: SuspendedWorker) -> Option<AbsentWorker> {
+        Some(self.holders.as_ref()?.suspended(self.row.as_ref()?, worker))
     }
 
     /// Returns how the task ended whose newest run ended in another way, or was undone.

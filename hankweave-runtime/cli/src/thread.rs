@@ -10,12 +10,11 @@ use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, PendingRollback, RunStatus};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::thread::{self, ExecutionThread, ThreadCodon};
-use hankweave_runtime::world::disk::RealDisk;
-use hankweave_runtime::{CodonSummary, ExecutionDir, inspect};
+use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
-use crate::directory::holder;
+use crate::directory::{holder, lived};
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{
@@ -61,8 +60,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
         process: state::process_of(file, execution, &document),
         lived: thread.codons.first().and_then(|newest| {
             let is_lost = !newest.codon.is_terminal() && file.is_none() && holder(execution).is_none();
-            let dir = ExecutionDir::new(execution.clone());
-            is_lost.then(|| inspect::lived(&RealDisk, &dir, &newest.codon))?
+            is_lost.then(|| lived(execution, &newest.codon))?
         }),
         holder: holder(execution),
         // A file alone and an older thread have no hank that says what is next.

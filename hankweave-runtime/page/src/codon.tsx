@@ -32,7 +32,7 @@ export function Codon({ connection, view, place, transcript, route, address }: P
   const where = positionOf(view, place.item, place.key);
   const began = attempt.began ? Date.parse(attempt.began) : undefined;
   const ended = attempt.ended ? Date.parse(attempt.ended) : undefined;
-  const lasted = began === undefined ? "" : attempt.state === "crashed" ? "time unknown" : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
+  const lasted = began === undefined ? "" : attempt.state === "crashed" ? (attempt.durationMs ? `at least ${took(attempt.durationMs)}` : "time unknown") : isLive ? seconds(Math.floor((connection.now() - began - (attempt.suspendedMs ?? 0)) / 1000)) : took(attempt.durationMs ?? (ended ?? Date.parse(view.at ?? attempt.began!)) - began - (attempt.suspendedMs ?? 0));
   const state = isLive && view.now && view.now.phase !== "working" ? `${word(attempt.state)} (${view.now.phase})` : attempt.budget ? `${word(attempt.state)} (budget reached)` : word(shape);
   const meta = [state, [attempt.agent, attempt.model ?? item.model].filter(Boolean).join(" "), lasted, cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast), changed(attempt.filesChanged), attempt.id !== undefined && `[${configured(attempt.id)}]`].filter(Boolean);
   const others = attemptsOf(item);

@@ -42,7 +42,7 @@ function merged(spans: Span[]): Span[] {
 /** Returns the times between `first` and `last` in which no attempt works. */
 function idle(view: View, first: number, last: number): Span[] {
   const attempts = [...places(view), ...Object.values(view.undone?.newest ?? {})].map(({ attempt }) => attempt);
-  const work = merged(attempts.map((each) => [time(each.began, first), each.state === "crashed" ? time(each.began, first) : time(each.ended, last)]));
+  const work = merged(attempts.map((each) => [time(each.began, first), each.state === "crashed" ? time(each.began, first) + (each.durationMs ?? 0) + (each.suspendedMs ?? 0) : time(each.ended, last)]));
   const ends = [first, ...work.map(([, to]) => to)];
   const gaps = ends.map((from, i): Span => [from, work[i]?.[0] ?? last]);
   const waits = Object.values(view.waits ?? {}).map((wait): Span => [time(wait.from, first), Math.min(time(wait.to, last), last)]);

@@ -137,7 +137,7 @@ function Row({ id, item, view, scale, grid, chosen, planned, coming, address }: 
   const atLeast = attempts.some(([, each]) => each.atLeast) || item.earlier?.atLeast;
   const times = attempts.map(([, each]) => worked(each, scale.to));
   const lasted = times.reduce((sum: number, each) => sum + (each ?? 0), item.earlier?.durationMs ?? 0);
-  const isLost = times.includes(undefined) || item.earlier?.lostTime === true;
+  const isLost = attempts.some(([, each]) => each.state === "crashed") || item.earlier?.lostTime === true;
   const shape = shapeOf(view, id, item, newest);
   const more = item.kind === "loop" ? position(view, item) : !newest && isDenied(view, id) ? "denied" : item.asks && !newest ? "asks first" : "";
   const isLast = item.in !== undefined && view.items?.[item.in]?.order?.at(-1) === id;
@@ -205,10 +205,10 @@ function Rest({ view, scale, grid }: { view: View; scale: Scale; grid: preact.JS
   );
 }
 
-/** Returns the start and the end of an attempt. A crash is noticed at the next start, and when the agent ended before that is unknown. */
+/** Returns the start and the end of an attempt. A crash is noticed at the next start; until when the agent worked at least is known. */
 function extent(attempt: Attempt, scale: Scale): [number, number] {
   const from = time(attempt.began, scale.from);
-  return [from, attempt.state === "crashed" ? from : time(attempt.ended, scale.to)];
+  return [from, attempt.state === "crashed" ? from + (attempt.durationMs ?? 0) + (attempt.suspendedMs ?? 0) : time(attempt.ended, scale.to)];
 }
 
 function position(view: View, item: Item): string {
@@ -224,7 +224,7 @@ function Bar({ view, id, item, position, attempt, scale, address, isChosen }: { 
   const rigEnd = Math.min(to, from + (attempt.rigMs ?? 0));
   const [x0, x1, x2] = [scale.x(from), scale.x(rigEnd), scale.x(to)];
   const lasted = worked(attempt, scale.to);
-  const words = [`${titleOf(view, id, position)}: ${word(shapeOfAttempt(view, id, position, attempt))}`, attempt.why?.message, lasted === undefined ? "time unknown" : took(lasted), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
+  const words = [`${titleOf(view, id, position)}: ${word(shapeOfAttempt(view, id, position, attempt))}`, attempt.why?.message, lasted === undefined ? "time unknown" : (attempt.state === "crashed" ? "at least " : "") + took(lasted), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
   const tone = attempt.state === "running" ? "run" : ["failed", "crashed"].includes(attempt.state) ? "bad" : "";
   return (
     <a href={address({ item: id, key: position })} aria-label={words} aria-current={isChosen ? "true" : undefined} class="attempt">

@@ -242,9 +242,9 @@ export function places(view: View): Place[] {
   return all.sort((a, b) => (a.attempt.began ?? "").localeCompare(b.attempt.began ?? "") || (a.attempt.seq ?? 0) - (b.attempt.seq ?? 0));
 }
 
-/** Returns the time at work of an attempt until `now`, as the terminal counts it; unknown where a crash ended it. */
+/** Returns the time at work of an attempt until `now`, as the terminal counts it; where a crash ended it, the part that is known. */
 export function worked(attempt: Attempt, now: number): number | undefined {
-  if (attempt.state === "crashed") return undefined;
+  if (attempt.state === "crashed") return attempt.durationMs || undefined;
   if (attempt.durationMs !== undefined) return attempt.durationMs;
   const began = attempt.began === undefined ? now : Date.parse(attempt.began);
   const ended = attempt.ended === undefined ? now : Date.parse(attempt.ended);
@@ -274,7 +274,7 @@ export function workedInAll(view: View, now: number): { ms: number; isAtLeast: b
   const times = items.flatMap((item) => Object.values(item.attempts ?? {}).map((attempt) => worked(attempt, now)));
   const sums = [...items.map((item) => item.earlier), undoneSum(view)];
   const ms = times.reduce((sum: number, time) => sum + (time ?? 0), 0) + sums.reduce((sum, each) => sum + (each?.durationMs ?? 0), 0);
-  return { ms, isAtLeast: times.includes(undefined) || sums.some((each) => each?.lostTime) };
+  return { ms, isAtLeast: items.some((item) => Object.values(item.attempts ?? {}).some(({ state }) => state === "crashed")) || sums.some((each) => each?.lostTime) };
 }
 
 /** Returns the attempt that the page shows unless the user chose another: the open one, the one that failed, or the newest. */

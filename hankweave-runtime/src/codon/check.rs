@@ -360,10 +360,11 @@ impl Tail {
         }
     }
 
-    /// Returns the last line that says anything.
+    /// Returns the last line that says anything: with a letter or a digit, where there is one.
     fn last_line(&self) -> Option<&str> {
         let mut lines = self.lines.iter().map(String::as_str);
-        lines.rfind(|line| !line.trim().is_empty())
+        let told = lines.clone().rfind(|line| line.contains(char::is_alphanumeric));
+        told.or_else(|| lines.rfind(|line| !line.trim().is_empty()))
     }
 
     fn text(&self) -> String {

@@ -18,8 +18,8 @@ const MOST_OF_ANSWER: usize = 200;
 pub(super) enum MissingEffects {
     /// No file has changed.
     AnyChange,
-    /// No file has changed that matches this pattern.
-    ChangeOf(String),
+    /// For none of these patterns has a file changed that matches it.
+    ChangesOf(Vec<String>),
 }
 
 impl MissingEffects {
@@ -27,9 +27,10 @@ impl MissingEffects {
     pub(super) fn why(&self) -> String {
         match self {
             Self::AnyChange => format!("it changed nothing, {}", Requires::UNMET),
-            Self::ChangeOf(pattern) => {
+            Self::ChangesOf(patterns) => {
                 format!(
-                    "it changed no checkpointed file that matches `{pattern}`, {}",
+                    "it changed no checkpointed file that matches {}, {}",
+                    quoted(patterns),
                     Requires::UNMET
                 )
             }
@@ -40,8 +41,11 @@ impl MissingEffects {
     pub(super) fn prompt(&self) -> String {
         let missing = match self {
             Self::AnyChange => "no file has changed since you began".to_owned(),
-            Self::ChangeOf(pattern) => {
-                format!("no file that matches `{pattern}` has changed since you began")
+            Self::ChangesOf(patterns) => {
+                format!(
+                    "no file that matches {} has changed since you began",
+                    quoted(patterns)
+                )
             }
         };
         format!(
@@ -63,17 +67,20 @@ pub(super) async fn missing(codon: &CodonRun<'_>) -> Option<MissingEffects> {
         Requires::Nothing => None,
         Requires::Changes => changed.is_empty().then_some(MissingEffects::AnyChange),
         Requires::Patterns(patterns) => {
-            let missed = unmatched(patterns, paths)?;
-            Some(MissingEffects::ChangeOf(missed.to_owned()))
+            let missed = unmatched(patterns, paths);
+            (!missed.is_empty()).then_some(MissingEffects::ChangesOf(missed))
         }
     }
 }
 
-/// Returns the first pattern that matches none of the paths.
-fn unmatched<'p, 'f, I: Iterator<Item = &'f [u8]>>(
-    patterns: &'p [String],
-    paths: impl Fn() -> I,
-) -> Option<&'p str> {
+/// Returns patterns in a sentence: `` `src/**` or `docs/**` ``.
+fn quoted(patterns: &[String]) -> String {
+    let quoted: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
+    quoted.join(" or ")
+}
+
+/// Returns the patterns that match none of the paths.
+fn unmatched<'f, I: Iterator<Item = &'f [u8]>>(patterns: &[String], paths: impl Fn() -> I) -> Vec<String> {
     let (out, wanted): (Vec<&String>, Vec<&String>) =
         patterns.iter().partition(|pattern| pattern.starts_with('!'));
     let is_missed = |pattern: &&&String| {
@@ -84,7 +91,8 @@ fn unmatched<'p, 'f, I: Iterator<Item = &'f [u8]>>(
         };
         !paths().any(|path| found.matches(path))
     };
-    wanted.iter().find(is_missed).map(|pattern| pattern.as_str())
+    let missed = wanted.iter().filter(is_missed);
+    missed.map(|pattern| (*pattern).clone()).collect()
 }
 
 /// Whether the agent can be told to go on in its session.
@@ -140,23 +148,18 @@ fn used_before(codon: &CodonRun<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn first_unmatched(patterns: &[&str], paths: &[&str]) -> Option<String> {
+    fn missed(patterns: &[&str], paths: &[&str]) -> Vec<String> {
         let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
-        unmatched(&patterns, || paths.iter().map(|path| path.as_bytes())).map(str::to_owned)
+        unmatched(&patterns, || paths.iter().map(|path| path.as_bytes()))
     }
 
     // covers: HANK-66
     #[test]
     fn each_pattern_needs_a_file_of_its_own_that_is_not_taken_out() {
-        let missed = |patterns: &[&str], paths: &[&str]| first_unmatched(patterns, paths);
-        assert_eq!(missed(&["src/**"], &["src/a.rs"]), None);
-        assert_eq!(
-            missed(&["src/**", "docs/**"], &["src/a.rs"]).as_deref(),
-            Some("docs/**")
-        );
-        assert_eq!(
-            missed(&["src/**", "!**/*.lock"], &["src/a.lock"]).as_deref(),
-            Some("src/**")
-        );
+        let none: [&str; 0] = [];
+        assert_eq!(missed(&["src/**"], &["src/a.rs"]), none);
+        assert_eq!(missed(&["src/**", "docs/**"], &["src/a.rs"]), ["docs/**"]);
+        assert_eq!(missed(&["src/**", "docs/**"], &[]), ["src/**", "docs/**"]);
+        assert_eq!(missed(&["src/**", "!**/*.lock"], &["src/a.lock"]), ["src/**"]);
     }
 }

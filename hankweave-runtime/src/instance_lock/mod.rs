@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use hankweave_core::discovery::{Activity, LOCK_FILE, ServerLockRecord};
 use hankweave_core::id::RunId;
+use hankweave_core::time::Timestamp;
 
 use crate::world::clock::Clock;
 use crate::world::disk::{
@@ -23,7 +24,7 @@ use crate::world::disk::{
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
-pub use record::{live_record, read_record};
+pub use record::{last_heartbeat, live_record, read_record};
 
 /// Name of the file that keeps the state directory out of a git repository of the user's.
 const GIT_IGNORE: &str = ".gitignore";
@@ -40,6 +41,8 @@ pub struct InstanceLock {
     /// The permissions of a directory that was open to others.
     tightened: Option<u32>,
     set_aside: Vec<QuarantinedEntry>,
+    /// Last heartbeat in the file that another process left behind.
+    left_heartbeat: Option<Timestamp>,
     /// The record was put back, which a killed process could not do.
     put_back: bool,
     /// The spare record stays for the next start.
@@ -147,8 +150,10 @@ impl InstanceLock {
             tightened.map_err(IoError::at("change the permissions of", state_dir))?;
         }
         keep_out_of_git(&*world.disk, state_dir)?;
+        let left_heartbeat = last_heartbeat(&*world.disk, state_dir, world.clock.now());
         let record = record::of_this_process(&world);
         let lock = Self {
+            left_heartbeat,
             world,
             state_dir: state_dir.to_owned(),
             guard,
@@ -244,6 +249,12 @@ impl InstanceLock {
     /// Says that the record is not whole on the disk, so that the next start needs the spare one.
     pub fn keep_spare(&self) {
         self.needs_spare.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the last heartbeat in the file that an earlier process left behind, which a killed one does.
+    #[must_use]
+    pub fn left_heartbeat(&self) -> Option<Timestamp> {
+        self.left_heartbeat
     }
 
     /// Returns the notice about a directory that was put back.

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use hankweave_core::discovery::{LOCK_FILE, MAX_LOCK_FILE_BYTES, ProcessFacts, ServerLockRecord};
 
+use hankweave_core::time::Timestamp;
+
 use super::LockWorld;
 use crate::world::disk::Disk;
 use crate::world::identity::Identity;
@@ -30,6 +32,13 @@ pub(super) fn of_this_process(world: &LockWorld) -> ServerLockRecord {
 pub fn read_record(disk: &dyn Disk, state_dir: &Path) -> Option<ServerLockRecord> {
     let bytes = disk.read(&state_dir.join(LOCK_FILE), MAX_LOCK_FILE_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
+}
+
+/// Returns the last heartbeat in the file, up to `now`: a process that was killed worked until then at least.
+#[must_use]
+pub fn last_heartbeat(disk: &dyn Disk, state_dir: &Path, now: Timestamp) -> Option<Timestamp> {
+    let heartbeat = read_record(disk, state_dir)?.last_heartbeat;
+    (heartbeat <= now).then_some(heartbeat)
 }
 
 /// Returns the record, unless the process that wrote the file has ended; its number may be another's by now.

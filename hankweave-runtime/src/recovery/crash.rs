@@ -67,11 +67,17 @@ pub fn left_running(disk: &dyn Disk, dir: &ExecutionDir, state: &HankweaveState)
     pids
 }
 
-/// Returns how long the open codon of a run whose process is gone has worked at least: until the newest event, suspensions not counted. `None` without a journal.
+/// Returns the last sign of life of a run whose process is gone: its newest event, or the last `heartbeat` in the lock file that it left. `None` without both.
 #[must_use]
-pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution) -> Option<Duration> {
+pub fn last_sign(disk: &dyn Disk, dir: &ExecutionDir, heartbeat: Option<Timestamp>) -> Option<Timestamp> {
+    let newest = journal::last(disk, &journal::segments(disk, &dir.events()));
+    newest.map(|entry| entry.timestamp).max(heartbeat)
+}
+
+/// Returns how long the open codon of a run whose process is gone has worked at least: until its `last` sign of life, suspensions not counted.
+#[must_use]
+pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution, last: Timestamp) -> Duration {
     let segments = journal::segments(disk, &dir.events());
-    let newest = journal::last(disk, &segments)?.timestamp;
     let (began, suspended) = (*codon.start_time(), Cell::new(0_u64));
     let is_before = |event: &Event| match event {
         Event::RunContinued {
@@ -87,7 +93,7 @@ pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution) -> Opt
     // It ends at the first suspension from before the codon.
     let _ = journal::newest(disk, &segments, "run.continued", &is_before, u64::MAX);
     let suspended = Duration::from_millis(suspended.get());
-    Some(newest.since(began).saturating_sub(suspended))
+    last.since(began).saturating_sub(suspended)
 }
 
 /// Part of the words about processes that the next start has ended, in its notice and in the journal.
@@ -146,12 +152,16 @@ pub(super) struct Sources<'a> {
     pub(super) hank: Option<&'a Hank>,
     /// Prices of a run without notes.
     pub(super) prices: &'a Arc<Prices>,
+    /// Last heartbeat in the lock file that was left behind.
+    pub(super) heartbeat: Option<Timestamp>,
 }
 
 /// The costs of codons that a crash interrupted, from the logs and transcripts of their agents. Blocks.
 ///
 /// The codons are closed here, because the event of the crash can say neither that they cost more than is known nor how long they worked.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
+    let disk = &*sources.world.disk;
+    let last = last_sign(disk, sources.dir, sources.heartbeat);
     let of_run = |run: &RunRecord| {
         let Some(open) = run.open_codon() else {
             return Vec::new();
@@ -162,7 +172,7 @@ pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestam
             CodonExecution::Initializing(_) => (Vec::new(), true),
             _ => (Vec::new(), false),
         };
-        let lived = lived(&*sources.world.disk, sources.dir, open);
+        let lived = last.map(|last| lived(disk, sources.dir, open, last));
         let closed = cut_off(run, open, now).filter(|_| is_lower_bound || lived.is_some());
         let closed = closed.map(|closed| match lived {
             Some(lived) => closed.with_measured(lived),
@@ -303,6 +313,7 @@ mod tests {
             dir: &dir,
             hank: None,
             prices: &Arc::default(),
+            heartbeat: None,
         };
         let begun = serde_json::json!({"codonId": "a", "startTime": "2025-01-04T12:00:00.000Z"});
         for (status, is_uncertain) in [("preparing", false), ("starting", false), ("initializing", true)] {

@@ -11,7 +11,7 @@ mod shield;
 mod spared;
 
 pub use checkpoints::recorded_checkpoints;
-pub use crash::{LEFT_BEHIND, left_running, lived};
+pub use crash::{LEFT_BEHIND, last_sign, left_running, lived};
 pub use open::OpenExecutionError;
 pub(crate) use open::{
     LockedExecution, OpenExecutionRequest, OpenedExecution, open, possess_without_hank, remember_hank,

@@ -11,8 +11,8 @@ use crate::instance_lock::{InstanceLock, LockError};
 use crate::recovery::LockedExecution;
 use crate::shutdown::{Shutdown, StopCause};
 
-/// How often the lock file is refreshed (L2).
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
+/// How often the lock file is refreshed (L2): what a killed run has worked at last is known as exactly.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
 pub(super) struct Heartbeat<'a> {

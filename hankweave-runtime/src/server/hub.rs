@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::RunView;
 use hankweave_core::wire::{Event, IdleReason};
 use serde_json::Value;
@@ -182,8 +183,8 @@ impl Hub {
     }
 
     /// Notes that nobody works on the run any more. Does nothing when it has ended.
-    pub(super) fn mark_crashed(&self, replies: &Replies) {
-        self.inner().shown.mark_crashed(replies);
+    pub(super) fn mark_crashed(&self, heartbeat: Option<Timestamp>, replies: &Replies) {
+        self.inner().shown.mark_crashed(heartbeat, replies);
     }
 
     /// Whether the run has begun and not ended.

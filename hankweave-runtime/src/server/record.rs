@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::RunId;
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::RunView;
 use hankweave_core::wire::{Event, JournalEntry};
 use tokio::sync::mpsc;
@@ -22,7 +23,7 @@ use super::replies::Replies;
 use super::token::AccessTokens;
 use super::{Bound, RunTexts, ServeError, ServedSource, ServerOptions, Shared, SharedParts};
 use crate::error::chain;
-use crate::instance_lock::live_record;
+use crate::instance_lock::{last_heartbeat, live_record};
 use crate::journal::{Batch, JournalTail, RecordedJournal};
 use crate::paths::ExecutionDir;
 use crate::presence::ClientCount;
@@ -213,7 +214,10 @@ impl FoldedRecord {
             _ if view.run.is_none() => return Err(OpenRecordError::Empty),
             _ => {}
         }
-        if is_closed || !is_held(world, dir) {
+        if is_closed {
+            view.mark_crashed(None);
+        } else if !is_held(world, dir) {
+            view.note_alive(left_heartbeat(world, dir));
             view.mark_crashed(None);
         }
         Ok(Self {
@@ -233,6 +237,11 @@ fn started_run(entry: &JournalEntry) -> Option<&RunId> {
         },
         _ => None,
     }
+}
+
+/// Returns the last heartbeat of the run whose process has gone.
+fn left_heartbeat(world: &World, dir: &ExecutionDir) -> Option<Timestamp> {
+    last_heartbeat(&*world.disk, &dir.state_dir(), world.clock.now())
 }
 
 /// Whether a process works in the directory.
@@ -261,11 +270,12 @@ async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
         // The process is looked at before the journal: it writes its last events before it goes.
         let looking = move || {
             let is_gone = is_check && !is_held(&world, &dir);
+            let gone = is_gone.then(|| left_heartbeat(&world, &dir));
             let batch = next_batch(&mut tail);
-            (tail, batch, is_gone)
+            (tail, batch, gone)
         };
-        let (batch, is_gone);
-        (tail, batch, is_gone) = shared.world.blocking.run(looking).await;
+        let (batch, gone);
+        (tail, batch, gone) = shared.world.blocking.run(looking).await;
         match batch {
             Ok(batch) if batch.last_seq() > 0 => {
                 shared
@@ -274,8 +284,11 @@ async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
                 // There may be more of them.
                 looks.reset_immediately();
             }
-            Ok(_) if is_gone => shared.hub.mark_crashed(&shared.replies),
-            Ok(_) => {}
+            Ok(_) => {
+                if let Some(heartbeat) = gone {
+                    shared.hub.mark_crashed(heartbeat, &shared.replies);
+                }
+            }
             Err(error) => {
                 tracing::error!(error = %chain(&error), "the journal cannot be read, so clients are disconnected");
                 return shared.closing.cancel();

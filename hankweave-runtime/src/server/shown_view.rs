@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::{RunState, RunView, change_message};
 use hankweave_core::wire::{DirectPayload, JournalEntry};
 use serde_json::Value;
@@ -33,8 +34,9 @@ impl ShownView {
         self.view.take(entry);
     }
 
-    /// Notes that nobody works on the run any more, and sends its followers what that changes.
-    pub(super) fn mark_crashed(&mut self, replies: &Replies) {
+    /// Notes that nobody works on the run any more, which did so at its last `heartbeat` at least, and sends its followers what that changes.
+    pub(super) fn mark_crashed(&mut self, heartbeat: Option<Timestamp>, replies: &Replies) {
+        self.view.note_alive(heartbeat);
         self.view.mark_crashed(None);
         self.patch(replies);
     }

@@ -9,7 +9,7 @@ use super::markup::{code, with_ids};
 use super::terms::at_try;
 
 /// Result of a check.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CheckReport {
     /// Command.
@@ -23,18 +23,18 @@ pub(super) struct CheckReport {
     pub(super) says: Option<String>,
     /// Whether it decides over a loop.
     pub(super) ends_loop: bool,
-    /// Number of the check in the attempt, from 1; that of a loop runs once in each iteration.
+    /// Number of the prompt in the attempt after which it ran, from 1; that of a loop runs once in each iteration.
     #[serde(rename = "try")]
     pub(super) number: u32,
     /// Failures of the check of this codon before, in all its attempts.
     #[serde(flatten)]
-    before: MissedChecks,
+    pub(super) before: MissedChecks,
 }
 
 /// Checks of a codon that failed, in all its attempts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct MissedChecks {
+pub(super) struct MissedChecks {
     /// Number of failures.
     #[serde(skip_serializing_if = "is_none")]
     failed_before: u32,
@@ -56,12 +56,10 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Takes in the next check of a codon; its number and what came before are filled in.
+    /// Takes in the next check of a codon; what came before is filled in.
     pub(super) fn add(&mut self, codon: &CodonId, mut check: CheckReport) {
         let newest = self.newest.entry(codon.clone()).or_default();
-        let is_same = |known: &CheckReport| known.ends_loop == check.ends_loop;
-        let before = newest.iter().position(is_same).map(|at| newest.remove(at));
-        check.number = before.map_or(1, |known| known.number.saturating_add(1));
+        newest.retain(|known| known.ends_loop != check.ends_loop);
         if !check.ends_loop {
             let missed = self.missed.entry(codon.clone()).or_default();
             check.before = missed.clone();
@@ -90,24 +88,6 @@ impl Checks {
 }
 
 impl CheckReport {
-    /// Returns a result as it is reported; [`Checks::add`] counts it.
-    pub(super) fn new(
-        run: &str,
-        passed: bool,
-        (why, says): (Option<&String>, Option<&String>),
-        ends_loop: bool,
-    ) -> Self {
-        Self {
-            run: run.to_owned(),
-            passed,
-            why: why.cloned(),
-            says: says.cloned(),
-            ends_loop,
-            number: 1,
-            before: MissedChecks::default(),
-        }
-    }
-
     /// `cargo test` passed at try 2; it failed once before, with `1 failed`
     pub(super) fn as_markdown(&self, attempt: usize) -> String {
         let result = if self.passed { "passed" } else { "failed" };

@@ -66,6 +66,9 @@ pub(crate) struct Receipt {
     pub(super) words: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cause: Option<String>,
+    /// When it was asked for.
+    #[serde(skip)]
+    pub(super) at: Timestamp,
     /// Execution directory.
     pub(super) directory: PathBuf,
     /// Newest run, and when it started.
@@ -88,6 +91,9 @@ pub(crate) struct Receipt {
     /// A crash took part of that time, so that it is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) worked_is_lower_bound: bool,
+    /// Time at work of the runs before the one that started over, in milliseconds, and whether a part of it is unknown.
+    #[serde(skip)]
+    pub(super) worked_before: (u64, bool),
     pub(super) codons: Vec<CodonReport>,
     /// Each start of a codon, in order; the newest ones.
     pub(super) attempts: Vec<AttemptReport>,
@@ -190,6 +196,9 @@ pub(super) struct CodonReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) loop_check: Option<String>,
     pub(super) checks: Vec<CheckReport>,
+    /// Command of its check, which has not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) check_not_run: Option<String>,
     /// Its result, where it was asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<Value>,
@@ -305,6 +314,7 @@ impl Receipt {
             is_taken_back: taken_back(status).is_some(),
             words: words(status),
             sentinels: heard.view.sentinels.clone(),
+            at: SystemClock.now(),
             cause: cause(status, crash),
             run_id: run.map(|run| run.run_id.clone()),
             run_began: run.map(|run| run.start_time),
@@ -326,6 +336,7 @@ impl Receipt {
             ended_is_lower_bound: crash.is_some(),
             worked_ms: millis(status.worked_in_all()),
             worked_is_lower_bound: status.drawn.has_lost_time(),
+            worked_before: worked_before(status, own),
             count: status.drawn.codons,
             undone: status.drawn.undone.sum(),
             more_codons: recorded.saturating_sub(LISTED),
@@ -347,6 +358,15 @@ impl Receipt {
             occasions: with_waits(heard, status),
         }
     }
+}
+
+/// Returns the time at work of the runs before the newest `own` ones, in milliseconds, and whether a part of it is unknown.
+fn worked_before(status: &StatusView<'_>, own: usize) -> (u64, bool) {
+    let before = status.state.runs.iter().skip(own);
+    before.fold((0, false), |(sum, is_lost), run| {
+        let sum = millis(status.worked(run)).saturating_add(sum);
+        (sum, is_lost || status.lost_time(run))
+    })
 }
 
 /// Whether the task failed whose run this is.
@@ -478,6 +498,7 @@ fn codons(
                     }),
                 loop_check: crate::report::loop_check(record),
                 checks: heard.checks.of(id).to_vec(),
+                check_not_run: config.and_then(|config| heard.check_not_run(config, record)),
                 result: summary.result,
                 remarks: of_budget.into_iter().chain(summary.remarks).collect(),
                 id: id.clone(),

@@ -10,7 +10,7 @@ use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{Operation, PendingRollback, StartingConditions};
 use hankweave_core::event::{LastCodonStatus, StateEvent};
-use hankweave_core::hank::Requires;
+use hankweave_core::hank::{CodonConfig, Requires};
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_core::view::{AttemptState, AttemptView, RunView, WaitView, excerpt};
@@ -50,10 +50,12 @@ pub(crate) struct Heard {
     pub(super) occasions: Vec<Occasion>,
     /// Crash of the newest run.
     pub(super) crash: Option<ReportedCrash>,
-    /// How often each codon was told in its newest attempt that it lacks what it must have done.
+    /// Number of prompts that each codon had in its newest attempt when it was told last that it lacks what it must have done.
     pub(super) reminded: BTreeMap<CodonId, u32>,
     /// How often in all its attempts.
     pub(super) reminders: BTreeMap<CodonId, u32>,
+    /// Number of prompts of each codon in its newest attempt after which its work did not pass.
+    missed: BTreeMap<CodonId, u32>,
     /// A run has started.
     has_run: bool,
     /// A run was described.
@@ -148,9 +150,20 @@ impl Heard {
                 says,
                 ..
             } => {
-                let words = (why.as_ref(), says.as_ref());
-                let check = CheckReport::new(run, *passed, words, loop_id.is_some());
+                let missed = self.missed.get(codon_id).copied().unwrap_or_default();
+                let check = CheckReport {
+                    run: run.clone(),
+                    passed: *passed,
+                    why: why.clone(),
+                    says: says.clone(),
+                    ends_loop: loop_id.is_some(),
+                    number: missed.saturating_add(1),
+                    ..CheckReport::default()
+                };
                 self.checks.add(codon_id, check);
+                if !passed && loop_id.is_none() {
+                    self.miss(codon_id);
+                }
             }
             Event::Info { message } => self.inform(message, entry.timestamp),
             Event::StateTransition { transition, .. } => {
@@ -219,11 +232,18 @@ impl Heard {
             && let Some((codon, _)) = message.split_once(": ")
             && let Ok(codon) = codon.parse::<CodonId>()
         {
-            for counts in [&mut self.reminded, &mut self.reminders] {
-                let times = counts.entry(codon.clone()).or_default();
-                *times = times.saturating_add(1);
-            }
+            let times = self.reminders.entry(codon.clone()).or_default();
+            *times = times.saturating_add(1);
+            let missed = self.miss(&codon);
+            self.reminded.insert(codon, missed);
         }
+    }
+
+    /// Counts a prompt after which the work of a codon did not pass; returns how many those are in its newest attempt.
+    fn miss(&mut self, codon: &CodonId) -> u32 {
+        let missed = self.missed.entry(codon.clone()).or_default();
+        *missed = missed.saturating_add(1);
+        *missed
     }
 
     fn transition(&mut self, event: &StateEvent, at: Timestamp) {
@@ -253,6 +273,7 @@ impl Heard {
                 self.is_idle = false;
                 self.checks.start(codon_id);
                 self.reminded.remove(codon_id);
+                self.missed.remove(codon_id);
                 if let Some(chosen) = chosen_agent
                     && let Some(instead) = &chosen.instead
                 {
@@ -275,9 +296,12 @@ impl Heard {
                     LastCodonStatus::Known(status) => *status,
                     LastCodonStatus::Unknown(_) => CodonStatus::Running,
                 };
-                let words = crash_words(open.as_ref().map(|open| (open, status)), asked, self.alive);
+                // A heartbeat may have been newer than all events.
+                let worked = self.cut_off(run_id).and_then(AttemptView::last_at_work);
+                let life = self.alive.max(worked);
+                let words = crash_words(open.as_ref().map(|open| (open, status)), asked, life);
                 let found = format!("; the next start found that at {at}");
-                self.crash(words, &found, self.alive.unwrap_or(at));
+                self.crash(words, &found, life.unwrap_or(at));
             }
             StateEvent::RunFailed {
                 cause,
@@ -285,7 +309,9 @@ impl Heard {
                 ..
             } => {
                 self.name_idle_run();
-                if *interrupted_by == Some(InterruptedBy::Approval) {
+                // After a denial nobody is asked any more.
+                let is_denied = self.view.approved == Some(false);
+                if *interrupted_by == Some(InterruptedBy::Approval) && !is_denied {
                     self.asked.get_or_insert(at);
                 }
                 self.note(at, format!("the run ended{}", because(cause.as_deref())));
@@ -338,6 +364,7 @@ impl Heard {
 
     /// Takes in the crash of the newest run, which no event has reported yet.
     pub(super) fn take_crash(&mut self, crash: &UnseenCrash, now: Timestamp) {
+        self.view.note_alive(crash.after);
         self.view.mark_crashed(None);
         self.crash(crash.words(), "", crash.after.unwrap_or(now));
     }
@@ -357,6 +384,18 @@ impl Heard {
     fn cut_off(&self, run: &RunId) -> Option<&AttemptView> {
         let mut attempts = self.view.items.values().flat_map(|item| item.attempts.values());
         attempts.find(|attempt| attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run))
+    }
+
+    /// Returns the command of a codon's check that has not run in the newest attempt, which has ended.
+    pub(super) fn check_not_run(&self, config: &CodonConfig, record: &CodonExecution) -> Option<String> {
+        let has_run = self
+            .checks
+            .of(record.codon_id())
+            .iter()
+            .any(|check| !check.ends_loop);
+        let is_over = record.is_terminal() && self.has_run && !has_run;
+        let check = config.check.as_ref().filter(|_| is_over)?;
+        Some(check.run.clone())
     }
 
     /// Returns the last message of the agent in an attempt.

@@ -105,7 +105,7 @@ impl Receipt {
                 };
                 writeln!(text, ", ended {ended}{earliest}.\n")
             }
-            None => writeln!(text, ".\n"),
+            None => writeln!(text, ", as it was at {}.\n", offset_date(self.at)),
         }
     }
 
@@ -120,7 +120,7 @@ impl Receipt {
         let time = Duration::from_millis(self.worked_ms);
         parts.push(format!("{} at work", worked(time, self.worked_is_lower_bound)));
         if let Some(began) = self.began {
-            let period = offset_period(began, self.ended);
+            let period = self.at_least(offset_period(began, self.ended));
             // Between two runs a task waits, and a length alone would be taken for time at work.
             let with_waits = self.own_runs > 1 && period.contains(" for ");
             let waits = if with_waits {
@@ -134,6 +134,15 @@ impl Receipt {
             parts.push(counted(self.own_runs, "run"));
         }
         parts.join(", ")
+    }
+
+    /// Says of a period that ended with a crash that it may have been longer.
+    fn at_least(&self, period: String) -> String {
+        match (self.ended_is_lower_bound, period.contains(" for ")) {
+            (false, _) => period,
+            (true, true) => period.replace(" for ", " for at least "),
+            (true, false) => format!("{period} at the earliest"),
+        }
     }
 
     fn spent(&self) -> String {
@@ -219,15 +228,19 @@ impl Receipt {
         }
         if let Some(before) = self.money.by_model.get(BEFORE) {
             let before = before.cost.display(before.at_least);
+            let (time, is_lost) = self.worked_before;
+            let time = worked(Duration::from_millis(time), is_lost);
             writeln!(
                 text,
-                "| Before the run that started over | - | - | {before} | - | - |"
+                "| Before the run that started over | - | {time} | {before} | - | - |"
             )?;
         }
         if self.more_codons > 0 {
             return Ok(());
         }
-        let time = worked(Duration::from_millis(self.worked_ms), self.worked_is_lower_bound);
+        let (before, is_lost) = self.worked_before;
+        let time = Duration::from_millis(self.worked_ms.saturating_add(before));
+        let time = worked(time, self.worked_is_lower_bound || is_lost);
         let all = self.money.spent.display(self.money.at_least);
         writeln!(text, "| All | | {time} | {all} | | |")?;
         self.write_period(text)
@@ -243,6 +256,13 @@ impl Receipt {
             return Ok(());
         };
         let idle = period.saturating_sub(Duration::from_millis(self.worked_ms));
+        if self.ended_is_lower_bound {
+            return writeln!(
+                text,
+                "| From start to end | | at least {} | | | |",
+                duration(period)
+            );
+        }
         if idle < SHORTEST_IDLE {
             return Ok(());
         }
@@ -365,21 +385,19 @@ impl Receipt {
     }
 
     fn write_checks(&self, text: &mut String) -> fmt::Result {
-        let checks = self
-            .codons
-            .iter()
-            .flat_map(|codon| codon.checks.iter().map(move |check| (codon, check)));
-        for (index, (codon, check)) in checks.enumerate() {
-            if index == 0 {
-                writeln!(text, "## Checks\n")?;
-            }
+        let of_codon = |codon: &CodonReport| {
+            let ran = codon.checks.iter().map(|check| check.as_markdown(codon.attempt));
+            let missing = codon.check_not_run.as_deref();
+            let missing = missing.map(|run| format!("{} has not run", code(run)));
+            let lines = ran.chain(missing);
             let id = code(codon.id.as_str());
-            writeln!(text, "- {id}: {}", check.as_markdown(codon.attempt))?;
+            lines.map(|line| format!("- {id}: {line}\n")).collect::<String>()
+        };
+        let checks: String = self.codons.iter().map(of_codon).collect();
+        match checks.is_empty() {
+            true => Ok(()),
+            false => writeln!(text, "## Checks\n\n{checks}"),
         }
-        if self.codons.iter().any(|codon| !codon.checks.is_empty()) {
-            writeln!(text)?;
-        }
-        Ok(())
     }
 
     fn write_sentinels(&self, text: &mut String) -> fmt::Result {
@@ -406,15 +424,29 @@ impl Receipt {
             return Ok(());
         };
         writeln!(text, "## Files\n")?;
+        let unsaved = self
+            .codons
+            .iter()
+            .filter_map(|codon| Some((codon, codon.unsaved.as_ref()?)));
+        let unsaved = unsaved.map(|(codon, left)| {
+            let (id, count) = (code(codon.id.as_str()), counted(left.count, "file"));
+            format!(" {count} that {id} left without a checkpoint do not count.")
+        });
+        let unsaved: String = unsaved.collect();
         if count == 0 {
-            return writeln!(text, "None has changed since the start.\n");
+            return writeln!(text, "None has changed since the start.{unsaved}\n");
         }
         let lines = self
             .files
             .lines
             .map(|lines| format!(", {}", lines_changed(lines)));
         let lines = lines.unwrap_or_default();
-        writeln!(text, "{} since the start{lines}.\n", changed(count as u64))?;
+        let nobody = self.of_no_codon();
+        writeln!(
+            text,
+            "{} since the start{lines}.{nobody}{unsaved}\n",
+            changed(count as u64)
+        )?;
         if self.keeps_a_part {
             writeln!(
                 text,
@@ -428,6 +460,26 @@ impl Receipt {
             writeln!(text, "- and {} more", counted(more, "file"))?;
         }
         writeln!(text)
+    }
+
+    /// Returns how many of the files no codon of the table has changed, in a sentence; nothing where not all are listed.
+    fn of_no_codon(&self) -> String {
+        let is_listed = |codon: &CodonReport| {
+            u64::try_from(codon.changes.len()) == Ok(codon.files_changed.unwrap_or_default())
+        };
+        let all = self.files.changes.iter().map(|file| file.path.as_str());
+        let is_whole = self.files.count == Some(all.len()) && self.more_codons == 0;
+        if !is_whole || !self.codons.iter().all(is_listed) {
+            return String::new();
+        }
+        let own = self.codons.iter().flat_map(|codon| &codon.changes);
+        let own: BTreeSet<&str> = own.map(|file| file.path.as_str()).collect();
+        match all.filter(|path| !own.contains(path)).count() {
+            0 => String::new(),
+            others => format!(
+                " {others} of them by no codon above: by an attempt that counts no longer, by an earlier run, or by a user."
+            ),
+        }
     }
 
     fn write_rollbacks(&self, text: &mut String) -> fmt::Result {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
-use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, HankItem, Requires, RigAction};
+use hankweave_core::hank::{CodonConfig, ContinuationMode, Hank, HankItem, OnFailure, Requires, RigAction};
 use hankweave_core::id::{CodonId, LoopId};
 use hankweave_core::view::prompt_excerpt;
 use serde::Serialize;
 
 use super::heard::Heard;
 use super::markup::{code, plain, with_ids};
-use crate::validate::until;
+use crate::validate::{limits_of_codon, limits_of_container, until};
 
 /// A loop of the hank.
 #[derive(Debug, Serialize)]
@@ -20,6 +20,9 @@ pub(super) struct LoopReport {
     name: String,
     /// How long it goes on.
     until: String,
+    /// Limits of all its iterations together, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<String>,
 }
 
 /// Terms of a codon that has started.
@@ -38,6 +41,12 @@ pub(super) struct CodonTerms {
     /// Codon whose session it starts with a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     forks: Option<CodonId>,
+    /// Limits of its own, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<String>,
+    /// The run continues after its failure.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    ignores_failure: bool,
 }
 
 /// Step of a rig.
@@ -78,6 +87,7 @@ pub(super) fn loops(hank: &Hank) -> Vec<LoopReport> {
             id: found.id.clone(),
             name: found.name.clone(),
             until: until(found),
+            limits: found.budget.as_ref().and_then(limits_of_container),
         })
         .collect()
 }
@@ -116,7 +126,9 @@ pub(super) fn at_try(attempt: usize, number: u32) -> String {
 impl LoopReport {
     fn words(&self) -> String {
         let (name, id) = (plain(&self.name), code(self.id.as_str()));
-        format!("{name} ({id}): {}", with_ids(&self.until))
+        let limits = self.limits.as_deref().map(plain);
+        let limits = limits.map_or_else(String::new, |limits| format!("; {limits}"));
+        format!("{name} ({id}): {}{limits}", with_ids(&self.until))
     }
 }
 
@@ -135,10 +147,12 @@ impl CodonTerms {
                 ContinuationMode::Fork(forked) => Some(forked.clone()),
                 ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
             }),
+            limits: codon.and_then(|codon| limits_of_codon(codon.budget.as_ref()?)),
+            ignores_failure: codon.is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore),
         }
     }
 
-    /// Returns each of them as Markdown; the set-up, which is that of all iterations, with the `first` one.
+    /// Returns each of them as Markdown; what is the same for all iterations with the `first` one.
     fn words(&self, first: bool, attempt: usize) -> Vec<String> {
         let steps: Vec<String> = self.set_up.iter().map(SetUpStep::as_markdown).collect();
         let set_up = (first && !steps.is_empty()).then(|| format!("its set-up {}", steps.join(", ")));
@@ -150,7 +164,10 @@ impl CodonTerms {
             .map(|required| required.as_markdown(attempt));
         let forks = self.forks.as_ref();
         let forks = forks.map(|of| format!("starts with a copy of the session of {}", code(of.as_str())));
-        let terms = [set_up, answer, requires, forks];
+        let limits = self.limits.as_deref().filter(|_| first).map(plain);
+        let ignores = (first && self.ignores_failure)
+            .then(|| "its failure does not stop the run (`onFailure`: ignore)".to_owned());
+        let terms = [set_up, answer, requires, forks, limits, ignores];
         terms.into_iter().flatten().collect()
     }
 }

@@ -82,6 +82,12 @@ struct CostTotals {
     #[serde(rename = "costIsLowerBound", skip_serializing_if = "std::ops::Not::not")]
     is_lower_bound: bool,
     tokens: TokenUsage,
+    /// Whether `codon_cost` is a lower bound.
+    #[serde(skip)]
+    agents_at_least: bool,
+    /// Tokens that go with `spend`, those of skipped codons as well.
+    #[serde(skip)]
+    used: TokenUsage,
 }
 
 #[derive(Serialize)]
@@ -135,6 +141,8 @@ impl CostTotals {
             spend: codon.spend(),
             is_lower_bound: codon.cost_is_lower_bound(),
             tokens: codon.codon_tokens(),
+            agents_at_least: codon.cost_is_lower_bound() && codon.status() != CodonStatus::Skipped,
+            used: codon.agent_tokens(),
         }
     }
 
@@ -144,6 +152,8 @@ impl CostTotals {
             spend: sum.spend + next.spend,
             is_lower_bound: sum.is_lower_bound || next.is_lower_bound,
             tokens: sum.tokens + next.tokens,
+            agents_at_least: sum.agents_at_least || next.agents_at_least,
+            used: sum.used + next.used,
         })
     }
 }
@@ -199,6 +209,7 @@ impl CodonCost<'_> {
         let works = self.status == CodonStatus::Running;
         CostTotals {
             is_lower_bound: self.figures.is_lower_bound || works,
+            agents_at_least: self.figures.agents_at_least || works,
             ..self.figures
         }
     }
@@ -291,13 +302,12 @@ struct CostRow {
 
 impl CostRow {
     fn of(name: String, state: &'static str, figures: CostTotals) -> Self {
-        let is_unknown = figures.is_lower_bound && figures.codon_cost == Usd::ZERO;
         Self {
             name,
             state,
-            cost: figures.codon_cost.display(is_unknown).to_string(),
+            cost: money(figures.codon_cost, figures.agents_at_least),
             spent: money(figures.spend, figures.is_lower_bound),
-            tokens: tokens(figures.tokens.total()),
+            tokens: tokens(figures.used.total()),
             note: "",
         }
     }

@@ -6,8 +6,8 @@ use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{AgentAction, Event, JournalEntry, ProgressKind};
+pub(super) use hankweave_runtime::journal::segments;
 use hankweave_runtime::journal::{self, each_line};
-pub(super) use hankweave_runtime::journal::{last, segments};
 use hankweave_runtime::world::disk::Disk;
 use serde::Deserialize;
 

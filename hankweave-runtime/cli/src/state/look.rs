@@ -13,7 +13,6 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::plan::{Decision, decide_with_replans};
 use hankweave_core::state::{Candidate, RecoveredState, recover};
 use hankweave_core::thread;
-use hankweave_core::time::Timestamp;
 use hankweave_core::view::RunView;
 use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::ExecutionDir;
@@ -97,12 +96,6 @@ pub(crate) fn journal_bytes(execution: &Path) -> Result<u64, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
     let lengths = segments.iter().filter_map(|path| RealDisk.metadata(path).ok());
     Ok(lengths.map(|found| found.length).sum())
-}
-
-/// Returns the time of the newest event of an execution directory.
-pub(crate) fn last_recorded(execution: &Path) -> Result<Option<Timestamp>, CliError> {
-    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
-    Ok(journal::last(&RealDisk, &segments).map(|entry| entry.timestamp))
 }
 
 /// Returns the budgets' usage at the end of the newest run that has budgets.

@@ -19,8 +19,8 @@ pub(crate) use cost::cost;
 pub(crate) use history::history;
 pub(super) use look::{
     background, budget_summary, description, history_command, is_idle, is_shortened, journal_bytes,
-    known_checkpoints, last_hank, last_recorded, named_run, newest_check, newest_message, process_of,
-    question, read, read_execution, record_warnings,
+    known_checkpoints, last_hank, named_run, newest_check, newest_message, process_of, question, read,
+    read_execution, record_warnings,
 };
 
 pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, CliError> {

@@ -296,11 +296,11 @@ impl StatusView<'_> {
     }
 
     /// How long the next run would have to be allowed to wait for a limit at which the last one paused.
-    fn patience(&self) -> Option<Duration> {
+    pub(super) fn patience(&self) -> Option<Duration> {
         let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
-        let (_, ends_at) = self
-            .limit()
-            .filter(|_| paused == Some(InterruptedBy::UsageLimit))?;
+        // A task that was stopped while it waited would pause at the limit.
+        let waits = self.task.is_some() || paused == Some(InterruptedBy::UsageLimit);
+        let (_, ends_at) = self.limit().filter(|_| waits)?;
         let left = Some(ends_at.since(self.now)).filter(|left| !left.is_zero())?;
         // A run with another agent than that of the hank waits where the hank would fall back.
         let waited = match &self.decision {

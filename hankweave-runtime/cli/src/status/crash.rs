@@ -11,7 +11,7 @@ use hankweave_runtime::{ExecutionDir, inspect};
 use serde::Serialize;
 
 use super::StatusView;
-use crate::exit::CliError;
+use crate::directory::last_sign;
 
 /// Crash that no record has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ pub(crate) struct UnseenCrash {
     /// Codon that waited for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) asked_codon_id: Option<CodonId>,
-    /// Time of the newest event: the run crashed then at the earliest.
+    /// Last sign of life: the run crashed then at the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Timestamp>,
     /// Processes of the run that still work.
@@ -36,21 +36,20 @@ pub(crate) struct UnseenCrash {
 
 impl UnseenCrash {
     /// Returns the crash of the newest run; `None` unless its process is gone and no start has recorded that.
-    pub(super) fn of(execution: &Path, status: &StatusView<'_>) -> Result<Option<Self>, CliError> {
+    pub(super) fn of(execution: &Path, status: &StatusView<'_>) -> Option<Self> {
         let newest = status.state.runs.front();
-        let crashed = newest.filter(|run| run.status == RunStatus::Running && !status.live);
-        let Some(run) = crashed else { return Ok(None) };
+        let run = newest.filter(|run| run.status == RunStatus::Running && !status.live)?;
         let dir = ExecutionDir::new(execution.to_owned());
         // One that an earlier run has put, or none, is as old as the run.
         let asked = status.question.as_ref();
         let asked = asked.filter(|asked| asked.since > run.start_time);
-        Ok(Some(Self {
+        Some(Self {
             codon_id: run.open_codon().map(|codon| codon.codon_id().clone()),
             codon_status: run.open_codon().map(|codon| codon.status()),
             asked_codon_id: asked.and_then(|asked| asked.codon.clone()),
-            after: crate::state::last_recorded(execution)?,
+            after: last_sign(execution),
             left_running: inspect::left_running(&RealDisk, &dir, status.state),
-        }))
+        })
     }
 
     /// Returns it in a sentence, with the time in UTC.

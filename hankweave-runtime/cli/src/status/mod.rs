@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 
 use crate::approval_prompt::whole_answer;
 use crate::args::{ExecutionArgs, Global};
-use crate::directory::{holder, suspended};
+use crate::directory::{SuspendedWorker, holder, lived, suspended, suspended_worker};
 use crate::exit::CliError;
 use crate::holding::AbsentWorker;
 use crate::left_out::LeftOut;
@@ -146,6 +146,27 @@ pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Opt
     Ok(Some(view.outlook_after(run)))
 }
 
+/// Returns how long the next run of an execution directory would have to be allowed to wait for the usage limit at which the last one paused.
+pub(crate) fn patience(execution: &Path) -> Option<Duration> {
+    let state = crate::state::read_execution(execution).ok()?;
+    state
+        .runs
+        .front()
+        .filter(|run| run.interrupted_by == Some(InterruptedBy::UsageLimit))?;
+    let (thread, hank) = (thread::build(&state, None, None), last_hank(execution));
+    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), None).ok()?;
+    view.patience()
+}
+
+/// Returns what the live run of an execution directory waits for, if it waits for a clock.
+pub(crate) fn waiting(execution: &Path) -> Option<String> {
+    let state = crate::state::read_execution(execution).ok()?;
+    let (thread, hank) = (thread::build(&state, None, None), last_hank(execution));
+    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), None).ok()?;
+    view.retry()?;
+    Some(view.outlook(state.runs.front()?))
+}
+
 /// Returns the commands that continue what the newest run of an execution directory has left, with their effects, in the order of `status`; none in the workspace
 /// of a task, or where the record cannot be read.
 pub(crate) fn ways_on(execution: &Path, state: &HankweaveState) -> Vec<SuggestedCommand> {
@@ -224,6 +245,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) live: bool,
     /// This process, if it is suspended.
     suspended: Option<u32>,
+    /// Worker of the run that alone is suspended.
+    suspended_worker: Option<SuspendedWorker>,
     /// Crash of the newest run, which nothing has continued yet.
     pub(crate) crash: Option<UnseenCrash>,
     /// How long its open codon has worked at least.
@@ -277,7 +300,7 @@ impl<'a> StatusView<'a> {
         view.budget = summary.map(|summary| summary.event);
         view.draw_whole(execution, hank)?;
         view.says = last_words_of_check(execution, thread)?;
-        view.crash = UnseenCrash::of(execution, &view)?;
+        view.crash = UnseenCrash::of(execution, &view);
         Ok(Self {
             is_shortened: crate::state::is_shortened(execution)?,
             disk: disk_use(execution),
@@ -403,7 +426,7 @@ impl<'a> StatusView<'a> {
             .front()
             .and_then(|run| run.open_codon())
             .filter(|_| holder.is_none())
-            .and_then(|open| inspect::lived(&RealDisk, &ExecutionDir::new(execution.to_owned()), open));
+            .and_then(|open| lived(execution, open));
         let changes = hank.map(|hank| PlanChanges::of(state, hank, None));
         Self {
             state,
@@ -415,6 +438,7 @@ impl<'a> StatusView<'a> {
             typed: HintCommands::about(execution),
             live: holder.is_some(),
             suspended: suspended(execution),
+            suspended_worker: suspended_worker(execution).filter(|worker| !worker.with_run),
             crash: None,
             task: None,
             holder,
@@ -481,7 +505,11 @@ impl StatusView<'_> {
 
     /// The worker of the task, if it does not renew its lease.
     pub(crate) fn absent_worker(&self) -> Option<AbsentWorker> {
-        self.task.as_ref()?.absent_worker(self.state, self.live)
+        let task = self.task.as_ref()?;
+        match self.suspended_worker {
+            Some(worker) if task.status() == TaskStatus::Running => task.suspended(worker),
+            _ => task.absent_worker(self.state, self.live),
+        }
     }
 
     /// The task, unless a process works on it: one that is suspended only waits for its end, once the task is not running any more.

@@ -196,6 +196,9 @@ impl StatusView<'_> {
                     return Some(format!("{id} falls back to another agent or model"));
                 }
                 let which = match retry.number {
+                    _ if retry.limit.is_some() => {
+                        "waits for the end of a usage limit, and is run again".to_owned()
+                    }
                     0 => "is run again".to_owned(),
                     number => format!("failed and is tried again (retry {number} of {})", retry.most),
                 };

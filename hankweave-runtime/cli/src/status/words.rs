@@ -246,7 +246,9 @@ impl StatusView<'_> {
         let crashed = self.drawn.state == RunState::Crashed;
         match run.end_time.map(local_time) {
             _ if crashed => format!("started {start}"),
-            None if self.suspended.is_some() => format!("started {start}"),
+            None if self.suspended.is_some() || self.drawn.state == RunState::Asking => {
+                format!("started {start}")
+            }
             None => format!("since {start}"),
             Some(end) if end == start => format!("at {end}"),
             Some(end) => format!("{start} to {end}"),

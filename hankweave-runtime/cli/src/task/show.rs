@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use console::{measure_text_width, truncate_str};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
-use hankweave_core::time::Timestamp;
+use hankweave_core::time::{Timestamp, duration_argument};
 use hankweave_core::view::{changed, excerpt};
 use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
 use hankweave_task_model::registry::{TaskCost, TaskRow};
@@ -379,6 +379,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add_whole("hank", &record["metadata"]["run"]["hank"]);
     if row.record.status() == TaskStatus::Running {
         details.add("running", &data["running"]);
+        details.add("waits", &json!(waiting(registry, &row)));
     }
     // A task of an older version has the cost of its last attempt in its files alone.
     let of_last = || data["cost"].as_f64().map(dollars);
@@ -408,6 +409,13 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add("", &json!(registry.begun_elsewhere(&row)));
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what the run of a task on this machine waits for, if it waits for a clock: a usage limit, another attempt.
+fn waiting(registry: &Registry, row: &TaskRow) -> Option<String> {
+    let workspace = registry.workspace_of(row);
+    let is_running = row.record.status() == TaskStatus::Running && receipt::has_record(&workspace);
+    is_running.then(|| crate::status::waiting(&workspace))?
 }
 
 /// Whether the workspace of a task is on this machine.
@@ -549,13 +557,23 @@ pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<Strin
     if !matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled) {
         return None;
     }
-    let options = needed_budget(row).map(|needed| needed.options());
-    Some(registry.typed(&format!(
-        "task resume {}{}",
-        row.id(),
-        options.unwrap_or_default()
-    )))
+    let options = match needed_budget(row) {
+        Some(needed) => needed.options(),
+        None => patience_option(registry, row).unwrap_or_default(),
+    };
+    Some(registry.typed(&format!("task resume {}{options}", row.id())))
 }
+
+/// Returns the option with which a worker waits for the usage limit at which a task paused on this machine: ` --max-wait 9h`.
+fn patience_option(registry: &Registry, row: &TaskRow) -> Option<String> {
+    // Only such a record is read.
+    reason(row).filter(|reason| reason.starts_with(PAUSED))?;
+    let patience = crate::status::patience(&registry.workspace_of(row))?;
+    Some(format!(" --max-wait {}", duration_argument(patience)))
+}
+
+/// Start of the error of a task whose run paused.
+const PAUSED: &str = "paused: ";
 
 /// Returns what makes room for a task that paused at the limit of its record, which a new attempt would reach at once; `None` for another end, or with room.
 pub(super) fn room_needed(registry: &Registry, row: &TaskRow) -> Option<String> {
@@ -665,6 +683,9 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
             }
             (false, None) => match elsewhere {
                 Some(elsewhere) => with_budget(row, Some(elsewhere)),
+                None if row.record.status() == TaskStatus::Running => {
+                    with_budget(row, waiting(registry, row))
+                }
                 None => reason(row).map(|reason| with_room(registry, row, reason)),
             },
         };
@@ -686,7 +707,7 @@ fn cancellation(row: &TaskRow) -> Option<String> {
 /// Adds what makes room to the cause of a task that paused because its record is full.
 fn with_room(registry: &Registry, row: &TaskRow, reason: String) -> String {
     // A record is measured only where it may be the cause.
-    let is_paused = reason.starts_with("paused: ");
+    let is_paused = reason.starts_with(PAUSED);
     match is_paused.then(|| room_needed(registry, row)).flatten() {
         Some(room) => format!("{reason}; {room}"),
         None => reason,

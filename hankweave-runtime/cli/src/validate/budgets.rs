@@ -41,7 +41,7 @@ pub(super) fn of_hank(hank: &Hank) -> Option<&ContainerBudget> {
 }
 
 /// Such as `may use $2.0000 and 60 s, shared proportionally (a 50 %, b 25 %), or fails`; `None` when nothing is limited.
-pub(super) fn of_container(budget: &ContainerBudget) -> Option<String> {
+pub(crate) fn of_container(budget: &ContainerBudget) -> Option<String> {
     let limits = [dollars(budget.max_dollars), seconds(budget.max_time_seconds)];
     let sharing = match budget.allocation {
         None | Some(Allocation::Shared) => String::new(),
@@ -60,7 +60,7 @@ pub(super) fn of_container(budget: &ContainerBudget) -> Option<String> {
     sentence(limits, &format!("{sharing}{shares}"), budget.on_exceeded)
 }
 
-pub(super) fn of_codon(budget: &CodonBudget) -> Option<String> {
+pub(crate) fn of_codon(budget: &CodonBudget) -> Option<String> {
     let limits = [
         dollars(budget.max_dollars),
         seconds(budget.max_time_seconds),

@@ -32,6 +32,7 @@ use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
 pub(crate) use self::asks::until;
+pub(crate) use self::budgets::{of_codon as limits_of_codon, of_container as limits_of_container};
 pub(crate) use self::describe::describe;
 pub(crate) use self::dry_run::dry_run;
 pub(crate) use self::limits::TaskLimits;

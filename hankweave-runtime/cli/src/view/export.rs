@@ -17,7 +17,7 @@ use serde_json::json;
 use super::differences::ExportedDifferences;
 use super::no_run;
 use crate::args::Global;
-use crate::directory::holder;
+use crate::directory::{holder, last_sign};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::existing_state_dir;
@@ -72,6 +72,7 @@ pub(super) fn export(global: &Global, execution: &Path, file: &Path) -> Result<E
         return Err(no_run(execution));
     }
     if holder(execution).is_none() {
+        record.view.note_alive(last_sign(execution));
         record.view.mark_crashed(None);
     }
     if record.cut_at > 0 && !global.quiet {

@@ -136,6 +136,7 @@ mod tasks_by_hand;
 mod tasks_by_hand_shown;
 mod tasks_folder;
 mod tasks_hooks;
+mod tasks_limits;
 mod tasks_listed;
 mod tasks_team;
 mod tasks_told;

@@ -6,6 +6,7 @@ use hankweave_testing::TestProject;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::approval::wait_for_question;
 use crate::guest::Guest;
 use crate::support::{project, shell_agent, until_stopped};
 use crate::terminal::Terminal;
@@ -181,6 +182,37 @@ fn who_comes_later_sees_the_plan_and_what_was_gone_back_behind_counts_no_more() 
     project.run(["stop"]).expect_code(0);
     running.finish_within(Duration::from_secs(60)).expect_code(3);
     assert_eq!(terminal.close(), Some(0));
+}
+
+// covers: CLI-24
+#[test]
+fn who_comes_later_sees_which_checks_failed() {
+    let project = project();
+    let mut ship = codon(&project, "ship", "go");
+    ship["approval"] = json!("Ship it?");
+    let check = json!({"type": "untilCheckPasses", "run": "echo tried >> tries.log; echo $(wc -l < tries.log) of 2; test $(wc -l < tries.log) -ge 2", "limit": 4});
+    project.write_hank(
+        &json!({"hank": [{"type": "loop", "id": "until", "name": "Until green", "terminateOn": check,
+        "codons": [codon(&project, "mend", "go")]}, ship]}),
+    );
+    let mut running = project.start(["run", "--headless", "--json", "--no-autostart"]);
+    running.wait_for_line(|line| line.contains("\"server.idle\""));
+    let mut guest = Guest::enter(&project.directory(), "readandwrite");
+    guest.command("1", "codon.next");
+    guest.idle("codon-completed");
+    guest.command("2", "codon.next");
+    wait_for_question(&mut running);
+    let Some(mut terminal) = Terminal::sized(&project, 24, 80, "attach") else {
+        return;
+    };
+    terminal.until_standing(|screen| {
+        screen.contains("approval")
+            && screen.contains("↻ Name of mend, 1 of at most 4")
+            && screen.contains("    check failed: 1 of 2")
+            && screen.contains("✓ Name of mend, 2 of at most 4")
+    });
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(Duration::from_secs(60)).expect_code(3);
 }
 
 /// A shell has written on the terminal before a program continues, so what was drawn is not where it was.

@@ -567,6 +567,9 @@ fn the_run_of_a_worker_that_alone_is_suspended_is_not_called_so() {
     );
     let list = told(&["task", "list"]);
     assert!(list.contains(&words), "{list}");
+    let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");
+    let status = told(&["status", "-e", place.to_str().unwrap()]);
+    assert!(status.contains(&words), "{status}");
     let attempts = told(&["task", "show", "slow", "--attempts"]);
     assert!(
         attempts.contains("running") && !attempts.contains('≥'),

@@ -111,7 +111,7 @@ fn a_question_is_in_status_with_its_time_and_the_commands_that_answer_it() {
     ];
     let status = printed(&project, "status");
     assert_has(&status, &asked);
-    assert_has(&status, &[": waiting for an approval, since "]);
+    assert_has(&status, &[": waiting for an approval, started "]);
     let document = project.run(["status", "--json"]).json_document();
     assert_eq!(document["approval"]["question"], "Deploy to production?");
     assert!(

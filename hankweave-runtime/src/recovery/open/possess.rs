@@ -59,7 +59,8 @@ pub(super) async fn possess(
     let state = manager.snapshot();
     let swept = sweep(&world, &dir, &state).await;
     let now = world.clock.now();
-    for cost in costs(&world, &dir, options, hank, &state, now).await {
+    let heartbeat = records.lock.left_heartbeat();
+    for cost in costs(&world, (&dir, heartbeat), options, hank, &state, now).await {
         record(&manager, cost).await?;
     }
     for (closed, told) in crash::crashes(&state, now)
@@ -130,10 +131,10 @@ async fn sweep(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Swe
     all
 }
 
-/// Counts the costs of crashed codons; without a `hank` the one that ran last tells how their agents ran.
+/// Counts the costs of crashed codons, whose run left this heartbeat; without a `hank` the one that ran last tells how their agents ran.
 async fn costs(
     world: &World,
-    dir: &ExecutionDir,
+    (dir, heartbeat): (&ExecutionDir, Option<Timestamp>),
     options: &RunOptions,
     hank: Option<&Hank>,
     state: &Arc<HankweaveState>,
@@ -149,6 +150,7 @@ async fn costs(
             dir: &dir,
             hank: hank.as_ref(),
             prices: &prices,
+            heartbeat,
         };
         crash::costs(&sources, &state, now)
     };

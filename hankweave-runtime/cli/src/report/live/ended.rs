@@ -25,12 +25,41 @@ pub(super) fn write_all(view: &RunView, said: &mut SafeText) -> fmt::Result {
         writeln!(said, "{} before these", counted(first, "attempt"))?;
     }
     for (item, key, attempt) in &all[first..] {
-        write_line(view, (item, *key), attempt, &CodonNotes::default(), said)?;
-        if let Some(why) = why(attempt) {
-            write_below(&why, said)?;
-        }
+        write_attempt(view, (item, *key), attempt, &missed_check(view, item, *key), said)?;
     }
     Ok(())
+}
+
+/// Returns that the check of a loop failed after the last codon of an iteration, as far as the view still knows that.
+fn missed_check(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
+    let within = view.items.get(item).and_then(|found| found.within.as_ref());
+    let around = within.and_then(|id| view.items.get(id));
+    let around = around.filter(|around| around.order.last().is_some_and(|last| last == item));
+    let check = around.and_then(|around| around.checks.get(&key.iteration));
+    let mut notes = CodonNotes::default();
+    if let Some(check) = check.filter(|check| !check.passed) {
+        notes.missed_check = true;
+        notes.push(check.words());
+    }
+    notes
+}
+
+/// Writes the line of an attempt, and below it what is noted about it and why it ended.
+fn write_attempt(
+    view: &RunView,
+    place: (&str, AttemptKey),
+    attempt: &AttemptView,
+    notes: &CodonNotes,
+    said: &mut SafeText,
+) -> fmt::Result {
+    write_line(view, place, attempt, notes, said)?;
+    for note in &notes.lines {
+        write_below(note, said)?;
+    }
+    match why(attempt) {
+        Some(why) => write_below(&why, said),
+        None => Ok(()),
+    }
 }
 
 /// Writes the line of an attempt.
@@ -65,13 +94,7 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
     let Some((key, attempt)) = view.newest_attempt(codon) else {
         return Ok(());
     };
-    write_line(view, (codon.configured(), key), attempt, notes, said)?;
-    for note in &notes.lines {
-        write_below(note, said)?;
-    }
-    if let Some(why) = why(attempt) {
-        write_below(&why, said)?;
-    }
+    write_attempt(view, (codon.configured(), key), attempt, notes, said)?;
     // What stands above is not said again.
     let is_new = |line: &&String| {
         let own = line

@@ -31,7 +31,7 @@ pub(super) struct CodonNotes {
 }
 
 impl CodonNotes {
-    fn push(&mut self, line: String) {
+    pub(super) fn push(&mut self, line: String) {
         self.lines.push_back(line);
         if self.lines.len() > NOTES {
             self.lines.pop_front();
