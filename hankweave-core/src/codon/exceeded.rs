@@ -57,6 +57,15 @@ pub enum BudgetExceeded {
 }
 
 impl BudgetExceeded {
+    /// Whether the limit is what was left of the total budget.
+    #[must_use]
+    pub const fn is_total(&self) -> bool {
+        matches!(
+            self,
+            Self::Cost { total: Some(_), .. } | Self::Duration { total: Some(_), .. }
+        )
+    }
+
     /// Returns what was used of the limit: `used at least $0.0480 of $0.0373` where more may have been spent.
     #[must_use]
     pub fn words(&self, is_lower_bound: bool) -> String {

@@ -102,7 +102,12 @@ fn next(
     }
     let position = state.planned_at(codon.codon_id())?;
     match advance_loop_at(hank, &state.execution_plan, position, LoopSignal::of(codon)).ok()? {
-        LoopStep::NotInLoop | LoopStep::MidIteration => None,
+        LoopStep::NotInLoop => None,
+        // After a rollback the plan still has the iterations that follow.
+        LoopStep::MidIteration => {
+            let is_last = state.execution_plan.get(position)?.ends_iteration(hank);
+            is_last.then_some(NextIteration::Follows)
+        }
         LoopStep::Expand(entries, _) => {
             let iteration = |context: &LoopContext| context.iteration;
             let ended = codon.loop_context().as_ref().map(iteration);

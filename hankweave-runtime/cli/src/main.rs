@@ -203,6 +203,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Next(execution) => remote::next(&global, &execution),
         Command::Approve(args) => approve::approve(&global, &args),
         Command::Skip(execution) => remote::skip(&global, &execution),
+        Command::Redo(execution) => remote::redo(&global, &execution),
         Command::Stop(args) => remote::stop(&global, &args),
         Command::Diff(args) => checkpoints::diff(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),

@@ -47,7 +47,7 @@ export function answers(codon: string | undefined): Action[] {
 }
 
 export const skip: Action = { id: "skip", key: "s", label: "Skip", effect: "The agent is stopped, the codon counts as skipped, and the next one starts. Its files stay.", command: "codon.skip", isDangerous: true, line: (folder) => `hankweave skip -e ${folder}` };
-export const redo: Action = { id: "redo", key: "r", label: "Redo", effect: "The newest codon runs again with the files as they are. What was spent stays counted.", command: "codon.redo" };
+export const redo: Action = { id: "redo", key: "r", label: "Redo", effect: "The newest codon runs again with the files as they are. What was spent stays counted.", command: "codon.redo", line: (folder) => `hankweave redo -e ${folder}` };
 export const start: Action = { id: "next", key: "c", label: "Start the next codon", effect: "The next codon of the plan starts.", command: "codon.next", isPrimary: true, line: (folder) => `hankweave next -e ${folder}` };
 export const stop: Action = { id: "stop", key: "x", label: "Stop", effect: "The run stops in order; the next hankweave run continues it.", command: "server.shutdown", takesReason: true, isDangerous: true, data: withReason,
   line: (folder, reason) => `hankweave stop -e ${folder}${option(reason)}` };

@@ -106,7 +106,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
             "undo",
         ],
     ),
-    ("Watch and steer", &["attach", "page", "view", "next", "skip"]),
+    ("Watch and steer", &["attach", "page", "view", "next", "skip", "redo"]),
     ("Go back", &["history", "rollback", "op", "cleanup"]),
     (
         "Look into",
@@ -252,6 +252,11 @@ pub(crate) enum Command {
     Next(ExecutionArgs),
     /// Skip the running codon
     Skip(ExecutionArgs),
+    /// Run the newest codon of a live run again
+    ///
+    /// It starts with the files as they are, and what was spent stays counted. The run must wait for a command, as after a failure with --no-autostart.
+    #[command(after_long_help = "Examples:\n  hankweave redo my-hank\n  hankweave redo my-hank && hankweave attach my-hank")]
+    Redo(ExecutionArgs),
     /// List codons with the checkpoints to return to
     ///
     /// The list is one history out of many runs, newest first; with --all every run with its codons.

@@ -38,6 +38,10 @@ pub(super) fn skip(global: &Global, execution: &ExecutionArgs) -> Result<ExitCod
     send(global, &execution.execution, Command::CodonSkip)
 }
 
+pub(super) fn redo(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
+    send(global, &execution.execution, Command::CodonRedo)
+}
+
 /// `approve` where a run is live: it continues by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, CeilingUse};
-use hankweave_core::codon::CodonStatus;
+use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
-use hankweave_core::plan::Decision;
-use hankweave_core::thread::{Recovery, Resume};
+use hankweave_core::plan::{BlockedBy, Decision};
+use hankweave_core::thread::{Recovery, Resume, ThreadCodon};
 use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
 
 use super::StatusView;
@@ -75,7 +75,8 @@ impl StatusView<'_> {
             false => Vec::new(),
         };
         offers.extend(self.logs_of_failed());
-        if !thread.codons.is_empty() {
+        let is_kept = |entry: &ThreadCodon| entry.codon.end_checkpoint().is_some();
+        if thread.codons.iter().any(is_kept) {
             let back = typed.command("rollback --to SHA");
             let lists = format!("lists the checkpoints to which `{back}` goes back");
             offers.push(offer(typed.command("history"), lists));
@@ -120,9 +121,16 @@ impl StatusView<'_> {
             ));
         }
         let decision = self.decision.as_ref().filter(|_| !self.thread.has_running_codon);
-        if let Some(Decision::Start(entry)) = decision {
-            let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
-            offers.push(offer(typed.command("next"), starts));
+        match decision {
+            Some(Decision::Start(entry)) => {
+                let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
+                offers.push(offer(typed.command("next"), starts));
+            }
+            Some(Decision::Blocked(BlockedBy::FailedCodon(id))) => {
+                let again = format!("runs {id} again with the files as they are");
+                offers.push(offer(typed.command("redo"), again));
+            }
+            _ => {}
         }
         offers.push(offer(typed.command("stop"), "stops it; the next run continues"));
         offers
@@ -232,12 +240,23 @@ impl StatusView<'_> {
         let how = match self.runs_again(next) {
             true => format!("runs {next} again from its beginning"),
             false if self.asks_first(next) => format!("continues with {next}, which asks first"),
+            false if self.has_used_its_own(next) => {
+                format!("continues with {next}, once its budget in hank.json is larger")
+            }
             false => format!("continues with {next}"),
         };
         match self.more().max_dollars {
             Some(total) => format!("{how}, for {} in all", report::money(total, false)),
             None => how,
         }
+    }
+
+    /// Whether the next codon paused at a limit of its own, which no option raises.
+    fn has_used_its_own(&self, next: &str) -> bool {
+        let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
+        let newest = newest.filter(|codon| codon.codon_id().as_str() == next && codon.interruption().is_some());
+        let exceeded = newest.and_then(CodonExecution::budget_exceeded);
+        exceeded.is_some_and(|exceeded| !exceeded.is_total())
     }
 
     /// Whether the next codon waits for an approval before it starts.

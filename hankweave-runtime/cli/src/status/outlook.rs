@@ -74,9 +74,13 @@ impl StatusView<'_> {
             return "it was a rehearsal: a run begins at the first codon".to_owned();
         }
         if let Some(end) = self.end_of_task() {
-            return match end.is_completed {
-                true => format!("nothing is left to do: the task was {}", end.words),
-                false => format!("the task was {}", end.in_short()),
+            return match (end.is_completed, self.next()) {
+                (true, Some(next)) => {
+                    let run = self.typed.run();
+                    format!("the task was {}; `{run}` would run {next}, which is no part of it", end.words)
+                }
+                (true, None) => format!("nothing is left to do: the task was {}", end.words),
+                (false, _) => format!("the task was {}", end.in_short()),
             };
         }
         let task = self.task_at_rest();

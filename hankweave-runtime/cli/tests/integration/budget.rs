@@ -382,6 +382,11 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     );
     assert!(!finished.stderr.contains("--max-cost"), "{finished}");
     assert_eq!(statuses(&state(&project)["runs"][0]), [("a", "failed")]);
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(
+        status.contains("continues with a, once its budget in hank.json is larger"),
+        "{status}"
+    );
 
     // Without one it pauses again, and says the same.
     let again = project.run(["run", "--headless"]);

@@ -136,6 +136,14 @@ fn a_loop_runs_as_often_as_its_limit_says_in_one_conversation() {
         .iter()
         .find(|event| event["type"] == "loop.iteration.completed");
     assert_eq!(first.unwrap()["data"]["tokensUsed"], 30);
+    // After a rollback the iterations are made again, and each is told again.
+    project.run(["undo", "--yes"]).expect_code(0);
+    let again = project.run(["run", "--headless", "--json"]);
+    again.expect_code(0);
+    assert_eq!(
+        iterations(&again.json_lines()),
+        iterations(&finished.json_lines())
+    );
 }
 
 /// Stopped in order or killed, whatever the policy: the codon that crashed runs again, in the same conversation, and no iteration is lost.

@@ -3,7 +3,7 @@
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
-use crate::support::{codon, project, shell_agent};
+use crate::support::{SOON, codon, project, shell_agent};
 
 /// Two codons that append their prompts to `done.txt`; the second one fails while a file `broken` is there.
 fn write_hank(project: &TestProject) {
@@ -72,17 +72,19 @@ fn what_an_earlier_run_left_is_saved_before_everything_starts_over() {
     assert_eq!(state["initialCheckpoint"], begun);
 }
 
+/// Status, and the commands that it lists.
+fn said(project: &TestProject) -> (String, Vec<String>) {
+    let text = project.run(["status"]).expect_code(0).stdout.clone();
+    let document = project.run(["status", "--json"]).json_document();
+    let commands: Vec<String> = serde_json::from_value(document["commands"].clone()).unwrap();
+    assert!(commands.iter().all(|command| text.contains(command)), "{text}");
+    (text, commands)
+}
+
 // covers: CLI-14
 #[test]
 fn status_says_where_one_is_and_what_one_can_type() {
     let project = broken();
-    let said = |project: &TestProject| {
-        let text = project.run(["status"]).expect_code(0).stdout.clone();
-        let document = project.run(["status", "--json"]).json_document();
-        let commands: Vec<String> = serde_json::from_value(document["commands"].clone()).unwrap();
-        assert!(commands.iter().all(|command| text.contains(command)), "{text}");
-        (text, commands)
-    };
     let (text, commands) = said(&project);
     assert!(text.contains("blocked: two failed"), "{text}");
     assert!(
@@ -103,6 +105,31 @@ fn status_says_where_one_is_and_what_one_can_type() {
     project.run(["run", "--headless"]).expect_code(0);
     let (_, commands) = said(&project);
     assert!(!commands.contains(&"hankweave run".to_owned()), "{commands:?}");
+}
+
+// covers: CLI-6, WIRE-12
+#[test]
+fn a_codon_that_failed_in_a_run_that_waits_for_commands_is_run_again_by_redo() {
+    let project = project();
+    write_hank(&project);
+    project.write("broken", "");
+    let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
+    run.wait_for_line(|line| line.contains("\"server.idle\""));
+    for ended in ["codon-completed", "two failed"] {
+        project.run(["next"]).expect_code(0);
+        run.wait_for_line(|line| line.contains("\"server.idle\"") && line.contains(ended));
+    }
+    let (status, commands) = said(&project);
+    assert!(
+        status.contains("two failed; the run waits for somebody to say what is to be done"),
+        "{status}"
+    );
+    assert!(commands.contains(&"hankweave redo".to_owned()), "{commands:?}");
+    std::fs::remove_file(project.directory().join("broken")).unwrap();
+    project.run(["redo"]).expect_code(0);
+    run.wait_for_line(|line| line.contains("\"server.idle\"") && line.contains("all-codons-completed"));
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(SOON).expect_code(0);
 }
 
 #[test]

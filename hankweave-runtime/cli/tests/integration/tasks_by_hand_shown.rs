@@ -317,7 +317,10 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
     let status = text(&project, &["status", "-e", &place]);
     says(
         &status,
-        &["nothing is left to do: the task was completed by hand\n"],
+        &[
+            "the task was completed by hand; `hankweave run ",
+            " would run draft, which is no part of it\n",
+        ],
     );
     lacks(&status, "the next run continues");
 }

@@ -7,6 +7,7 @@ use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
 use crate::support::project;
+use crate::task_project::{work, workspace, write_gate};
 
 const TASK: &str = "report-7";
 
@@ -89,6 +90,23 @@ fn what_a_task_has_made_is_on_its_branch_and_told_in_its_plan() {
         plan.contains("## Attempt 1: completed\n") && plan.contains("## Outcome: completed\n"),
         "{plan}"
     );
+}
+
+/// Another worker finishes the task, and was not asked for a plan.
+// covers: TASK-108
+#[test]
+fn a_plan_stays_true_whichever_worker_has_the_task() {
+    let project = project();
+    write_gate(&project);
+    crate::task_project::create(&project, "page-3", "Publish the page", "page", &[]);
+    project.run(["worker", "--once", "--plan"]).expect_code(0);
+    let plan = workspace(&project, "page-3").parent().unwrap().join("Plan.md");
+    let plan = || std::fs::read_to_string(&plan).unwrap();
+    assert!(plan().contains("## Attempt 1: running\n"), "{}", plan());
+    project.run(["task", "approve", "page-3"]).expect_code(0);
+    work(&project);
+    let plan = plan();
+    assert!(plan.contains("## Outcome: completed\n") && !plan.contains("running"), "{plan}");
 }
 
 // covers: TASK-109

@@ -147,7 +147,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
             // The number stays over an approval.
             Some("pending") => {
                 if let Some(last) = attempts.last_mut() {
-                    last.requeued = text("fromStatus").as_deref() == Some("failed")
+                    last.requeued |= text("fromStatus").as_deref() == Some("failed")
                         && last.ended_at == Some(line.timestamp);
                 }
                 attempt += u32::from(!matches!(data["fromStatus"].as_str(), None | Some("waiting")));
@@ -214,9 +214,11 @@ mod tests {
             json!({"fromStatus": "pending", "toStatus": "running", "agentId": "w2"}),
             json!({"fromStatus": "running", "toStatus": "failed", "error": "DETACHED"}),
             json!({"fromStatus": "failed", "toStatus": "pending"}),
+            json!({"fromStatus": "pending", "toStatus": "cancelled"}),
+            json!({"fromStatus": "cancelled", "toStatus": "pending"}),
         ];
-        // The last two are one commit.
-        let times = (0..9).chain([8]);
+        // The detachment is one commit; what comes later says nothing of its attempt.
+        let times = (0..9).chain([8, 9, 10]);
         let lines: Vec<_> = times
             .zip(data)
             .map(|(millis, data)| LogEntry {

@@ -6,7 +6,7 @@ use hankweave_task_model::{LogQuery, plan};
 use super::PLAN;
 use super::error::LayerError;
 use super::files::TaskFiles;
-use super::folder::replace;
+use super::folder::{open, replace};
 
 impl TaskFiles {
     /// Writes the page about the task again, from what its registry and its log say, in the place of the one that is there.
@@ -21,4 +21,18 @@ impl TaskFiles {
         let page = plan(row, &log.entries);
         replace(&*folder, PLAN, &self.nonce(), page.as_bytes()).map_err(self.save(PLAN))
     }
+
+    /// Writes the page about the task again, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// As [`save_plan`](Self::save_plan).
+    pub fn renew_plan(&self, row: &TaskRow) -> Result<(), LayerError> {
+        let Some(folder) = self.open()? else { return Ok(()) };
+        match open(&*folder, PLAN).map_err(self.load(PLAN))? {
+            Some(_) => self.save_plan(row),
+            None => Ok(()),
+        }
+    }
+
 }

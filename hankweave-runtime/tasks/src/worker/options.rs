@@ -66,9 +66,7 @@ impl WorkerOptions {
     /// Registers the hooks that are asked for.
     pub(super) fn register(&self, lifecycle: &Lifecycle) {
         lifecycle.register_builtin();
-        if self.keeps_plans {
-            lifecycle.register_plan();
-        }
+        lifecycle.register_plan(self.keeps_plans);
         if let Some(repository) = &self.branch {
             lifecycle.register_branch(repository);
         }

@@ -159,6 +159,12 @@ impl TaskRow {
                 fail.failure.as_ref().map(|failure| json!(failure)),
             )?;
         }
+        if let TaskTransition::Complete(_) | TaskTransition::Cancel = step {
+            // Why an attempt before failed says nothing of this end.
+            for name in ["error", "failure"] {
+                record = with_metadata(record, name, None)?;
+            }
+        }
         self.record = record;
         self.version += 1;
         self.status_version = self.version;
