@@ -200,7 +200,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "machines",
-        "args config directory exit logging output owning_task screen settings typed",
+        "args config directory exit logging output owning_task report screen settings typed",
     ),
     ("commands", "rollback screen typed"),
     ("detach", "args exit output owning_task screen typed"),

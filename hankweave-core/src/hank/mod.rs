@@ -83,7 +83,7 @@ pub use patterns::{PatternError, Patterns};
 pub use prices::{PriceFile, PriceSource};
 pub use problem::{InnerPlace, Position, Problem, Problems, Severity, SourceMap};
 #[cfg(feature = "hanks")]
-pub use prompt::unknown_variables;
+pub use prompt::{unknown_variables, variables_in};
 #[cfg(feature = "hanks")]
 pub use redirects::redirecting_variables;
 #[cfg(feature = "hanks")]

@@ -185,16 +185,26 @@ pub fn unknown_variables(text: &str) -> Vec<String> {
             && letters.all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
     };
     let mut unknown = Vec::new();
-    for part in text.split("<%").skip(1) {
-        let Some((name, _)) = part.split_once("%>") else {
-            continue;
-        };
-        let is_known = VARIABLES.contains(&name) || name.starts_with("results.");
-        if is_name(name) && !is_known && !unknown.iter().any(|known| known == name) {
+    for name in between_marks(&text) {
+        if is_name(name.trim()) && !is_variable(name) && !unknown.iter().any(|known| known == name) {
             unknown.push(name.to_owned());
         }
     }
     unknown
+}
+
+/// Returns the variables that a text names, such as `DATA_DIR` or `results.plan.files`, also where nothing fills them in, as in a command.
+pub fn variables_in(text: &str) -> impl Iterator<Item = &str> {
+    between_marks(text).filter(|name| is_variable(name))
+}
+
+fn between_marks(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split("<%").skip(1);
+    parts.filter_map(|part| Some(part.split_once("%>")?.0))
+}
+
+fn is_variable(name: &str) -> bool {
+    VARIABLES.contains(&name) || name.starts_with("results.")
 }
 
 fn replace_variables(text: &str, given: PromptVariables<'_>) -> String {

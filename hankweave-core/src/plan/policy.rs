@@ -169,7 +169,7 @@ pub(super) fn row_of_failures<'t>(
 ) -> impl Iterator<Item = &'t Failed> + Clone {
     thread
         .codons()
-        .map_while(move |entry| failure_of(&entry.codon, id))
+        .map_while(move |entry| failure_of(entry.codon, id))
 }
 
 /// Returns the failure of the codon `id`, if this record is one.

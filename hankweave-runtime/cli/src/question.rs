@@ -95,7 +95,7 @@ impl RecoveryQuestion {
                 return RecoveryChoice::Recover(offer.recovery);
             }
             refused = match typed.is_empty() {
-                true => String::new(),
+                true => "nothing was chosen, and Enter alone chooses nothing\n".to_owned(),
                 false => format!("`{typed}` is none of the answers\n"),
             };
         }

@@ -13,6 +13,7 @@ use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::HankweaveState;
+use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Problem, Setting};
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
@@ -116,9 +117,10 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .map_or(given, |hank| given.or_from_hank(hank));
     // Before the run takes the place of the last one.
     let continues = !args.new && !args.rehearse;
-    let lost_limits = continues
-        .then(|| lost_limits::notice(work, &args.settings, ceiling))
-        .flatten();
+    let lost_limits = continues.then(|| lost_limits::notice(work, &args.settings, ceiling));
+    let has_data = args.hank.data.is_some() || RealDisk.metadata(&work.join(DATA)).is_ok();
+    let no_data = (!has_data && loaded.names_data(&RealDisk)).then(|| NO_DATA.to_owned());
+    let notices: Vec<String> = lost_limits.flatten().into_iter().chain(no_data).collect();
     let known = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);
@@ -137,7 +139,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
         copied_over,
-        lost_limits,
+        notices,
         guard: task
             .filter(|task| task.is_run_by_worker(marker))
             .map(OwningTask::guard),
@@ -255,8 +257,8 @@ struct Start<'a> {
     keeps_copy: Cell<bool>,
     /// Files and folders that rigs copy over, each with its codon.
     copied_over: Vec<(CodonId, Problem)>,
-    /// Tells that a limit of the last run is not one of this run.
-    lost_limits: Option<String>,
+    /// What the last run had and this one does not, and what its prompts name in vain.
+    notices: Vec<String>,
     /// Refuses commands of clients to the run of a worker.
     guard: Option<Arc<dyn CommandGuard>>,
     /// Process that leaves its terminal.
@@ -301,8 +303,8 @@ async fn serve(
     if let Some(words) = own_output::notice(hankweave.directory()) {
         report.notice(&words);
     }
-    if let Some(lost) = start.lost_limits.as_ref().filter(|_| !hankweave.is_finished()) {
-        report.notice(lost);
+    for notice in start.notices.iter().filter(|_| !hankweave.is_finished()) {
+        report.notice(notice);
     }
     for notice in hankweave.notices() {
         tracing::info!("{notice}");
@@ -765,6 +767,9 @@ fn fails(outcome: &RunOutcome) -> bool {
 
 /// Unfinished on purpose: the next run continues (CLI-1).
 const PAUSED: u8 = 3;
+
+/// Notice of a run without data whose prompts name them.
+const NO_DATA: &str = "a prompt names <%DATA_DIR%>, and this run has no data: `--data FOLDER` names it";
 
 fn exit_code(outcome: &RunOutcome) -> u8 {
     match &outcome.result {

@@ -3,12 +3,15 @@
 use std::process::ExitCode;
 
 use hankweave_core::schema;
-use hankweave_runtime::world::disk::{RealDisk, replace};
 
 use crate::args::{SchemaArgs, SchemaName};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the file is the user's, with the rights that the user gives files"
+)]
 pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode, CliError> {
     let schema = match args.document {
         SchemaName::Hank => schema::hank(),
@@ -21,7 +24,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode, CliError> {
     let Some(file) = &args.output else {
         return output::print_json(&schema);
     };
-    replace(&RealDisk, file, format!("{schema:#}\n").as_bytes()).map_err(|error| {
+    std::fs::write(file, format!("{schema:#}\n")).map_err(|error| {
         let message = format!("failed to write `{}`: {error}", file.display());
         CliError::new(CliErrorKind::Io, message)
     })?;

@@ -115,7 +115,10 @@ pub(crate) fn no_budget_left(limits: &CodonLimits) -> Option<NoBudget> {
 /// Why a run pauses, in words; the run adds the details of its total budget.
 fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
     match limits.is_of_the_ceiling(&exceeded) {
-        true => "the total budget is used up".to_owned(),
+        true => match exceeded {
+            BudgetExceeded::Duration { .. } => "the total time is used up".to_owned(),
+            _ => "the total budget is used up".to_owned(),
+        },
         false => format!(
             "its budget is used up: {} (a larger one in hank.json lets it continue)",
             limits.over_all_attempts(exceeded)

@@ -46,7 +46,7 @@ pub fn missing_programs(
 }
 
 /// The commands of a codon's rig and of its check, with their places.
-fn commands<'h>(codon: &'h CodonConfig, at: &str) -> Vec<(String, &'h str)> {
+pub(super) fn commands<'h>(codon: &'h CodonConfig, at: &str) -> Vec<(String, &'h str)> {
     let items = codon.rig_setup.iter().enumerate();
     let rig = items.filter_map(|(index, item)| match &item.action {
         RigAction::Command { command } => Some((

@@ -242,6 +242,13 @@ impl LoadedHank {
         self.hank.as_mut().or(self.draft.as_mut())
     }
 
+    /// Whether a prompt of the hank names the data of the run, `<%DATA_DIR%>`.
+    #[must_use]
+    pub fn names_data(&self, disk: &dyn Disk) -> bool {
+        let hank = self.readable();
+        hank.is_some_and(|hank| super::results::names_data(disk, &self.root, hank))
+    }
+
     /// Reads a file of the hank as text, with the same checks as when the hank was loaded.
     ///
     /// # Errors

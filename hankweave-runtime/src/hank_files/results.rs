@@ -4,10 +4,12 @@ use std::path::Path;
 
 use hankweave_core::hank::{
     CodonConfig, Hank, Problem, PromptSource, ReferenceMistake, reference_mistakes, unknown_variables,
+    variables_in,
 };
 use serde_json::Value;
 
 use super::beneath::read_text;
+use super::commands::commands;
 use crate::structured::CheckedSchema;
 use crate::world::disk::Disk;
 
@@ -48,8 +50,33 @@ pub(super) fn wrong_references(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec
         for (key, text) in all {
             problems.extend(in_text(hank, Some(codon), &format!("{at}.{key}"), &text));
         }
+        let commands = commands(codon, &at).into_iter();
+        problems.extend(commands.flat_map(|(place, command)| in_command(hank, &place, command)));
     }
     problems
+}
+
+/// Returns the variables of prompts that a command names, which nothing fills in there.
+fn in_command(hank: &Hank, place: &str, command: &str) -> Vec<Problem> {
+    let problem = |name: &str| {
+        let message =
+            format!("`<%{name}%>` stands for something in prompts alone, so the shell gets it as it stands");
+        let hint = match name {
+            "DATA_DIR" => "the data of a run is in `read_only_data_source`",
+            name if name.starts_with("results.") => "the file that $HANKWEAVE_RESULTS names has the results",
+            _ => "a command runs in the folder of the project",
+        };
+        Problem::warning(&hank.places, place, message).with_hint(hint)
+    };
+    variables_in(command).map(problem).collect()
+}
+
+/// Whether a prompt names the data of the run. A file that cannot be read names nothing.
+pub(super) fn names_data(disk: &dyn Disk, root: &Path, hank: &Hank) -> bool {
+    let of_codons = hank.codons().map(|codon| &codon.prompt);
+    let mut sources = of_codons.chain(&hank.global_system_prompt);
+    let names = |text: &str| variables_in(text).any(|name| name == "DATA_DIR");
+    sources.any(|source| texts(disk, root, source, "").iter().any(|(_, text)| names(text)))
 }
 
 /// The texts of a prompt with the keys that hold them.

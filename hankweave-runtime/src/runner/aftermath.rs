@@ -222,8 +222,9 @@ impl<'a> CodonFinish<'a> {
             copied += self.copy(group, output).await?;
         }
         if !self.config.output_files.is_empty() {
+            let files = if copied == 1 { "file" } else { "files" };
             let message = format!(
-                "{}: {copied} files copied to {}",
+                "{}: {copied} {files} copied to {}",
                 self.entry.codon_id,
                 output.path.display()
             );

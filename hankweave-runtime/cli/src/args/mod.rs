@@ -106,7 +106,10 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
             "undo",
         ],
     ),
-    ("Watch and steer", &["attach", "page", "view", "next", "skip", "redo"]),
+    (
+        "Watch and steer",
+        &["attach", "page", "view", "next", "skip", "redo"],
+    ),
     ("Go back", &["history", "rollback", "op", "cleanup"]),
     (
         "Look into",
@@ -255,7 +258,9 @@ pub(crate) enum Command {
     /// Run the newest codon of a live run again
     ///
     /// It starts with the files as they are, and what was spent stays counted. The run must wait for a command, as after a failure with --no-autostart.
-    #[command(after_long_help = "Examples:\n  hankweave redo my-hank\n  hankweave redo my-hank && hankweave attach my-hank")]
+    #[command(
+        after_long_help = "Examples:\n  hankweave redo my-hank\n  hankweave redo my-hank && hankweave attach my-hank"
+    )]
     Redo(ExecutionArgs),
     /// List codons with the checkpoints to return to
     ///

@@ -14,7 +14,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::left_out::LeftOut;
 use crate::owning_task::existing_state_dir;
 use crate::state;
-use crate::typed::{HintCommands, word};
+use crate::typed::HintCommands;
 
 /// The checkpoints of an execution directory, newest first.
 pub(super) struct Catalogue {
@@ -97,10 +97,8 @@ impl Catalogue {
             let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
             let is_path = name.contains(['/', '.']);
             let of_path = || {
-                format!(
-                    "a directory is named with -e: `hankweave checkpoints -e {}`",
-                    word(name)
-                )
+                let listed = HintCommands::about(Path::new(name)).command("checkpoints");
+                format!("a directory is named with -e: `{listed}`")
             };
             let hint = if is_path { of_path() } else { self.lists() };
             return Err(CliError::new(CliErrorKind::Input, message).hint(hint));

@@ -6,6 +6,7 @@ use std::path::Path;
 use hankweave_core::id::CheckpointSha;
 use hankweave_remote::{FetchedRun, PushOutcome, Pushed, shown};
 
+use crate::report::counted;
 use crate::screen::one_line;
 use crate::typed::{HintCommands, path_word};
 
@@ -36,10 +37,10 @@ pub(super) fn pushed(pushed: &Pushed, is_live: bool) -> String {
         let _ = writeln!(text, "  what was there stays under {kept}");
     }
     if !pushed.left_behind.is_empty() {
-        let count = pushed.left_behind.len();
+        let sessions = counted(pushed.left_behind.len(), "session");
         let _ = writeln!(
             text,
-            "  {count} sessions of agents stay here: nobody knows where these keep them; elsewhere their codons continue in new ones"
+            "  not pushed: {sessions} of agents, because nobody knows where these keep them; elsewhere their codons continue in new ones"
         );
     }
     if is_live {
@@ -87,9 +88,9 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
 pub(super) fn notices(arrived: &FetchedRun) -> Vec<String> {
     let mut notices = Vec::new();
     if !arrived.left_behind.is_empty() {
-        let count = arrived.left_behind.len();
+        let sessions = counted(arrived.left_behind.len(), "session");
         notices.push(format!(
-            "{count} sessions of agents did not come along; codons that would continue in them begin new ones"
+            "{sessions} of agents did not come along; codons that would continue in them begin new ones"
         ));
     }
     for file in &arrived.different {

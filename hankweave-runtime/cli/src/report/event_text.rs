@@ -9,7 +9,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, fallback_words, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
-use super::words::{answer, at_its_budget, budget, duration, excerpt, standing};
+use super::words::{answer, at_its_budget, budget, counted, duration, excerpt, standing};
 use crate::approval_prompt::{answer_words, because};
 use crate::left_out::named;
 use crate::screen::{local_time, one_line, with_local_times};
@@ -101,7 +101,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
         Event::ArchiveCompleted {
             codon_id,
             archived_paths,
-        } => format!("{codon_id}: {} files archived", archived_paths.len()),
+        } => format!("{codon_id}: {} archived", counted(archived_paths.len(), "file")),
         Event::CheckpointIncomplete {
             codon_id,
             left_out,
@@ -117,8 +117,8 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             archived_paths,
             failed_paths,
         } => {
-            let (moved, left) = (archived_paths.len(), failed_paths.len());
-            format!("{codon_id}: {moved} files archived, {left} could not be moved")
+            let (moved, left) = (counted(archived_paths.len(), "file"), failed_paths.len());
+            format!("{codon_id}: {moved} archived, {left} could not be moved")
         }
         Event::RollbackRigCleanup {
             codon_id,

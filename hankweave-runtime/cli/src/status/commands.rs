@@ -254,7 +254,8 @@ impl StatusView<'_> {
     /// Whether the next codon paused at a limit of its own, which no option raises.
     fn has_used_its_own(&self, next: &str) -> bool {
         let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
-        let newest = newest.filter(|codon| codon.codon_id().as_str() == next && codon.interruption().is_some());
+        let newest =
+            newest.filter(|codon| codon.codon_id().as_str() == next && codon.interruption().is_some());
         let exceeded = newest.and_then(CodonExecution::budget_exceeded);
         exceeded.is_some_and(|exceeded| !exceeded.is_total())
     }

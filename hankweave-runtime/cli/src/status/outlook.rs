@@ -77,7 +77,10 @@ impl StatusView<'_> {
             return match (end.is_completed, self.next()) {
                 (true, Some(next)) => {
                     let run = self.typed.run();
-                    format!("the task was {}; `{run}` would run {next}, which is no part of it", end.words)
+                    format!(
+                        "the task was {}; `{run}` would run {next}, which is no part of it",
+                        end.words
+                    )
                 }
                 (true, None) => format!("nothing is left to do: the task was {}", end.words),
                 (false, _) => format!("the task was {}", end.in_short()),

@@ -293,7 +293,7 @@ fn an_agent_whose_sessions_nobody_can_take_along_begins_a_new_one_and_that_is_sa
         cloned
             .expect_code(0)
             .stderr
-            .contains("1 sessions of agents did not come along"),
+            .contains("1 session of agents did not come along"),
         "{cloned}"
     );
     server.run(["approve", "two", "-e", "work"]).expect_code(0);

@@ -106,7 +106,10 @@ fn a_plan_stays_true_whichever_worker_has_the_task() {
     project.run(["task", "approve", "page-3"]).expect_code(0);
     work(&project);
     let plan = plan();
-    assert!(plan.contains("## Outcome: completed\n") && !plan.contains("running"), "{plan}");
+    assert!(
+        plan.contains("## Outcome: completed\n") && !plan.contains("running"),
+        "{plan}"
+    );
 }
 
 // covers: TASK-109

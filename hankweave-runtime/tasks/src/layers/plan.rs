@@ -34,5 +34,4 @@ impl TaskFiles {
             None => Ok(()),
         }
     }
-
 }
