@@ -25,6 +25,9 @@ impl AskedResult {
     /// Longest result as JSON, in bytes; also the longest schema.
     pub const MAX_BYTES: usize = 16 << 10;
 
+    /// Beginning of the reason of a codon whose answer does not fit.
+    pub const UNMET: &'static str = "its answer is no result (`result`)";
+
     /// Returns what is added to the prompt of an agent that takes no schema.
     #[must_use]
     pub fn request(&self) -> String {

@@ -607,6 +607,16 @@ fn what_is_known_of_the_time_before_a_kill_is_time_at_work_everywhere() {
     measured.mark_crashed(Some(std::time::Duration::from_secs(4)));
     let later = Timestamp::from_millis(1_736_000_900_000);
     assert_eq!(unseen.worked(later), until_newest);
+    assert_eq!(attempt.last_at_work(), unseen.at);
+    // A heartbeat may be newer than all events.
+    let mut alive = fold(&told(&story));
+    let beat = alive.at.unwrap().after(std::time::Duration::from_secs(30));
+    alive.note_alive(Some(beat));
+    alive.mark_crashed(None);
+    assert_eq!(
+        alive.worked(later),
+        until_newest + std::time::Duration::from_secs(30)
+    );
     assert_eq!(measured.worked(later).as_secs(), 4);
     let seen = story
         .tell(cut_off("a").with_measured(std::time::Duration::from_secs(4)))

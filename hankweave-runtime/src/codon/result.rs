@@ -64,7 +64,7 @@ pub(super) fn misfit(codon: &CodonRun<'_>, work: &AgentRun, exit: &ExitOutcome) 
         Err(why) => {
             codon.result.replace(None);
             let hint = if plays_no_script(codon) { EXAMPLE_HINT } else { "" };
-            Some(format!("its answer is no result (`result`): {why}{hint}"))
+            Some(format!("{}: {why}{hint}", AskedResult::UNMET))
         }
     }
 }

@@ -298,16 +298,6 @@ mod tests {
             World::with_environment(Environment::default()),
             ExecutionDir::new(folder.path().to_owned()),
         );
-        let document = |codon: serde_json::Value| {
-            let document = serde_json::json!({
-                "runs": [{
-                    "runId": "r", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
-                    "startingConditions": {"type": "fresh"}, "startTime": "2025-01-04T12:00:00.000Z", "codons": [codon],
-                }],
-                "currentRunId": "r", "executionPlan": [],
-            });
-            hankweave_core::document::parse(document.to_string().as_bytes()).unwrap()
-        };
         let sources = Sources {
             world: &world,
             dir: &dir,
@@ -323,7 +313,7 @@ mod tests {
                 codon["claudePid"] = 7.into();
                 codon["claudeLogPath"] = "runs/r/a-claude.log".into();
             }
-            let mut live = LiveState::new(document(codon));
+            let mut live = LiveState::new(running(codon));
             let events = costs(&sources, live.document(), Timestamp::UNIX_EPOCH);
             assert_eq!(events.len(), usize::from(is_uncertain), "{status}");
             for event in events.into_iter().chain(
@@ -337,6 +327,45 @@ mod tests {
             assert_eq!(closed.cost_is_lower_bound(), is_uncertain, "{status}");
             assert!(matches!(**closed, CodonExecution::Failed(_)), "{status}");
         }
+    }
+
+    /// A state whose run works at this codon.
+    fn running(codon: serde_json::Value) -> HankweaveState {
+        let document = serde_json::json!({
+            "runs": [{
+                "runId": "r", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
+                "startingConditions": {"type": "fresh"}, "startTime": "2025-01-04T12:00:00.000Z", "codons": [codon],
+            }],
+            "currentRunId": "r", "executionPlan": [],
+        });
+        hankweave_core::document::parse(document.to_string().as_bytes()).unwrap()
+    }
+
+    /// Its agent printed nothing, so that no event tells how long it worked.
+    // covers: HANK-35, L2
+    #[test]
+    fn a_codon_whose_run_was_killed_has_worked_until_the_last_heartbeat() {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::with_environment(Environment::default());
+        let dir = ExecutionDir::new(folder.path().to_owned());
+        let at = |seconds: u64| {
+            let began = Timestamp::parse("2025-01-04T12:00:00.000Z").unwrap();
+            began.after(Duration::from_secs(seconds))
+        };
+        let sources = Sources {
+            world: &world,
+            dir: &dir,
+            hank: None,
+            prices: &Arc::default(),
+            heartbeat: Some(at(7)),
+        };
+        let codon = serde_json::json!({"codonId": "a", "status": "starting", "startTime": "2025-01-04T12:00:00.000Z"});
+        let mut live = LiveState::new(running(codon));
+        for event in costs(&sources, live.document(), at(60)) {
+            live.apply_event(&event, at(60)).unwrap();
+        }
+        let closed = &live.document().runs[0].codons[0];
+        assert_eq!(closed.duration(), Some(Duration::from_secs(7)));
     }
 
     // Also the current run, and every other one that nobody closed.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use hankweave_core::agent::InterruptedBy;
+use hankweave_core::agent::{AskedResult, InterruptedBy};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{Operation, PendingRollback, StartingConditions};
@@ -166,6 +166,16 @@ impl Heard {
                 }
             }
             Event::Info { message } => self.inform(message, entry.timestamp),
+            Event::RigSetupFailed {
+                codon_id,
+                command_index,
+                ignored: true,
+                ..
+            } => {
+                let step = command_index.map_or_else(String::new, |index| format!(" {}", index + 1));
+                let what = format!("{codon_id}: step{step} of its set-up failed, which was ignored");
+                self.note(entry.timestamp, what);
+            }
             Event::StateTransition { transition, .. } => {
                 if let StateEvent::ApprovalSet { approval: None } = **transition
                     && approved.is_some()
@@ -228,9 +238,13 @@ impl Heard {
     fn inform(&mut self, message: &str, at: Timestamp) {
         if message.contains(LEFT_BEHIND) || message.contains(SO_KEPT) || message == TERMINAL_CLOSED {
             self.note(at, message.to_owned());
+        } else if message.contains(AskedResult::UNMET)
+            && let Some(codon) = codon_of(message)
+        {
+            self.note(at, message.to_owned());
+            self.miss(&codon);
         } else if message.contains(Requires::UNMET)
-            && let Some((codon, _)) = message.split_once(": ")
-            && let Ok(codon) = codon.parse::<CodonId>()
+            && let Some(codon) = codon_of(message)
         {
             let times = self.reminders.entry(codon.clone()).or_default();
             *times = times.saturating_add(1);
@@ -454,6 +468,11 @@ fn is_of_recovery(event: &Event) -> bool {
             | StateEvent::CodonFinalCostSet { .. }
             | StateEvent::CodonTransitioned { .. }
     )
+}
+
+/// Returns the codon that a message of the runtime names first.
+fn codon_of(message: &str) -> Option<CodonId> {
+    message.split_once(": ")?.0.parse().ok()
 }
 
 /// Whether an event is the start of a run that begins at the first codon.

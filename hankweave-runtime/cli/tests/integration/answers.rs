@@ -189,6 +189,11 @@ fn an_answer_that_does_not_fit_is_asked_for_once_more_in_its_session() {
     assert_eq!(story.records("plan").len(), 1, "one attempt: {told}");
     assert_eq!(story.records("plan")[0]["result"], json!({"files": ["mended"]}));
     assert_eq!(story.read("checks").lines().count(), 2);
+    let report = story.0.run(["report"]).expect_code(0).stdout.clone();
+    assert!(
+        report.contains(": plan: the agent continues (retry 1 of 1): its answer is no result (`result`): "),
+        "{report}"
+    );
     let again = story.read("prompt-plan-2");
     for words in ["/files: ", "'more' was unexpected", "one JSON object"] {
         assert!(again.contains(words), "{words}: {again}");

@@ -355,7 +355,7 @@ fn a_checkpoint_that_cannot_be_shown_is_told_from_one_that_does_not_exist() {
         "no checkpoint begins with `0123456789`",
     );
     refused(&["show", "HEAD"], 65, "`HEAD` is no SHA");
-    let of_directory = "a directory is named with -e: `hankweave checkpoints -e ./work`";
+    let of_directory = "a directory is named with -e: `hankweave checkpoints -e work`";
     refused(&["verify", "./work"], 65, of_directory);
     refused(&["diff", "main", "HEAD"], 65, "`main` is no SHA");
     refused(&["-e", "nowhere"], 65, "`nowhere` is no execution directory");

@@ -833,3 +833,83 @@ fn a_rollback_that_was_undone_takes_nothing_from_a_finished_run() {
     let back = report(&project);
     assert_has(&back, &["# ✓ ", ": completed\n", "Nothing is left to do."]);
 }
+
+/// An agent that does nothing at its first prompt, writes `a.md` at the second and `b.md` at the third.
+fn slow_agent(project: &TestProject) -> Value {
+    let script = r#"cat > /dev/null
+n=$(($(cat prompts.log 2>/dev/null || echo 0) + 1)); echo $n > prompts.log
+if [ $n = 2 ]; then echo a > a.md; echo b > b.md; fi
+if [ $n = 3 ]; then echo mended >> b.md; fi
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-haiku-4-5","cwd":"/","tools":[]}'
+printf '{"type":"assistant","session_id":"s-1","message":{"id":"m-%s","role":"assistant","model":"claude-haiku-4-5","content":[{"type":"text","text":"working"}],"usage":{"input_tokens":10,"output_tokens":1}}}\n' $n
+printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","usage":{"input_tokens":10,"output_tokens":1}}'
+"#;
+    json!({"command": ["sh", project.write("slow.sh", script)], "stream": "claude"})
+}
+
+// covers: CLI-44, HANK-66
+#[test]
+fn a_report_counts_prompts_and_names_limits_ignored_failures_and_checks_that_did_not_run() {
+    let project = project();
+    let mut build = codon(&slow_agent(&project), "build", "Build it");
+    build["checkpointedFiles"] = json!(["*.md"]);
+    build["requires"] = json!(["a.md", "b.md"]);
+    build["check"] = json!({"run": "grep mended b.md && echo 'all good' && echo ====", "retries": 4});
+    build["budget"] = json!({"maxDollars": 2.5});
+    build["rigSetup"] = json!([{"type": "command", "command": {"run": "false"}, "allowFailure": true}]);
+    let mut idle = codon(&shell_agent(&project), "idle", "Do it");
+    idle["requires"] = json!(["src/**", "docs/**"]);
+    idle["check"] = json!({"run": "true", "retries": 0});
+    idle["onFailure"] = json!("ignore");
+    for codon in [&mut build, &mut idle] {
+        codon["model"] = json!("claude-haiku-4-5");
+    }
+    let looped = json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": {"type": "iterationLimit", "limit": 1},
+        "budget": {"maxDollars": 4}, "codons": [idle]});
+    let mut ship = codon(&shell_agent(&project), "ship", "Ship it");
+    ship["approval"] = json!("Ship it?");
+    project.write_hank(&json!({"hank": [build, looped, ship]}));
+    project.run(["run", "--headless"]).expect_code(3);
+    let done = report(&project);
+    assert_has(
+        &done,
+        &[
+            "requires changes of a.md, b.md (met at try 2); may use $2.5000",
+            "passed at try 3: `all good`; it failed once before, with ",
+            "; its failure does not stop the run (`onFailure`: ignore)",
+            "- Rounds (`rounds`): once; may use $4.0000",
+            "- `idle#0`: `true` has not run",
+            "it changed no checkpointed file that matches `src/**` or `docs/**`, and it has to",
+            "build: step 1 of its set-up failed, which was ignored",
+        ],
+    );
+
+    // Nobody waited for an answer after a denial.
+    project.run(["approve", "--deny"]).expect_code(0);
+    project.run(["approve", "ship"]).expect_code(0);
+    let answered = report(&project);
+    let line = answered.lines().find(|line| line.contains("ship: approved by "));
+    assert!(line.is_some_and(|line| !line.contains(", after ")), "{answered}");
+}
+
+/// The first attempt of a codon is no part of the history any more, but its files stay.
+// covers: CLI-44
+#[test]
+fn files_that_no_codon_of_a_report_has_changed_are_counted() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut work = codon(&agent, "work", "go");
+    work["checkpointedFiles"] = json!(["*.txt", "*.made"]);
+    work["check"] = json!({"run": "test -e ok || { touch one.made two.made; false; }", "retries": 0});
+    project.write_hank(&json!({"hank": [codon(&agent, "pre", "go"), work]}));
+    project.run(["run", "--headless"]).expect_code(1);
+    project.write("ok", "");
+    project
+        .run(["run", "--headless", "--recover", "crash-point"])
+        .expect_code(0);
+    let done = report(&project);
+    assert_has(
+        &done,
+        &[" 2 of them by no codon above: by an attempt that counts no longer, "],
+    );
+}
