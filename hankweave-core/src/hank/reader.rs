@@ -288,8 +288,26 @@ impl<'t> HankReader<'t> {
     pub(super) fn list<T>(
         &mut self,
         node: &JsonNode<'_>,
-        mut read: impl FnMut(&mut Self, &JsonNode<'_>) -> Option<T>,
+        read: impl FnMut(&mut Self, &JsonNode<'_>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        Some(self.elements(node, read)?.into_iter().flatten().collect())
+    }
+
+    /// As [`list`](Self::list), but only what comes before the first item with mistakes: later checks name items by their positions.
+    pub(super) fn leading_list<T>(
+        &mut self,
+        node: &JsonNode<'_>,
+        read: impl FnMut(&mut Self, &JsonNode<'_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let elements = self.elements(node, read)?.into_iter();
+        Some(elements.map_while(|element| element).collect())
+    }
+
+    fn elements<T>(
+        &mut self,
+        node: &JsonNode<'_>,
+        mut read: impl FnMut(&mut Self, &JsonNode<'_>) -> Option<T>,
+    ) -> Option<Vec<Option<T>>> {
         let Value::Array(array) = node.value else {
             return self.wrong_type(node, "a list");
         };
@@ -299,7 +317,7 @@ impl<'t> HankReader<'t> {
             value,
             path: format!("{}[{index}]", node.path),
         });
-        Some(nodes.filter_map(|element| read(self, &element)).collect())
+        Some(nodes.map(|element| read(self, &element)).collect())
     }
 
     /// An object whose keys the author chooses.

@@ -7,7 +7,7 @@ use crate::hank::paths;
 use crate::hank::reader::{HankReader, JsonNode, checked, choice, list, non_empty_list};
 
 pub(super) fn rig_setup(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<RigItem>> {
-    list(rig_item)(reader, node)
+    reader.leading_list(node, rig_item)
 }
 
 fn rig_item(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<RigItem> {

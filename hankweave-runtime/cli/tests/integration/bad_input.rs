@@ -214,3 +214,21 @@ fn a_script_that_cannot_be_read_is_explained() {
         "{finished}"
     );
 }
+
+/// Mistakes in a list are named by the positions of its items, also where an item before them is none.
+// covers: HANK-1
+#[test]
+fn no_mistake_is_named_at_the_place_of_another_item() {
+    let project = project();
+    let codon = json!({"id": "a", "name": "a", "model": "sonnet", "continuationMode": "fresh", "promptText": "x",
+        "rigSetup": [1, {"type": "copy", "copy": {"from": "no.txt", "to": "x"}}],
+        "sentinels": [1, {"sentinelConfig": "no.json"}]});
+    project.write_hank(&json!({"hank": [codon]}));
+    let refused = project.run(["validate"]).expect_code(1).stdout.clone();
+    for place in ["hank[0].rigSetup[0]:", "hank[0].sentinels[0]:"] {
+        assert!(refused.contains(&place.replace(':', "")), "{refused}");
+    }
+    for wrong in ["rigSetup[0].copy", "sentinels[0].sentinelConfig"] {
+        assert!(!refused.contains(wrong), "{refused}");
+    }
+}

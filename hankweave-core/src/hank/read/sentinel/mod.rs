@@ -53,7 +53,7 @@ impl<'p> SentinelFile<'p> {
 
 pub(super) fn sentinels(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<SentinelEntry>> {
     let mut ids: Vec<String> = Vec::new();
-    reader.list(node, |reader, node| {
+    reader.leading_list(node, |reader, node| {
         let entry = entry(reader, node)?;
         if let SentinelSource::Inline(config) = &entry.sentinel_config
             && let Some(id) = config.get("id").and_then(serde_json::Value::as_str)
