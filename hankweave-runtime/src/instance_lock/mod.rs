@@ -196,6 +196,11 @@ impl InstanceLock {
         self.locked_record().activity = activity;
     }
 
+    /// Notes that the run was asked to stop; the next heartbeat tells it.
+    pub(crate) fn set_stopping(&self) {
+        self.locked_record().stopping = true;
+    }
+
     /// Writes the information file again with the time and what is known by now. Waits for the disk.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ pub(super) fn of_this_process(world: &LockWorld) -> ServerLockRecord {
         address: None,
         run_id: None,
         activity: None,
+        stopping: false,
         suspended_at_uptime_ms: None,
         start_time: now,
         last_heartbeat: now,

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,11 +24,18 @@ pub(super) struct Heartbeat<'a> {
 }
 
 impl Heartbeat<'_> {
-    /// Refreshes it until the future is dropped, which loses nothing.
+    /// Refreshes it until the future is dropped, which loses nothing; also as soon as the run is asked to stop.
     pub(super) async fn run(&self) -> Infallible {
         let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
+        let (mut stopped, mut is_stopping) = (pin!(self.shutdown.requested()), false);
         loop {
-            interval.tick().await;
+            tokio::select! {
+                _ = interval.tick() => {}
+                () = &mut stopped, if !is_stopping => {
+                    is_stopping = true;
+                    self.lock.set_stopping();
+                }
+            }
             self.refresh().await;
         }
     }

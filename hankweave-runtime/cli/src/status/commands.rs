@@ -110,6 +110,10 @@ impl StatusView<'_> {
                 offer(typed.command("stop"), "continues it in order to stop it"),
             ];
         }
+        if self.is_stopping() {
+            let now = offer(typed.command("stop --force"), "ends at once what still runs");
+            return vec![offer(typed.command("attach"), "follows it"), now];
+        }
         let mut offers = vec![offer(typed.command("attach"), "follows it")];
         if let Some((id, _)) = self.asked() {
             let approve = format!("approve {id}");

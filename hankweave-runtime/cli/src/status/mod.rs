@@ -550,6 +550,11 @@ impl StatusView<'_> {
         Some(json)
     }
 
+    /// Whether the live run was asked to stop.
+    fn is_stopping(&self) -> bool {
+        self.holder.as_ref().is_some_and(|holder| holder.stopping)
+    }
+
     /// The codon whose provider has a limit, and when that ends.
     fn limit(&self) -> Option<(&CodonId, Timestamp)> {
         let newest = &self.thread.codons.first()?.codon;

@@ -105,6 +105,7 @@ impl StatusView<'_> {
                     format!("{id} is suspended with its worker; {then}")
                 }
                 true if self.suspended.is_some() => format!("{id} is suspended with its run"),
+                true if self.is_stopping() => format!("{id} is being stopped with its run"),
                 true => match self.background() {
                     Some(work) => format!("{id} {}", report::activity_words(work, self.now)),
                     None => format!("{id} is running"),

@@ -257,11 +257,12 @@ impl StatusView<'_> {
 
     /// Returns the state of the newest run in words; a process that is suspended answers nobody.
     pub(crate) fn state_words(&self, run: &RunRecord) -> String {
-        let suspended = self.suspended.filter(|_| self.is_working(run));
-        suspended.map_or_else(
-            || self.drawn.state_words(),
-            |pid| format!("suspended (process {pid})"),
-        )
+        match self.suspended {
+            _ if !self.is_working(run) => self.drawn.state_words(),
+            Some(pid) => format!("suspended (process {pid})"),
+            None if self.is_stopping() => "stopping".to_owned(),
+            None => self.drawn.state_words(),
+        }
     }
 
     /// Writes what the rows of the codons do not have, the total, and what of the budget is used.

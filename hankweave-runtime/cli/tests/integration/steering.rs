@@ -1,9 +1,10 @@
 //! Continuing, standing still and being told what to do (RUN-2, RUN-9).
 
 use hankweave_testing::TestProject;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{SOON, codon, project, shell_agent};
+use crate::support::{SOON, codon, project, shell_agent, writing_agent};
 
 /// Two codons that append their prompts to `done.txt`; the second one fails while a file `broken` is there.
 fn write_hank(project: &TestProject) {
@@ -156,4 +157,27 @@ fn without_autostart_nothing_starts_and_commands_are_read_from_the_terminal() {
         (&state["runs"][0]["codons"], &state["currentRunId"]),
         (&json!([]), &Value::Null)
     );
+}
+
+// covers: CLI-14, L2
+#[test]
+fn a_run_whose_agent_does_not_end_is_called_stopping_until_it_is_ended() {
+    let project = project();
+    let agent = writing_agent(&project, "trap '' TERM\nwhile :; do sleep 600; done");
+    let one =
+        json!({"id": "one", "name": "one", "agent": agent, "continuationMode": "fresh", "promptText": "go"});
+    project.write_hank(&json!({"hank": [one]}));
+    let mut run = project.start(["run", "--headless"]);
+    run.wait_for_line(|line| line.contains("so far"));
+    run.signal(Signal::INT);
+    while !said(&project).0.contains(": stopping, since ") {
+        std::thread::yield_now();
+    }
+    let (status, commands) = said(&project);
+    assert!(status.contains("one is being stopped with its run\n"), "{status}");
+    assert_eq!(commands, ["hankweave attach", "hankweave stop --force"]);
+    project.run(["stop", "--force"]).expect_code(0);
+    run.finish_within(SOON).expect_code(3);
+    let status = said(&project).0;
+    assert!(!status.contains("stopping"), "{status}");
 }
