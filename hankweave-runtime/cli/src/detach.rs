@@ -15,6 +15,7 @@ use std::process::{ExitCode, Stdio};
 
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::RunId;
+use hankweave_core::thread::Recovery;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, parent, with_suffix};
@@ -317,8 +318,13 @@ pub(crate) async fn unasked_question(hankweave: &Hankweave) -> Option<String> {
         (_, true) => "was stopped",
         _ => "failed",
     };
+    let goes_on = match trouble.default {
+        Recovery::Session => "lets it continue in its session",
+        Recovery::LastSuccess => "rolls back to the last success",
+        Recovery::CrashPoint => "keeps the files and runs it again",
+    };
     Some(format!(
-        "{codon} {happened}; a detached run asks nothing on the terminal and continues from the usual position; --recover gives another one"
+        "{codon} {happened}; a detached run asks nothing on the terminal and {goes_on}; --recover chooses another way"
     ))
 }
 

@@ -8,7 +8,7 @@ import { notify } from "./notify";
 import { icon, titleMark } from "./shapes";
 import { Transcript } from "./transcript";
 import type { View } from "./view";
-import { usd } from "./words";
+import { cost, usd } from "./words";
 
 /** At most so often the page is drawn, in milliseconds. */
 const PAUSE = 50;
@@ -34,7 +34,7 @@ function soon(): void {
 function changed(): void {
   const { view } = connection;
   const [state, text] = [shownState(connection), sentence(connection)];
-  const parts = [`${titleMark(state)} ${text}`, view && usd(view.money.spent), view?.hank?.name ?? "hankweave"];
+  const parts = [`${titleMark(state)} ${text}`, view && (cost(view.money.spent, view.money.atLeast) || usd(0)), view?.hank?.name ?? "hankweave"];
   document.title = parts.filter(Boolean).join(" · ");
   if (view && connection.link === "live" && !recordPath) offerAsApp(view.hank?.name ?? connection.folder);
   if (mark !== state) {

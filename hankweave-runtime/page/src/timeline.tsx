@@ -189,7 +189,7 @@ function Rest({ view, scale, grid }: { view: View; scale: Scale; grid: preact.JS
               {newest.map(({ item, key, attempt }) => {
                 const [from, to] = extent(attempt, scale);
                 if (to < scale.from) return null;
-                const words = [`${titleOf(view, item, key)}: ${attempt.state}, undone or run again`, attempt.why?.message, usd(attempt.cost + (attempt.sentinels ?? 0))].filter(Boolean).join(", ");
+                const words = [`${titleOf(view, item, key)}: ${attempt.state}, undone or run again`, attempt.why?.message, costOf(attempt)].filter(Boolean).join(", ");
                 return <rect x={percent(scale.x(from))} width={percent(Math.max(0.3, scale.x(to) - scale.x(from)))} y="7" height="14" rx="3" class="ghost"><title>{words}</title></rect>;
               })}
             </svg>
@@ -204,6 +204,8 @@ function Rest({ view, scale, grid }: { view: View; scale: Scale; grid: preact.JS
     </>
   );
 }
+
+const costOf = (attempt: Attempt): string => cost(attempt.cost + (attempt.sentinels ?? 0), attempt.atLeast) || usd(0);
 
 /** Returns the start and the end of an attempt. A crash is noticed at the next start; until when the agent worked at least is known. */
 function extent(attempt: Attempt, scale: Scale): [number, number] {
@@ -224,7 +226,7 @@ function Bar({ view, id, item, position, attempt, scale, address, isChosen }: { 
   const rigEnd = Math.min(to, from + (attempt.rigMs ?? 0));
   const [x0, x1, x2] = [scale.x(from), scale.x(rigEnd), scale.x(to)];
   const lasted = worked(attempt, scale.to);
-  const words = [`${titleOf(view, id, position)}: ${word(shapeOfAttempt(view, id, position, attempt))}`, attempt.why?.message, lasted === undefined ? "time unknown" : (attempt.state === "crashed" ? "at least " : "") + took(lasted), usd(attempt.cost + (attempt.sentinels ?? 0)), changed(attempt.filesChanged)].filter(Boolean).join(", ");
+  const words = [`${titleOf(view, id, position)}: ${word(shapeOfAttempt(view, id, position, attempt))}`, attempt.why?.message, lasted === undefined ? "time unknown" : (attempt.state === "crashed" ? "at least " : "") + took(lasted), costOf(attempt), changed(attempt.filesChanged)].filter(Boolean).join(", ");
   const tone = attempt.state === "running" ? "run" : ["failed", "crashed"].includes(attempt.state) ? "bad" : "";
   return (
     <a href={address({ item: id, key: position })} aria-label={words} aria-current={isChosen ? "true" : undefined} class="attempt">

@@ -13,7 +13,7 @@ use crate::recovery::LockedExecution;
 use crate::shutdown::{Shutdown, StopCause};
 
 /// How often the lock file is refreshed (L2): what a killed run has worked at last is known as exactly.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
 pub(super) struct Heartbeat<'a> {

@@ -428,9 +428,9 @@ impl Receipt {
             .codons
             .iter()
             .filter_map(|codon| Some((codon, codon.unsaved.as_ref()?)));
-        let unsaved = unsaved.map(|(codon, left)| {
+        let unsaved = unsaved.filter(|(_, left)| left.count > 0).map(|(codon, left)| {
             let (id, count) = (code(codon.id.as_str()), counted(left.count, "file"));
-            format!(" {count} that {id} left without a checkpoint do not count.")
+            format!(" Without {count} that {id} left and no checkpoint has.")
         });
         let unsaved: String = unsaved.collect();
         if count == 0 {
@@ -477,9 +477,26 @@ impl Receipt {
         match all.filter(|path| !own.contains(path)).count() {
             0 => String::new(),
             others => format!(
-                " {others} of them by no codon above: by an attempt that counts no longer, by an earlier run, or by a user."
+                " {others} of them by no codon above, but {}.",
+                self.others().join(" or ")
             ),
         }
+    }
+
+    /// Returns who else than the codons of the table may have changed files.
+    fn others(&self) -> Vec<&'static str> {
+        let has_set_up = self.codons.iter().any(|codon| codon.terms.has_set_up());
+        [
+            has_set_up.then_some("by a set-up"),
+            self.undone
+                .is_some()
+                .then_some("by an attempt that counts no longer"),
+            (self.own_runs < self.runs).then_some("by an earlier run"),
+            Some("by a user"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     fn write_rollbacks(&self, text: &mut String) -> fmt::Result {

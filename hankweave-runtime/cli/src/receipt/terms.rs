@@ -152,6 +152,11 @@ impl CodonTerms {
         }
     }
 
+    /// Whether it has a rig.
+    pub(super) fn has_set_up(&self) -> bool {
+        !self.set_up.is_empty()
+    }
+
     /// Returns each of them as Markdown; what is the same for all iterations with the `first` one.
     fn words(&self, first: bool, attempt: usize) -> Vec<String> {
         let steps: Vec<String> = self.set_up.iter().map(SetUpStep::as_markdown).collect();

@@ -254,9 +254,11 @@ impl<'a> CostReport<'a> {
         let name = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
         let state = rows.iter().map(|row| row.state.len()).max().unwrap_or_default();
         let state = state.max(10);
-        let differ = rows
-            .iter()
-            .any(|row| row.cost.trim_start_matches("≥ ") != row.spent.trim_start_matches("≥ "));
+        let is_same = |row: &CostRow| {
+            let [agents, spent] = [&row.cost, &row.spent].map(|amount| amount.trim_start_matches("≥ "));
+            agents == spent || agents.is_empty() && spent == Usd::ZERO.to_string()
+        };
+        let differ = !rows.iter().all(is_same);
         let head = CostRow {
             name: String::new(),
             state: "status",

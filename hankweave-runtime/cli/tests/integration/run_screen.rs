@@ -210,6 +210,7 @@ fn who_comes_later_sees_which_checks_failed() {
             && screen.contains("↻ Name of mend, 1 of at most 4")
             && screen.contains("    check failed: 1 of 2")
             && screen.contains("✓ Name of mend, 2 of at most 4")
+            && screen.contains("    check passed")
     });
     project.run(["stop"]).expect_code(0);
     running.finish_within(Duration::from_secs(60)).expect_code(3);

@@ -25,20 +25,20 @@ pub(super) fn write_all(view: &RunView, said: &mut SafeText) -> fmt::Result {
         writeln!(said, "{} before these", counted(first, "attempt"))?;
     }
     for (item, key, attempt) in &all[first..] {
-        write_attempt(view, (item, *key), attempt, &missed_check(view, item, *key), said)?;
+        write_attempt(view, (item, *key), attempt, &check_after(view, item, *key), said)?;
     }
     Ok(())
 }
 
-/// Returns that the check of a loop failed after the last codon of an iteration, as far as the view still knows that.
-fn missed_check(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
+/// Returns the result of a loop's check after the last codon of an iteration, as far as the view still knows it.
+fn check_after(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
     let within = view.items.get(item).and_then(|found| found.within.as_ref());
     let around = within.and_then(|id| view.items.get(id));
     let around = around.filter(|around| around.order.last().is_some_and(|last| last == item));
     let check = around.and_then(|around| around.checks.get(&key.iteration));
     let mut notes = CodonNotes::default();
-    if let Some(check) = check.filter(|check| !check.passed) {
-        notes.missed_check = true;
+    if let Some(check) = check {
+        notes.missed_check = !check.passed;
         notes.push(check.words());
     }
     notes
