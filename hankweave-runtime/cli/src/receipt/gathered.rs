@@ -790,6 +790,18 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
     of_task.chain(left_out).chain(odd).chain(shortened).collect()
 }
 
+/// Returns the answer of a user that only the registry of a task has.
+fn answer_of_task(status: &StatusView<'_>) -> Option<Occasion> {
+    let (answer, (codon, _)) = (status.answer()?, status.asked()?);
+    Some(Occasion {
+        at: answer.at?,
+        what: format!("{codon} {}", answer.approval.sentence()),
+        command: None,
+        is_answer: true,
+        waited_ms: None,
+    })
+}
+
 /// Occasions with the waits among them, each with its length.
 fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
     let now = SystemClock.now();
@@ -828,6 +840,7 @@ fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
     });
     let mut occasions: Vec<Occasion> = waits.collect();
     occasions.extend(heard.occasions);
+    occasions.extend(answer_of_task(status));
     occasions.sort_by_key(|occasion| occasion.at);
     occasions
 }

@@ -135,13 +135,15 @@ struct SentinelCost<'a> {
 }
 
 impl CostTotals {
+    /// Returns the figures of a codon; one that works may have used more than is known.
     fn of(codon: &CodonExecution) -> Self {
+        let is_lower_bound = codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running;
         Self {
             codon_cost: codon.codon_cost(),
             spend: codon.spend(),
-            is_lower_bound: codon.cost_is_lower_bound(),
+            is_lower_bound,
             tokens: codon.codon_tokens(),
-            agents_at_least: codon.cost_is_lower_bound() && codon.status() != CodonStatus::Skipped,
+            agents_at_least: is_lower_bound && codon.status() != CodonStatus::Skipped,
             used: codon.agent_tokens(),
         }
     }
@@ -168,7 +170,10 @@ impl<'a> RunCost<'a> {
         let codons: Vec<CodonCost> = codons.collect();
         Self {
             run_id: &run.run_id,
-            status: run.status,
+            status: match (run.status, process) {
+                (RunStatus::Running, RunProcess::None) => RunStatus::Crashed,
+                (status, _) => status,
+            },
             state: run_standing(run, process),
             figures: CostTotals::sum(codons.iter().map(|codon| codon.figures)),
             codons,
@@ -203,24 +208,6 @@ impl<'a> SentinelCost<'a> {
     }
 }
 
-impl CodonCost<'_> {
-    /// A codon that works may have used more than is known.
-    fn shown(&self) -> CostTotals {
-        let works = self.status == CodonStatus::Running;
-        CostTotals {
-            is_lower_bound: self.figures.is_lower_bound || works,
-            agents_at_least: self.figures.agents_at_least || works,
-            ..self.figures
-        }
-    }
-}
-
-impl RunCost<'_> {
-    fn shown(&self) -> CostTotals {
-        CostTotals::sum(self.codons.iter().map(CodonCost::shown))
-    }
-}
-
 impl<'a> CostReport<'a> {
     /// Returns the newest attempt of each codon that counts, the oldest first.
     fn newest(&self) -> Vec<&CodonCost<'a>> {
@@ -236,20 +223,20 @@ impl<'a> CostReport<'a> {
     fn write(&self, has_current_run: bool, text: &mut String) -> std::fmt::Result {
         let mut rows = Vec::new();
         for run in &self.runs {
-            rows.push(CostRow::of(format!("run {}", run.run_id), run.state, run.shown()));
+            rows.push(CostRow::of(format!("run {}", run.run_id), run.state, run.figures));
             for codon in &run.codons {
                 let note = if codon.undone { "undone or run again" } else { "" };
                 rows.push(CostRow {
                     note,
-                    ..CostRow::of(format!("  {}", codon.codon_id), codon.state, codon.shown())
+                    ..CostRow::of(format!("  {}", codon.codon_id), codon.state, codon.figures)
                 });
                 rows.extend(codon.sentinels.iter().map(CostRow::of_sentinel));
             }
         }
         if let Some(run) = self.runs.first().filter(|_| has_current_run) {
-            rows.push(CostRow::of("current run".to_owned(), "", run.shown()));
+            rows.push(CostRow::of("current run".to_owned(), "", run.figures));
         }
-        let total = CostTotals::sum(self.runs.iter().map(RunCost::shown));
+        let total = CostTotals::sum(self.runs.iter().map(|run| run.figures));
         rows.push(CostRow::of("total".to_owned(), "", total));
         let name = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
         let state = rows.iter().map(|row| row.state.len()).max().unwrap_or_default();

@@ -499,7 +499,7 @@ impl StatusView<'_> {
     }
 
     /// The answer in the registry of the task, which its workspace does not have.
-    fn answer(&self) -> Option<GateAnswer> {
+    pub(crate) fn answer(&self) -> Option<GateAnswer> {
         self.task.as_ref()?.answer(self.asked_codon()?)
     }
 

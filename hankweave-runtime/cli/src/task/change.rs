@@ -9,6 +9,7 @@ use std::time::Duration;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::{AgentId, TaskId};
+use hankweave_core::time::short_duration;
 use hankweave_core::machine::Extra;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::registry::{Patch, TaskCost, TaskPatch, TaskRow};
@@ -20,7 +21,7 @@ use hankweave_tasks::worker::TaskSpec;
 use serde_json::json;
 
 use super::create::print_hint;
-use super::show::{held_until, line, needed_budget, room_needed};
+use super::show::{held_until, line, needed_budget, patience, patience_option, room_needed};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
@@ -33,7 +34,7 @@ use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{ask, one_line};
-use crate::validate::{ceiling, load_planned};
+use crate::validate::{ceiling, load_planned, max_wait};
 
 async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Result<ExitCode, CliError> {
     if global.json() {
@@ -201,6 +202,7 @@ async fn resume_one(
     }
     refuse_uncounted(registry, id, args).await?;
     refuse_spent(registry, id, args).await?;
+    refuse_limited(registry, id, args).await?;
     raise_limits(registry, id, args).await?;
     if args.anew {
         let row = start_anew(registry, id).await?;
@@ -297,6 +299,29 @@ async fn refuse_spent(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -
         return Ok(());
     };
     refuse_with(registry, id, &needed, limits)
+}
+
+/// Refuses an attempt that may not wait as long as its usage limit lasts, and would pause there at once.
+async fn refuse_limited(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
+    let row = registry.task(id).await?;
+    let (Some(needed), Ok(mut order)) = (
+        patience(registry, &row),
+        TaskSpec::read(row.record.metadata()),
+    ) else {
+        return Ok(());
+    };
+    for (name, value) in &args.limits() {
+        order.set_option(name, value);
+    }
+    let settings = settings_of_run(&order.hank, &order.arguments).ok();
+    let most = settings.and_then(|settings| max_wait(&order.hank, &settings).ok());
+    if most.is_none_or(|most| needed <= most) {
+        return Ok(());
+    }
+    let ends = short_duration(needed);
+    let message = format!("{id} would pause at its usage limit again, which ends in {ends}");
+    let resume = registry.typed(&format!("task resume {id}{}", patience_option(needed)));
+    Err(CliError::new(CliErrorKind::Input, message).hint(format!("`{resume}` waits for that")))
 }
 
 /// Returns the limits that are given for later attempts.

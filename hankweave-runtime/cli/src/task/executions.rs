@@ -130,9 +130,10 @@ impl OpenAttempt {
 /// Returns the duration of an attempt in words.
 fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
     let since_start = |end: Timestamp| short_duration(execution.worked(end));
-    // An attempt that lost its worker ended before it was requeued, or cancelled without a cost, and nobody knows when.
+    // An attempt that lost its worker ended before it was requeued or cancelled, and nobody knows when.
+    let is_cancelled = execution.status == TaskStatus::Cancelled.as_str();
     let is_ended_by_others = matches!(execution.error.as_deref(), Some(ORPHANED | "DETACHED"))
-        || (execution.status == TaskStatus::Cancelled.as_str() && execution.cost.is_none());
+        || (is_cancelled && (execution.cost.is_none() || execution.cost_is_lower_bound));
     let is_lost = is_ended_by_others && !execution.by_hand;
     match (execution.ended_at, open.worked) {
         (Some(end), _) if is_lost => format!("≤ {}", since_start(end)),

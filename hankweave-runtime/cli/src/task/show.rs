@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use console::{measure_text_width, truncate_str};
@@ -559,17 +560,21 @@ pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<Strin
     }
     let options = match needed_budget(row) {
         Some(needed) => needed.options(),
-        None => patience_option(registry, row).unwrap_or_default(),
+        None => patience(registry, row).map(patience_option).unwrap_or_default(),
     };
     Some(registry.typed(&format!("task resume {}{options}", row.id())))
 }
 
-/// Returns the option with which a worker waits for the usage limit at which a task paused on this machine: ` --max-wait 9h`.
-fn patience_option(registry: &Registry, row: &TaskRow) -> Option<String> {
+/// Returns how long the next attempt would have to wait for the usage limit at which a task paused on this machine.
+pub(super) fn patience(registry: &Registry, row: &TaskRow) -> Option<Duration> {
     // Only such a record is read.
     reason(row).filter(|reason| reason.starts_with(PAUSED))?;
-    let patience = crate::status::patience(&registry.workspace_of(row))?;
-    Some(format!(" --max-wait {}", duration_argument(patience)))
+    crate::status::patience(&registry.workspace_of(row))
+}
+
+/// Returns the option with which an attempt waits so long: ` --max-wait 9h`.
+pub(super) fn patience_option(patience: Duration) -> String {
+    format!(" --max-wait {}", duration_argument(patience))
 }
 
 /// Start of the error of a task whose run paused.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use std::sync::Arc;
 
 use anstyle::AnsiColor;
@@ -19,7 +20,9 @@ use hankweave_core::agent::Capabilities;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::HankweaveState;
-use hankweave_core::hank::{CodonConfig, Hank, Problem, Severity, copy_targets, fallback_list};
+use hankweave_core::hank::{
+    CodonConfig, Hank, MAX_WAIT_SECONDS, Problem, Setting, Severity, copy_targets, fallback_list,
+};
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::AgentList;
 use hankweave_runtime::RunOptions;
@@ -74,6 +77,14 @@ pub(crate) fn ceiling(hank: &Path, settings: &SettingArgs) -> Result<Ceiling, Cl
         Some(hank) => ceiling.or_from_hank(hank),
         None => ceiling,
     })
+}
+
+/// Returns how long a run of this hank with these settings waits for usage limits.
+pub(crate) fn max_wait(hank: &Path, settings: &SettingArgs) -> Result<Duration, CliError> {
+    let loaded = load_hank(hank)?;
+    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
+    let seconds = configuration.number(Setting::MaxWaitSeconds);
+    Ok(Duration::from_secs(seconds.unwrap_or(MAX_WAIT_SECONDS)))
 }
 
 /// A hank with everything around it that a run would meet.
