@@ -36,7 +36,7 @@ impl ExecutionThread {
     pub fn work(&self, state: &HankweaveState, newest: usize) -> Option<CodonWork> {
         let first = self.first_attempt(newest)?;
         let mut begin = self.files_before(state, first)?;
-        let mut attempts = Vec::new();
+        let mut attempts = self.kept_attempts(state, first);
         for at in (newest..=first).rev() {
             let next = at.checked_sub(1).filter(|next| *next >= newest);
             let next = next.map(|next| &self.codons[next].codon);
@@ -62,7 +62,52 @@ impl ExecutionThread {
     /// Returns the checkpoint of the files with which the work of the codon at this position began, also where no attempt has ended.
     #[must_use]
     pub fn work_began(&self, state: &HankweaveState, newest: usize) -> Option<CheckpointSha> {
-        self.files_before(state, self.first_attempt(newest)?)
+        let first = self.first_attempt(newest)?;
+        let kept = self.kept_attempts(state, first).into_iter().next();
+        kept.map(|(begin, _)| begin)
+            .or_else(|| self.files_before(state, first))
+    }
+
+    /// Returns the beginnings and ends of attempts before the one at this position that are no part of the thread, because a run was to repeat them with the files as they
+    /// were left: what they did counts, as no rollback has taken it back.
+    fn kept_attempts(&self, state: &HankweaveState, first: usize) -> Vec<(CheckpointSha, CheckpointSha)> {
+        let mut kept = Vec::new();
+        let Some(entry) = self
+            .codons
+            .get(first)
+            .filter(|entry| entry.codon_index_in_run == 0)
+        else {
+            return kept;
+        };
+        let id = entry.codon.codon_id();
+        let mut runs = state.runs.iter().skip_while(|run| run.run_id != entry.run_id);
+        let mut later = runs.next();
+        for run in runs {
+            let goes_on = later.is_some_and(|later| later.starting_conditions.source().is_some());
+            let is_taken_back = state
+                .operations
+                .iter()
+                .any(|operation| operation.behind == run.run_id);
+            if !goes_on || is_taken_back {
+                break;
+            }
+            let attempts = run.codons.iter().rev();
+            let attempts = attempts.take_while(|attempt| is_unfinished(attempt, id));
+            let pairs = attempts.map_while(|attempt| {
+                let begin = attempt.rig_setup_checkpoint().cloned();
+                let begin = begin.or_else(|| attempt.start_checkpoint())?;
+                Some((begin, attempt.end_checkpoint()?.1.clone()))
+            });
+            let before = kept.len();
+            kept.extend(pairs);
+            // Another codon ran before it, or nobody knows how it began.
+            if kept.len() - before < run.codons.len() || run.codons.is_empty() {
+                break;
+            }
+            later = Some(run);
+        }
+        kept.reverse();
+        kept
     }
 
     /// Returns the checkpoint of the files with which the codon at this position began, after its rig; `None` where that is not known.

@@ -132,6 +132,9 @@ impl RunView {
             return;
         }
         self.state = RunState::Crashed;
+        if let Some(at) = self.at {
+            self.end_waits(at);
+        }
         if let Some(now) = self.now.take()
             && let Some(item) = self.items.get_mut(&now.item)
             && let Some(attempt) = item.attempts.get_mut(&now.key())

@@ -51,6 +51,10 @@ impl RunView {
             }
             StateEvent::RunCrashed { run_id, .. } => {
                 self.crash_attempt(run_id, at);
+                // The next start has found the crash; what was waited for ended before.
+                if let Some(life) = self.last_at_work(run_id) {
+                    self.end_waits(life);
+                }
                 self.end_run(RunState::Crashed, at);
             }
             StateEvent::CodonStarted {
@@ -184,12 +188,26 @@ impl RunView {
     fn end_run(&mut self, state: RunState, at: Timestamp) {
         // A question without an answer waits for it, whatever ended the run.
         (self.now, self.activity) = (None, None);
-        let waits = self.waits.values_mut();
-        // A wait for a clock ends with the run, however long it was to last.
-        for wait in waits.filter(|wait| wait.kind != WaitKind::Approval) {
-            wait.to = Some(wait.to.map_or(at, |to| to.min(at)));
-        }
+        self.end_waits(at);
         self.enter(state, at);
+    }
+
+    /// Ends all waits for a clock with a run that ended then, however long they were to last.
+    pub(super) fn end_waits(&mut self, at: Timestamp) {
+        let waits = self.waits.values_mut();
+        for wait in waits.filter(|wait| wait.kind != WaitKind::Approval) {
+            let to = wait.to.map_or(at, |to| to.min(at));
+            wait.to = Some(to.max(wait.from));
+        }
+    }
+
+    /// Returns when the attempt that the crash of a run interrupted was at work last.
+    fn last_at_work(&self, run: &RunId) -> Option<Timestamp> {
+        let mut attempts = self.items.values().flat_map(|item| item.attempts.values());
+        let is_cut_off = |attempt: &&AttemptView| {
+            attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run)
+        };
+        attempts.find(is_cut_off)?.last_at_work()
     }
 
     /// Marks the attempt that the crash of a run interrupted. Where it cost more than is known, an event of its own has closed it before, with the time at
@@ -312,7 +330,9 @@ impl RunView {
             let (item, attempt, tail) = (now.item.clone(), now.key(), now.lines);
             self.problem = Some(ProblemView { item, attempt, tail });
         }
-        if let Some(to) = until.filter(|until| *until > at) {
+        if let Some(until) = until {
+            // A limit that is met again although it has ended is waited for as well; the run says how long.
+            let to = until.max(at);
             let wait = WaitView {
                 item: Some(id.configured().to_owned()),
                 codon: Some(id.clone()),
@@ -325,7 +345,9 @@ impl RunView {
                 of: None,
             };
             add(&mut self.waits, seq, wait);
-            self.activity = Some(CurrentActivity::limit(at, to));
+            if to > at {
+                self.activity = Some(CurrentActivity::limit(at, to));
+            }
         }
     }
 

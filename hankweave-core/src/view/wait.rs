@@ -67,13 +67,13 @@ pub enum WaitKind {
 /// Ends the waits of a codon that starts: another agent has taken over, or a user has not waited longer. A limit that nobody waited for is no wait.
 pub(super) fn end_for_start(waits: &mut BTreeMap<u64, WaitView>, codon: &CodonId, at: Timestamp) {
     waits.retain(|_, wait| {
-        let is_early = matches!(wait.kind, WaitKind::Limit | WaitKind::Retry)
-            && wait.codon.as_ref() == Some(codon)
-            && wait.to.is_none_or(|to| to > at);
-        if is_early {
+        let is_own =
+            matches!(wait.kind, WaitKind::Limit | WaitKind::Retry) && wait.codon.as_ref() == Some(codon);
+        if is_own && wait.to.is_none_or(|to| to > at) {
             wait.to = Some(at);
         }
-        !(is_early && wait.kind == WaitKind::Limit && at.since(wait.from) < SHORTEST)
+        let is_short = wait.to.is_some_and(|to| to.since(wait.from) < SHORTEST);
+        !(is_own && is_short && wait.kind == WaitKind::Limit)
     });
 }
 

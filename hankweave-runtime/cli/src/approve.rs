@@ -25,6 +25,7 @@ use crate::logging;
 use crate::output;
 use crate::owning_task::{OwningTask, existing_state_dir};
 use crate::prompt_line::{PromptForm, PromptLine};
+use crate::receipt;
 use crate::remote;
 use crate::screen::print_stderr;
 use crate::status::decision;
@@ -41,6 +42,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
         return Err(task.looked_up().refuse_answer(args.deny, args.reason.as_deref()));
     }
     let codon = remote::runtime()?.block_on(answer(args))?;
+    receipt::write(execution, None);
     if global.json() {
         let answer = json!({"codonId": codon, "granted": !args.deny, "reason": args.reason});
         return output::print_json(&answer);

@@ -36,7 +36,17 @@ pub(super) fn was_attempted(codon: &CodonRun<'_>, state: &HankweaveState) -> boo
     let thread = ThreadTip::of(state);
     // The newest one is the present attempt.
     let before = thread.codons().nth(1);
-    before.is_some_and(|before| belongs(codon, before.codon, Attempts::All))
+    let is_its = |attempt: &CodonExecution| belongs(codon, attempt, Attempts::All);
+    before.is_some_and(|before| is_its(before.codon)) || last_of_run_before(state).is_some_and(is_its)
+}
+
+/// Returns the last codon of the run before the newest one, where that has begun with its first: a run that keeps the files repeats it, and it is no part of the
+/// thread.
+fn last_of_run_before(state: &HankweaveState) -> Option<&CodonExecution> {
+    let mut runs = state.runs.iter();
+    let newest = runs.next()?;
+    let last = runs.next()?.codons.last()?;
+    (newest.codons.len() == 1).then_some(&**last)
 }
 
 /// Whether `attempt` is an attempt of the codon that counts.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::{AgentId, TaskId};
-use hankweave_core::time::short_duration;
 use hankweave_core::machine::Extra;
+use hankweave_core::time::short_duration;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::registry::{Patch, TaskCost, TaskPatch, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskResult, TaskStatus};
@@ -304,10 +304,8 @@ async fn refuse_spent(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -
 /// Refuses an attempt that may not wait as long as its usage limit lasts, and would pause there at once.
 async fn refuse_limited(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
-    let (Some(needed), Ok(mut order)) = (
-        patience(registry, &row),
-        TaskSpec::read(row.record.metadata()),
-    ) else {
+    let (Some(needed), Ok(mut order)) = (patience(registry, &row), TaskSpec::read(row.record.metadata()))
+    else {
         return Ok(());
     };
     for (name, value) in &args.limits() {

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anstyle::AnsiColor;
 use hankweave_core::agent::Capabilities;

@@ -888,19 +888,26 @@ fn a_report_counts_prompts_and_names_limits_ignored_failures_and_checks_that_did
     project.run(["approve", "--deny"]).expect_code(0);
     project.run(["approve", "ship"]).expect_code(0);
     let answered = report(&project);
+    let written = read(&project, ".hankweave/report.md");
+    assert!(written.contains("ship: approved by "), "{written}");
     let line = answered.lines().find(|line| line.contains("ship: approved by "));
     assert!(line.is_some_and(|line| !line.contains(", after ")), "{answered}");
 }
 
-/// The first attempt of a codon is no part of the history any more, but its files stay.
-// covers: CLI-44
+/// The first attempt of a codon is no part of the history any more, but its files stay: they are those of the codon.
+// covers: CLI-44, HANK-66
 #[test]
-fn files_that_no_codon_of_a_report_has_changed_are_counted() {
+fn files_of_an_attempt_that_was_kept_are_those_of_its_codon_and_others_are_counted() {
     let project = project();
     let agent = shell_agent(&project);
-    let mut work = codon(&agent, "work", "go");
-    work["checkpointedFiles"] = json!(["*.txt", "*.made"]);
-    work["check"] = json!({"run": "test -e ok || { touch one.made two.made; false; }", "retries": 0});
+    let mut work = codon(&agent, "work", "make");
+    work["checkpointedFiles"] = json!(["*.made"]);
+    work["rigSetup"] = json!([{"type": "command", "command": {"run": "touch ready.made"}}]);
+    work["requires"] = json!(["one.made"]);
+    work["check"] = json!({"run": "test -e ok", "retries": 0});
+    let script = std::fs::read_to_string(project.directory().join("agent.sh")).unwrap();
+    let making = "[ \"$prompt\" != make ] || [ -e one.made ] || touch one.made two.made\nsay working\n";
+    project.write("agent.sh", script.replace("say working\n", making));
     project.write_hank(&json!({"hank": [codon(&agent, "pre", "go"), work]}));
     project.run(["run", "--headless"]).expect_code(1);
     project.write("ok", "");
@@ -910,6 +917,10 @@ fn files_that_no_codon_of_a_report_has_changed_are_counted() {
     let done = report(&project);
     assert_has(
         &done,
-        &[" 2 of them by no codon above, but by an attempt that counts no longer or by a user.\n"],
+        &[
+            "requires changes of one.made (met ",
+            "- `work`: `done.txt` changed, `one.made` new, `two.made` new",
+            " 1 of them by no codon above, but by a set-up or by an attempt that counts no longer or by a user.",
+        ],
     );
 }

@@ -22,7 +22,11 @@ fn a_task_at_a_usage_limit_says_what_waits_for_it_and_that_it_waits() {
     let patience = onward.split_whitespace().next().unwrap();
     assert!(patience.ends_with('h') && patience.contains('d'), "{shown}");
 
-    let refused = project.run(["task", "resume", "limited"]).expect_code(65).stderr.clone();
+    let refused = project
+        .run(["task", "resume", "limited"])
+        .expect_code(65)
+        .stderr
+        .clone();
     assert!(
         refused.contains("limited would pause at its usage limit again, which ends in ")
             && refused.contains("hint: `hankweave task resume limited --max-wait "),
