@@ -1,7 +1,7 @@
 //! View of a run: laws of the fold, its bounds, its words.
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::codon::CodonStatus;
+use hankweave_core::codon::{CheckpointType, CodonStatus};
 use hankweave_core::document::{ContinuationSource, PendingRollback, PlanEntry};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::LiveState;
@@ -1025,6 +1025,8 @@ proptest! {
                     };
                     source.is_some_and(|source| !is_known(source))
                 }
+                // A rig has one checkpoint, which the steps of its codon name as well.
+                StateEvent::CheckpointCreated { checkpoint_type: CheckpointType::RigSetup, .. } => true,
                 // It shows what is being undone until that is done.
                 StateEvent::RollbackPending { rollback, .. } => {
                     let has_codons = |back: &PendingRollback| {

@@ -101,6 +101,8 @@ async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back:
     let mut second = stage.worker.clone();
     let mut options = WorkerOptions::clone(&second.options);
     (options.name, options.orphans) = ("w2".into(), OrphanPolicyConfig::Requeue { tries: 5 });
+    // Only the lease of the first one is to end.
+    options.lease = Duration::from_secs(60);
     second.options = Arc::new(options);
     std::fs::write(&program, format!("#!/bin/sh\n{CODON}")).unwrap();
     assert_eq!(second.work(&Shutdown::new()).await.unwrap().completed, 1);
