@@ -52,9 +52,8 @@ impl RunView {
             StateEvent::RunCrashed { run_id, .. } => {
                 self.crash_attempt(run_id, at);
                 // The next start has found the crash; what was waited for ended before.
-                if let Some(life) = self.last_at_work(run_id) {
-                    self.end_waits(life);
-                }
+                let life = self.crashed_attempt(run_id).and_then(AttemptView::last_at_work);
+                self.end_waits(life.unwrap_or(at));
                 self.end_run(RunState::Crashed, at);
             }
             StateEvent::CodonStarted {
@@ -201,13 +200,11 @@ impl RunView {
         }
     }
 
-    /// Returns when the attempt that the crash of a run interrupted was at work last.
-    fn last_at_work(&self, run: &RunId) -> Option<Timestamp> {
+    /// Returns the attempt that the crash of a run interrupted.
+    #[must_use]
+    pub fn crashed_attempt(&self, run: &RunId) -> Option<&AttemptView> {
         let mut attempts = self.items.values().flat_map(|item| item.attempts.values());
-        let is_cut_off = |attempt: &&AttemptView| {
-            attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run)
-        };
-        attempts.find(is_cut_off)?.last_at_work()
+        attempts.find(|attempt| attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run))
     }
 
     /// Marks the attempt that the crash of a run interrupted. Where it cost more than is known, an event of its own has closed it before, with the time at

@@ -11,9 +11,9 @@ use hankweave_core::cost::Usd;
 use hankweave_core::document::{Operation, PendingRollback, StartingConditions};
 use hankweave_core::event::{LastCodonStatus, StateEvent};
 use hankweave_core::hank::{CodonConfig, Requires};
-use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::id::CodonId;
 use hankweave_core::time::{Timestamp, short_duration};
-use hankweave_core::view::{AttemptState, AttemptView, RunView, WaitView, excerpt};
+use hankweave_core::view::{AttemptView, RunView, WaitView, excerpt};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use hankweave_runtime::inspect::LEFT_BEHIND;
 use hankweave_runtime::journal::TailLine;
@@ -304,14 +304,15 @@ impl Heard {
                 last_codon_status,
                 ..
             } => {
-                let open = self.cut_off(run_id).and_then(|attempt| attempt.id.clone());
+                let cut_off = self.view.crashed_attempt(run_id);
+                let open = cut_off.and_then(|attempt| attempt.id.clone());
                 let asked = self.view.ask.as_ref().and_then(|ask| ask.codon.as_ref());
                 let status = match last_codon_status {
                     LastCodonStatus::Known(status) => *status,
                     LastCodonStatus::Unknown(_) => CodonStatus::Running,
                 };
                 // A heartbeat may have been newer than all events.
-                let worked = self.cut_off(run_id).and_then(AttemptView::last_at_work);
+                let worked = cut_off.and_then(AttemptView::last_at_work);
                 let life = self.alive.max(worked);
                 let words = crash_words(open.as_ref().map(|open| (open, status)), asked, life);
                 let found = format!("; the next start found that at {at}");
@@ -392,12 +393,6 @@ impl Heard {
     /// Returns the newest waits of each history, in their order.
     pub(super) fn waits(&self) -> impl Iterator<Item = &WaitView> {
         self.earlier_waits.iter().chain(self.view.waits.values())
-    }
-
-    /// Returns the attempt that the crash of a run interrupted.
-    fn cut_off(&self, run: &RunId) -> Option<&AttemptView> {
-        let mut attempts = self.view.items.values().flat_map(|item| item.attempts.values());
-        attempts.find(|attempt| attempt.state == AttemptState::Crashed && attempt.run.as_ref() == Some(run))
     }
 
     /// Returns the command of a codon's check that has not run in the newest attempt, which has ended.

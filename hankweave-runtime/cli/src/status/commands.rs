@@ -286,8 +286,8 @@ impl StatusView<'_> {
     /// Returns the command of the next run, with what is used up raised.
     pub(super) fn onward(&self) -> String {
         match &self.task {
-            Some(task) if self.patience().is_some() => task.resume_command(self.patience()),
-            _ => self.typed.run_with_more(self.more(), self.patience(), None),
+            Some(task) => task.resume_command(self.patience()),
+            None => self.typed.run_with_more(self.more(), self.patience(), None),
         }
     }
 
@@ -322,9 +322,9 @@ impl StatusView<'_> {
     /// How long the next run would have to be allowed to wait for a limit at which the last one paused.
     pub(super) fn patience(&self) -> Option<Duration> {
         let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
-        // A task that was stopped while it waited would pause at the limit.
-        let waits = self.task.is_some() || paused == Some(InterruptedBy::UsageLimit);
-        let (_, ends_at) = self.limit().filter(|_| waits)?;
+        let (_, ends_at) = self
+            .limit()
+            .filter(|_| paused == Some(InterruptedBy::UsageLimit))?;
         let left = Some(ends_at.since(self.now)).filter(|left| !left.is_zero())?;
         // A run with another agent than that of the hank waits where the hank would fall back.
         let waited = match &self.decision {
