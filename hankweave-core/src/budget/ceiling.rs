@@ -7,6 +7,7 @@ use super::account::ThreadLedger;
 use crate::cost::{Usd, over_budget};
 use crate::document::HankweaveState;
 use crate::hank::Hank;
+use crate::thread::runs_of_history;
 use crate::time::short_duration;
 
 /// The ceiling of a run and of the runs that it continues; absent means unlimited.
@@ -47,10 +48,12 @@ impl CeilingUse {
     #[must_use]
     pub fn of(ceiling: Ceiling, state: &HankweaveState) -> Self {
         let account = ThreadLedger::new(state).now();
+        // What was spent before a run that started over counts against nothing.
+        let mut counting = state.runs.iter().take(runs_of_history(state));
         Self {
             ceiling,
             spent: account.spent,
-            is_lower_bound: state.cost_is_lower_bound(),
+            is_lower_bound: counting.any(|run| run.cost_is_lower_bound()),
             elapsed: account.elapsed,
         }
     }
