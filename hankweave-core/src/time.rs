@@ -71,6 +71,9 @@ impl Timestamp {
     }
 }
 
+/// Shortest time that counts as a wait: nobody waited where another agent, or the end of a run, came at once.
+pub const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+
 /// Returns a duration as every screen shows it: `0.4s`, `12s`, `3m20s`, `2h5m`, `3d4h`.
 #[must_use]
 pub fn short_duration(duration: Duration) -> String {

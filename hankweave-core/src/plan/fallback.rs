@@ -12,7 +12,7 @@ use crate::document::HankweaveState;
 use crate::hank::{AgentChoice, CodonConfig, Fallback, FallbackAgent, Hank, OnFailure};
 use crate::id::CodonId;
 use crate::thread::ThreadTip;
-use crate::time::Timestamp;
+use crate::time::{SHORTEST_WAIT, Timestamp};
 
 /// The longest time for which doubling keeps an agent away whose limit ends again and again.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
@@ -361,9 +361,6 @@ fn doubled(times: usize) -> Duration {
     let exponent = u32::try_from(times).unwrap_or(u32::MAX).saturating_sub(1);
     Duration::from_secs(1 << exponent.min(30)).min(LONGEST_DOUBLED)
 }
-
-/// Shortest time that counts as a wait.
-const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// How long the codon has waited for limits before, without a success since: from each failure to the next attempt, at most until its
 /// limit ended.

@@ -1,16 +1,12 @@
 //! Waits: for a retry, for the end of a usage limit, for an answer, and while the run is suspended.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::run_view::AnsweredApproval;
 use crate::id::CodonId;
-use crate::time::Timestamp;
-
-/// Shortest time that counts as a wait for a limit.
-const SHORTEST: Duration = Duration::from_secs(1);
+use crate::time::{SHORTEST_WAIT, Timestamp};
 
 /// Waits that a view lists.
 const WAITS: usize = 40;
@@ -72,7 +68,7 @@ pub(super) fn end_for_start(waits: &mut BTreeMap<u64, WaitView>, codon: &CodonId
         if is_own && wait.to.is_none_or(|to| to > at) {
             wait.to = Some(at);
         }
-        let is_short = wait.to.is_some_and(|to| to.since(wait.from) < SHORTEST);
+        let is_short = wait.to.is_some_and(|to| to.since(wait.from) < SHORTEST_WAIT);
         !(is_own && is_short && wait.kind == WaitKind::Limit)
     });
 }

@@ -164,6 +164,11 @@ pub(crate) fn onward(execution: &Path) -> Option<String> {
     Some(OwningTask::of(execution)?.onward())
 }
 
+/// Returns the option with which an attempt waits so long for a usage limit: ` --max-wait 9h`.
+pub(crate) fn patience_option(patience: Duration) -> String {
+    format!(" --max-wait {}", duration_argument(patience))
+}
+
 impl OwningTask {
     /// Returns the task whose workspace `execution` is; `None` for a directory of another kind.
     pub(crate) fn of(execution: &Path) -> Option<Self> {
@@ -414,8 +419,7 @@ impl OwningTask {
     pub(crate) fn resume_command(&self, patience: Option<Duration>) -> String {
         let needed = self.needed.filter(|_| self.status == TaskStatus::Failed);
         let options = needed.map(|needed| needed.options()).unwrap_or_default();
-        let patience = patience.map(|patience| format!(" --max-wait {}", duration_argument(patience)));
-        let patience = patience.unwrap_or_default();
+        let patience = patience.map(patience_option).unwrap_or_default();
         typed(
             &self.place,
             &format!("task resume {}{options}{patience}", self.id),

@@ -257,7 +257,7 @@ struct Start<'a> {
     keeps_copy: Cell<bool>,
     /// Files and folders that rigs copy over, each with its codon.
     copied_over: Vec<(CodonId, Problem)>,
-    /// What the last run had and this one does not, and what its prompts name in vain.
+    /// Notices about limits of the last run that this one does not have, and about data that its prompts name and it lacks.
     notices: Vec<String>,
     /// Refuses commands of clients to the run of a worker.
     guard: Option<Arc<dyn CommandGuard>>,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hankweave_core::agent::{Access, AccessMode, AgentOptions};
 use hankweave_core::codon::CodonStatus;
@@ -12,7 +11,7 @@ use hankweave_core::hank::prompt::PromptValues;
 use hankweave_core::hank::{CodonConfig, Hank, PromptSource, Requires};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::thread::{self, CodonWork, LoggedOperation};
-use hankweave_core::time::{Timestamp, short_duration};
+use hankweave_core::time::{SHORTEST_WAIT, Timestamp, short_duration};
 use hankweave_core::view::{
     AttemptState, AttemptView, CodonCount, EarlierAttempts, ItemView, RunState, RunView, SentinelView,
     WaitKind, prompt_excerpt,
@@ -40,9 +39,6 @@ use crate::status::{StatusView, UnseenCrash};
 pub(super) const SENTINELS: &str = "sentinels";
 pub(super) const BEFORE: &str = "runs before the one that started over";
 pub(super) const OTHERS: &str = "attempts that are not listed";
-
-/// Shortest wait that a report names.
-const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Codons, attempts and files that a report lists.
 const LISTED: usize = 200;

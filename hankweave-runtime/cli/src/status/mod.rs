@@ -148,23 +148,20 @@ pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Opt
 
 /// Returns how long the next run of an execution directory would have to be allowed to wait for the usage limit at which the last one paused.
 pub(crate) fn patience(execution: &Path) -> Option<Duration> {
-    let state = crate::state::read_execution(execution).ok()?;
-    state
-        .runs
-        .front()
-        .filter(|run| run.interrupted_by == Some(InterruptedBy::UsageLimit))?;
-    let (thread, hank) = (thread::build(&state, None, None), last_hank(execution));
-    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), None).ok()?;
-    view.patience()
+    of_run(execution, |view, _| view.patience())
 }
 
 /// Returns what the live run of an execution directory waits for, if it waits for a clock.
 pub(crate) fn waiting(execution: &Path) -> Option<String> {
+    of_run(execution, |view, run| view.retry().map(|_| view.outlook(run)))
+}
+
+/// Looks at the status of the newest run of an execution directory; `None` where there is none, or it cannot be read.
+fn of_run<T>(execution: &Path, look: impl FnOnce(&StatusView<'_>, &RunRecord) -> Option<T>) -> Option<T> {
     let state = crate::state::read_execution(execution).ok()?;
     let (thread, hank) = (thread::build(&state, None, None), last_hank(execution));
     let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), None).ok()?;
-    view.retry()?;
-    Some(view.outlook(state.runs.front()?))
+    look(&view, state.runs.front()?)
 }
 
 /// Returns the commands that continue what the newest run of an execution directory has left, with their effects, in the order of `status`; none in the workspace

@@ -21,7 +21,7 @@ use hankweave_tasks::worker::TaskSpec;
 use serde_json::json;
 
 use super::create::print_hint;
-use super::show::{held_until, line, needed_budget, patience, patience_option, room_needed};
+use super::show::{held_until, line, needed_budget, patience, room_needed};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
@@ -30,6 +30,7 @@ use crate::failures::hank_with_mistakes;
 use crate::holding::TaskHolders;
 use crate::keyboard::forget_typed;
 use crate::output;
+use crate::owning_task::patience_option;
 use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far};

@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use console::{measure_text_width, truncate_str};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
-use hankweave_core::time::{Timestamp, duration_argument};
+use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, excerpt};
 use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
 use hankweave_task_model::registry::{TaskCost, TaskRow};
@@ -27,7 +27,7 @@ use crate::args::{Global, TaskDecisionsArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
 use crate::output;
-use crate::owning_task::OwningTask;
+use crate::owning_task::{OwningTask, patience_option};
 use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
@@ -570,11 +570,6 @@ pub(super) fn patience(registry: &Registry, row: &TaskRow) -> Option<Duration> {
     // Only such a record is read.
     reason(row).filter(|reason| reason.starts_with(PAUSED))?;
     crate::status::patience(&registry.workspace_of(row))
-}
-
-/// Returns the option with which an attempt waits so long: ` --max-wait 9h`.
-pub(super) fn patience_option(patience: Duration) -> String {
-    format!(" --max-wait {}", duration_argument(patience))
 }
 
 /// Start of the error of a task whose run paused.

@@ -48,6 +48,7 @@ use crate::output;
 use crate::prices;
 use crate::report::{counted, write_problems};
 use crate::screen::{SafeText, columns_of_output, print_stderr};
+use crate::settings::Configuration;
 use crate::status::has_begun;
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
@@ -70,8 +71,7 @@ pub(crate) fn load_planned(hank: &Path, settings: &SettingArgs) -> Result<Loaded
 
 /// Returns the total budget of a run of this hank with these settings.
 pub(crate) fn ceiling(hank: &Path, settings: &SettingArgs) -> Result<Ceiling, CliError> {
-    let loaded = load_hank(hank)?;
-    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
+    let (loaded, configuration) = configured(hank, settings)?;
     let ceiling = configuration.ceiling();
     Ok(match &loaded.hank {
         Some(hank) => ceiling.or_from_hank(hank),
@@ -81,10 +81,16 @@ pub(crate) fn ceiling(hank: &Path, settings: &SettingArgs) -> Result<Ceiling, Cl
 
 /// Returns how long a run of this hank with these settings waits for usage limits.
 pub(crate) fn max_wait(hank: &Path, settings: &SettingArgs) -> Result<Duration, CliError> {
-    let loaded = load_hank(hank)?;
-    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
+    let (_, configuration) = configured(hank, settings)?;
     let seconds = configuration.number(Setting::MaxWaitSeconds);
     Ok(Duration::from_secs(seconds.unwrap_or(MAX_WAIT_SECONDS)))
+}
+
+/// Returns a hank with the settings of its runs.
+fn configured(hank: &Path, settings: &SettingArgs) -> Result<(LoadedHank, Configuration), CliError> {
+    let loaded = load_hank(hank)?;
+    let configuration = config::resolve_trusted(loaded.hank.as_ref(), &config::flags(settings)?)?;
+    Ok((loaded, configuration))
 }
 
 /// A hank with everything around it that a run would meet.

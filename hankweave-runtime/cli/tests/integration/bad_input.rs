@@ -232,3 +232,40 @@ fn no_mistake_is_named_at_the_place_of_another_item() {
         assert!(!refused.contains(wrong), "{refused}");
     }
 }
+
+// covers: HANK-93
+#[test]
+fn variables_that_nothing_fills_in_are_named() {
+    let project = project();
+    let mut codon = good_codon("a");
+    codon["promptText"] = json!("Read <%DATA_DIR%> and <% DATA_DIR %>");
+    codon["rigSetup"] = json!([{"type": "command", "command": {"run": "ls '<%DATA_DIR%>' || true"}}]);
+    codon["check"] = json!({"run": "echo '<%results.a.x%> <%= erb %>'"});
+    project.write_hank(&json!({"hank": [codon]}));
+    let shown = project.run(["validate"]).expect_code(0).stdout.clone();
+    for words in [
+        "`<% DATA_DIR %>` is no variable",
+        "`<%DATA_DIR%>` stands for something in prompts alone",
+        "the data of a run is in `read_only_data_source`",
+        "`<%results.a.x%>` stands for something in prompts alone",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(
+        !shown.contains("`<%= erb %>`"),
+        "a template of another program: {shown}"
+    );
+
+    let no_data = "a prompt names <%DATA_DIR%>, and this run has no data: `--data FOLDER` names it";
+    let run = project.run(["run", "--headless"]);
+    assert!(
+        run.stdout.contains(no_data) || run.stderr.contains(no_data),
+        "{run}"
+    );
+    project.write("letters/one.txt", "hello");
+    let run = project.run(["run", "--headless", "--new", "--data", "letters"]);
+    assert!(
+        !run.stdout.contains(no_data) && !run.stderr.contains(no_data),
+        "{run}"
+    );
+}

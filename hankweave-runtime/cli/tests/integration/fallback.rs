@@ -845,3 +845,33 @@ fn files_of_a_replaced_attempt_are_not_denied_after_the_fallback_was_killed() {
         "{diff}"
     );
 }
+
+/// The first agent is limited for years and the second one has an outage: a run that somebody starts later asks the second one again.
+// covers: HANK-80
+#[test]
+fn a_new_run_asks_an_agent_again_that_had_an_outage() {
+    let project = project();
+    let limit = json!({"message": "Claude AI usage limit reached|4102444800", "status": 429});
+    let script = |result: &Value| json!({"turns": [{"text": "on it", "usage": {"input": 100, "output": 10}}], "result": result});
+    project.write("limited.json", script(&limit).to_string());
+    project.write(
+        "out.json",
+        script(&json!({"message": "Overloaded", "status": 529})).to_string(),
+    );
+    let build = json!({"id": "build", "name": "build", "agent": {"script": "limited.json"}, "model": "opus",
+        "continuationMode": "fresh", "promptText": "go", "fallback": ["wait", {"agent": {"script": "out.json"}, "model": "haiku"}]});
+    project.write_hank(&json!({"hank": [build]}));
+    let first = project.run(["run", "--headless"]);
+    first.expect_code(3);
+    assert!(!first.stderr.contains("waited before"), "nobody waited: {first}");
+    project.write(
+        "out.json",
+        json!({"turns": [{"text": "done", "usage": {"input": 100, "output": 10},
+        "tools": [{"write": {"path": "done.txt", "content": "done"}}]}]})
+        .to_string(),
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    let state = project.state(&project.directory());
+    let chosen = &state["runs"][0]["codons"][0]["chosenAgent"];
+    assert_eq!(chosen["model"], "haiku", "{state:#}");
+}
