@@ -61,6 +61,9 @@ pub struct ServerLockRecord {
     /// The run was asked to stop, and ends what still runs.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub stopping: bool,
+    /// The holder asks in its terminal where to continue, before its run.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub asking: bool,
     /// Uptime of the machine at which the holder suspended itself, as by Ctrl+Z, until it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_at_uptime_ms: Option<u64>,

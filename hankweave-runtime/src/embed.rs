@@ -13,7 +13,7 @@ use hankweave_core::wire::Event;
 use crate::checkpoint::{CheckpointStore, RestorePlan};
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
 use crate::hank_files::LoadedHank;
-use crate::instance_lock::InstanceLock;
+use crate::instance_lock::{InstanceLock, LockError};
 use crate::options::{Recovery, RunOptions};
 use crate::paths::ExecutionDir;
 use crate::presence::ClientCount;
@@ -267,6 +267,15 @@ impl Hankweave {
     /// Returns [`RunError`] when the checkpoints cannot be read.
     pub async fn trouble(&self) -> Result<Option<UnfinishedCodon>, RunError> {
         runner::trouble(&self.opened).await
+    }
+
+    /// Notes for other processes whether a person is asked where to continue, before [`run`](Self::run). Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`] when the lock file cannot be written.
+    pub fn note_question(&self, asking: bool) -> Result<(), LockError> {
+        self.lock.note_question(asking)
     }
 
     /// Finds out which files the next run would change if it continued by [`Recovery::LastSuccess`]; `None` where it would take none back. Changes no file.

@@ -29,9 +29,13 @@ pub struct CodonLimits {
     /// Action at a limit, if codon, loop or hank set one.
     pub on_exceeded: Option<OnExceeded>,
     /// Which of them are what is left of the ceiling.
-    pub of_the_ceiling: CeilingLimited,
+    pub of_the_ceiling: PartOf,
+    /// Which of them are what is left of the budget of the loop.
+    pub of_the_loop: PartOf,
     /// The ceiling, of which earlier codons may have used a part.
     pub ceiling: Ceiling,
+    /// The budget of the loop, of which earlier codons may have used a part.
+    pub loop_budget: Ceiling,
     /// The money that is left of the ceiling, for the agent and the sentinels of the codon together (SENT-10).
     pub left_of_ceiling: Option<Usd>,
     /// The money that is left of the limit of its loop, for agents and sentinels together. It holds back the sentinels alone: that of the agent is in
@@ -39,10 +43,9 @@ pub struct CodonLimits {
     pub left_of_loop: Option<Usd>,
 }
 
-/// Which limits of a codon are what is left of the ceiling: when one of those is reached, the ceiling is used
-/// up.
+/// Which limits of a codon are what is left of a larger one: when such a limit is reached, the larger one is used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CeilingLimited {
+pub struct PartOf {
     /// Money.
     pub dollars: bool,
     /// Time.
@@ -77,18 +80,29 @@ impl CodonLimits {
         }
     }
 
-    /// Returns a limit with the total budget, where it is what was left of that.
-    pub(super) fn with_total(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
+    /// Returns a limit with the total budget or the budget of the loop, where it is what was left of that.
+    pub(super) fn with_larger(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
+        let of_the_ceiling = self.is_of_the_ceiling(&exceeded);
+        let of_the_loop = |is_part: bool| is_part && !of_the_ceiling;
         match exceeded {
-            _ if !self.is_of_the_ceiling(&exceeded) => exceeded,
-            BudgetExceeded::Cost { limit, used, .. } => {
-                let total = self.ceiling.max_dollars;
-                BudgetExceeded::Cost { limit, used, total }
-            }
-            BudgetExceeded::Duration { limit, used, .. } => {
-                let total = self.ceiling.max_time;
-                BudgetExceeded::Duration { limit, used, total }
-            }
+            BudgetExceeded::Cost { limit, used, .. } => BudgetExceeded::Cost {
+                limit,
+                used,
+                total: self.ceiling.max_dollars.filter(|_| of_the_ceiling),
+                loop_total: self
+                    .loop_budget
+                    .max_dollars
+                    .filter(|_| of_the_loop(self.of_the_loop.dollars)),
+            },
+            BudgetExceeded::Duration { limit, used, .. } => BudgetExceeded::Duration {
+                limit,
+                used,
+                total: self.ceiling.max_time.filter(|_| of_the_ceiling),
+                loop_total: self
+                    .loop_budget
+                    .max_time
+                    .filter(|_| of_the_loop(self.of_the_loop.time)),
+            },
             BudgetExceeded::OutputTokens { .. } | BudgetExceeded::ContextTokens { .. } => exceeded,
         }
     }
@@ -97,15 +111,15 @@ impl CodonLimits {
     #[must_use]
     pub fn over_all_attempts(&self, exceeded: BudgetExceeded) -> BudgetExceeded {
         match (exceeded, self.own_dollars) {
-            (BudgetExceeded::Cost { limit, used, total }, Some((own, before)))
-                if total.is_none() && limit + before == own.max(before) =>
-            {
+            (
                 BudgetExceeded::Cost {
-                    limit: own,
-                    used: used + before,
-                    total,
-                }
-            }
+                    limit,
+                    used,
+                    total: None,
+                    loop_total: None,
+                },
+                Some((own, before)),
+            ) if limit + before == own.max(before) => BudgetExceeded::of_money(own, used + before),
             (exceeded, _) => exceeded,
         }
     }
@@ -227,8 +241,11 @@ impl<'h> HankBudgets<'h> {
         let own = codon.and_then(|codon| codon.budget).unwrap_or_default();
         let of_container = |budget: Option<&ContainerBudget>| budget.and_then(|budget| budget.on_exceeded);
         let on_exceeded = own.on_exceeded.or_else(|| of_container(scope.of_loop()));
-        let (dollars, dollars_of_ceiling) = scope.dollars(own.max_dollars);
-        let (time, time_of_ceiling) = scope.time(own.max_time_seconds);
+        let own_dollars = own.max_dollars.map(|own| own.saturating_sub(scope.used()));
+        let own_time = own.max_time_seconds.map(|own| scope.left_of_time(own));
+        let left_of_loop = scope.left_of_loop();
+        let (dollars, dollars_of_ceiling) = scope.dollars(own_dollars);
+        let (time, time_of_ceiling) = scope.time(own_time, left_of_loop.max_time);
         CodonLimits {
             dollars,
             own_dollars: own.max_dollars.map(|own| (own, scope.used())),
@@ -236,13 +253,18 @@ impl<'h> HankBudgets<'h> {
             output_tokens: own.max_output_tokens,
             context_tokens: own.max_context_tokens,
             on_exceeded: on_exceeded.or_else(|| of_container(self.hank.budget())),
-            of_the_ceiling: CeilingLimited {
+            of_the_ceiling: PartOf {
                 dollars: dollars_of_ceiling,
                 time: time_of_ceiling,
             },
+            of_the_loop: PartOf {
+                dollars: !dollars_of_ceiling && is_part(dollars, left_of_loop.max_dollars, own_dollars),
+                time: !time_of_ceiling && is_part(time, left_of_loop.max_time, own_time),
+            },
             ceiling: self.ceiling,
+            loop_budget: scope.loop_budget(),
             left_of_ceiling: scope.left_of_ceiling(),
-            left_of_loop: scope.left_of_loop(),
+            left_of_loop: left_of_loop.max_dollars,
         }
     }
 
@@ -282,12 +304,28 @@ impl Scope<'_> {
         Some(total.saturating_sub(self.account.spent))
     }
 
-    fn left_of_loop(&self) -> Option<Usd> {
-        let cap = self.of_loop()?.max_dollars?;
-        Some(cap.saturating_sub(self.account.dollars_of_loop(self.found?)))
+    fn loop_budget(&self) -> Ceiling {
+        let budget = self.of_loop();
+        Ceiling {
+            max_dollars: budget.and_then(|budget| budget.max_dollars),
+            max_time: budget.and_then(|budget| budget.max_time_seconds).map(duration),
+        }
     }
 
-    /// The lowest of all limits, and whether that is what is left of the ceiling.
+    fn left_of_loop(&self) -> Ceiling {
+        let Ceiling {
+            max_dollars,
+            max_time,
+        } = self.loop_budget();
+        let used = |dollars: Usd, found| dollars.saturating_sub(self.account.dollars_of_loop(found));
+        let taken = |time: Duration, found| time.saturating_sub(self.account.time_of_loop(found));
+        Ceiling {
+            max_dollars: max_dollars.zip(self.found).map(|(cap, found)| used(cap, found)),
+            max_time: max_time.zip(self.found).map(|(cap, found)| taken(cap, found)),
+        }
+    }
+
+    /// The lowest of all limits, and whether that is what is left of the ceiling; `own` is what is left of the codon's own.
     fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let left = self.left_of_ceiling();
         let allotted = self.allotted();
@@ -305,7 +343,6 @@ impl Scope<'_> {
                 (inside, inside)
             }
         };
-        let own = own.map(|own| own.saturating_sub(self.used()));
         let others = least([limited, own]);
         (least([left, inside, own]), is_of_the_ceiling(left, others))
     }
@@ -348,14 +385,13 @@ impl Scope<'_> {
         self.account.dollars_of_codon(&self.entry.codon_id)
     }
 
+    /// Returns what is left of the codon's own limit of time, in seconds.
+    fn left_of_time(&self, own: f64) -> Duration {
+        duration(own).saturating_sub(self.account.time_of_codon(&self.entry.codon_id))
+    }
+
     /// As for money.
-    fn time(&self, own: Option<f64>) -> (Option<Duration>, bool) {
-        let used = || self.account.time_of_codon(&self.entry.codon_id);
-        let own = own.map(|own| duration(own).saturating_sub(used()));
-        let in_loop = self.found.and_then(|found| {
-            let cap = found.budget.as_ref()?.max_time_seconds?;
-            Some(duration(cap).saturating_sub(self.account.time_of_loop(found)))
-        });
+    fn time(&self, own: Option<Duration>, in_loop: Option<Duration>) -> (Option<Duration>, bool) {
         let total = self.budgets.ceiling.max_time;
         let left = total.map(|total| total.saturating_sub(self.account.elapsed));
         let others = least([own, in_loop]);
@@ -366,6 +402,11 @@ impl Scope<'_> {
 /// The lowest of the limits that there are.
 fn least<T: Ord, const N: usize>(limits: [Option<T>; N]) -> Option<T> {
     limits.into_iter().flatten().min()
+}
+
+/// Whether a limit is what is left of a larger one, and not the codon's own.
+fn is_part<T: PartialEq>(limit: Option<T>, left: Option<T>, own: Option<T>) -> bool {
+    limit.is_some() && limit == left && limit != own
 }
 
 /// Whether what is left of the ceiling is less than every other limit. Where both are equal the codon may end

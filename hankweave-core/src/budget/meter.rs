@@ -84,10 +84,10 @@ impl Meter {
     #[must_use]
     pub fn exceeded(&self, elapsed: Duration) -> Option<BudgetExceeded> {
         let reached = self.reached(elapsed)?;
-        Some(self.limits.with_total(reached))
+        Some(self.limits.with_larger(reached))
     }
 
-    /// Returns the first limit that is reached, without the total budget that it may be a part of.
+    /// Returns the first limit that is reached, without the larger budget that it may be a part of.
     fn reached(&self, elapsed: Duration) -> Option<BudgetExceeded> {
         let limits = &self.limits;
         let reached = |used: u64| move |limit: &u64| used >= *limit;
@@ -95,20 +95,14 @@ impl Meter {
             .dollars
             .filter(|limit| self.spent || self.dollars >= *limit);
         if let Some(limit) = cost {
-            let used = self.dollars;
-            let total = None;
-            return Some(BudgetExceeded::Cost { limit, used, total });
+            return Some(BudgetExceeded::of_money(limit, self.dollars));
         }
         let whole = limits.left_of_ceiling.filter(|limit| self.whole() >= *limit);
         if let Some(limit) = whole.filter(|_| self.of_sentinels > Usd::ZERO) {
-            let used = self.whole();
-            let total = None;
-            return Some(BudgetExceeded::Cost { limit, used, total });
+            return Some(BudgetExceeded::of_money(limit, self.whole()));
         }
         if let Some(limit) = limits.time.filter(|limit| elapsed >= *limit) {
-            let used = elapsed;
-            let total = None;
-            return Some(BudgetExceeded::Duration { limit, used, total });
+            return Some(BudgetExceeded::of_time(limit, elapsed));
         }
         if let Some(limit) = limits.output_tokens.filter(reached(self.output_tokens)) {
             let used = self.output_tokens;
@@ -155,8 +149,7 @@ mod tests {
         };
         check(limits, &[message(1, 1, 0, 29)], 0, None);
         let used = Usd::from_micros(30);
-        let (limit, total) = (used, None);
-        let exceeded = Some(BudgetExceeded::Cost { limit, used, total });
+        let exceeded = Some(BudgetExceeded::of_money(used, used));
         check(limits, &[message(1, 1, 0, 29), message(1, 1, 0, 1)], 0, exceeded);
         let (limit, used) = (Duration::from_secs(2), Duration::from_secs(2));
         let limits = CodonLimits {
@@ -164,13 +157,7 @@ mod tests {
             ..CodonLimits::default()
         };
         check(limits, &[], 1, None);
-        let total = None;
-        check(
-            limits,
-            &[],
-            2,
-            Some(BudgetExceeded::Duration { limit, used, total }),
-        );
+        check(limits, &[], 2, Some(BudgetExceeded::of_time(limit, used)));
     }
 
     // covers: SENT-10
@@ -193,14 +180,16 @@ mod tests {
         assert_eq!(meter.dollars_left(), Some(cents(1)));
         meter.sentinels(cents(60));
         let exceeded = meter.exceeded(Duration::ZERO).unwrap();
-        let (limit, used, total) = (cents(100), cents(100), Some(cents(300)));
-        assert_eq!(exceeded, BudgetExceeded::Cost { limit, used, total });
-        assert!(limits.is_of_the_ceiling(&exceeded));
-        let own = BudgetExceeded::Cost {
-            limit: cents(50),
+        let (limit, used) = (cents(100), cents(100));
+        let of_the_total = BudgetExceeded::Cost {
+            limit,
             used,
-            total: None,
+            total: Some(cents(300)),
+            loop_total: None,
         };
+        assert_eq!(exceeded, of_the_total);
+        assert!(limits.is_of_the_ceiling(&exceeded));
+        let own = BudgetExceeded::of_money(cents(50), used);
         assert!(!limits.is_of_the_ceiling(&own));
     }
 
@@ -328,11 +317,7 @@ mod tests {
             limits,
             &[],
             0,
-            Some(BudgetExceeded::Cost {
-                limit: Usd::ZERO,
-                used: Usd::ZERO,
-                total: None,
-            }),
+            Some(BudgetExceeded::of_money(Usd::ZERO, Usd::ZERO)),
         );
     }
 }

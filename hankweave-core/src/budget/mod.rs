@@ -19,6 +19,6 @@ mod summary;
 
 pub use account::time_at_work;
 pub use ceiling::{Ceiling, CeilingUse};
-pub use limits::{CeilingLimited, CodonLimits, RunBudgets, limits};
+pub use limits::{CodonLimits, PartOf, RunBudgets, limits};
 pub use meter::Meter;
 pub use summary::{BudgetStatus, BudgetSummaryRow, Summary, summary};

@@ -10,7 +10,8 @@ use crate::time::short_duration;
 
 /// A limit of a codon and what the codon had used then; both are about this one execution.
 ///
-/// In JSON `{currency, limit, used}`: US dollars, seconds or tokens; with `total`, the total budget, where the limit is what was left of that.
+/// In JSON `{currency, limit, used}`: US dollars, seconds or tokens; with `total`, the total budget, or `loopTotal`, the budget of its loop, where the limit is
+/// what was left of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "currency", rename_all = "camelCase")]
@@ -24,6 +25,9 @@ pub enum BudgetExceeded {
         /// Total budget in US dollars, where the limit is what was left of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         total: Option<Usd>,
+        /// Budget of its loop in US dollars, where the limit is what was left of it.
+        #[serde(default, rename = "loopTotal", skip_serializing_if = "Option::is_none")]
+        loop_total: Option<Usd>,
     },
     /// Time.
     Duration {
@@ -39,6 +43,15 @@ pub enum BudgetExceeded {
         #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
         total: Option<Duration>,
+        /// Budget of its loop in seconds, where the limit is what was left of it.
+        #[serde(
+            with = "optional_seconds",
+            default,
+            rename = "loopTotal",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+        loop_total: Option<Duration>,
     },
     /// Tokens that models wrote.
     OutputTokens {
@@ -57,6 +70,28 @@ pub enum BudgetExceeded {
 }
 
 impl BudgetExceeded {
+    /// A limit of money of the codon's own.
+    #[must_use]
+    pub const fn of_money(limit: Usd, used: Usd) -> Self {
+        Self::Cost {
+            limit,
+            used,
+            total: None,
+            loop_total: None,
+        }
+    }
+
+    /// A limit of time of the codon's own.
+    #[must_use]
+    pub const fn of_time(limit: Duration, used: Duration) -> Self {
+        Self::Duration {
+            limit,
+            used,
+            total: None,
+            loop_total: None,
+        }
+    }
+
     /// Whether the limit is what was left of the total budget.
     #[must_use]
     pub const fn is_total(&self) -> bool {
@@ -66,57 +101,118 @@ impl BudgetExceeded {
         )
     }
 
+    /// Whether the limit is what was left of the total budget or of that of the loop, so that the codons after it have nothing.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        let of_loop = matches!(
+            self,
+            Self::Cost {
+                loop_total: Some(_),
+                ..
+            } | Self::Duration {
+                loop_total: Some(_),
+                ..
+            }
+        );
+        of_loop || self.is_total()
+    }
+
+    /// Returns the key of hank.json that sets the limit: `` `maxDollars` of its loop ``; `None` for the total, which an option sets as well.
+    #[must_use]
+    pub fn key_in_hank(&self) -> Option<&'static str> {
+        match self {
+            _ if self.is_total() => None,
+            Self::Cost {
+                loop_total: Some(_), ..
+            } => Some("`maxDollars` of its loop"),
+            Self::Duration {
+                loop_total: Some(_), ..
+            } => Some("`maxTimeSeconds` of its loop"),
+            Self::Cost { .. } => Some("`maxDollars`"),
+            Self::Duration { .. } => Some("`maxTimeSeconds`"),
+            Self::OutputTokens { .. } => Some("`maxOutputTokens`"),
+            Self::ContextTokens { .. } => Some("`maxContextTokens`"),
+        }
+    }
+
     /// Returns what was used of the limit: `used at least $0.0480 of $0.0373` where more may have been spent.
     #[must_use]
     pub fn words(&self, is_lower_bound: bool) -> String {
-        match *self {
-            Self::Cost { limit, used, total } => {
-                let used = used.display(is_lower_bound);
-                format!("used {used} of {}", limit_words(limit, total))
-            }
-            _ => self.to_string(),
-        }
+        let Self::Cost { used, .. } = self else {
+            return self.to_string();
+        };
+        format!("used {} of {}", used.display(is_lower_bound), self.limit_words())
     }
 
     /// Returns the [`words`](Self::words) with the overrun of money: `used $0.0480 of $0.0373, over its budget by $0.0107`.
     #[must_use]
     pub fn words_with_overrun(&self, is_lower_bound: bool) -> String {
         let words = self.words(is_lower_bound);
-        let Self::Cost { limit, used, total } = *self else {
+        let Self::Cost {
+            limit,
+            used,
+            total,
+            loop_total,
+        } = *self
+        else {
             return words;
         };
-        let whose = if total.is_some() {
-            "the total"
-        } else {
-            "its budget"
+        let whose = match (total, loop_total) {
+            (Some(_), _) => "the total",
+            (None, Some(_)) => "that of its loop",
+            (None, None) => "its budget",
         };
         let over = overrun(used, is_lower_bound, limit);
         let over = over.map_or_else(String::new, |over| format!(", over {whose} by {over}"));
         format!("{words}{over}")
     }
+
+    /// Returns the limit, with the larger one where it is what was left of that: `the $0.0373 left of the total of $0.1000`.
+    #[must_use]
+    pub fn limit_words(&self) -> String {
+        match *self {
+            Self::Cost {
+                limit,
+                total,
+                loop_total,
+                ..
+            } => part_words(limit, total, loop_total),
+            Self::Duration {
+                limit,
+                total,
+                loop_total,
+                ..
+            } => {
+                let [total, loop_total] = [total, loop_total].map(|larger| larger.map(short_duration));
+                part_words(short_duration(limit), total, loop_total)
+            }
+            Self::OutputTokens { limit, .. } => format!("{limit} output tokens"),
+            Self::ContextTokens { limit, .. } => format!("{limit} context tokens in one turn"),
+        }
+    }
 }
 
-/// Returns a limit, and the total where it is what was left of that: `the $0.0373 left of the total of $0.1000`.
-fn limit_words<T: fmt::Display + PartialEq>(limit: T, total: Option<T>) -> String {
-    match total {
-        None => limit.to_string(),
-        Some(total) if total == limit => format!("the total of {total}"),
-        Some(total) => format!("the {limit} left of the total of {total}"),
+fn part_words<T: fmt::Display + PartialEq>(limit: T, total: Option<T>, loop_total: Option<T>) -> String {
+    let (whole, whose) = match (total, loop_total) {
+        (Some(total), _) => (total, "the total of"),
+        (None, Some(total)) => (total, "its loop's"),
+        (None, None) => return limit.to_string(),
+    };
+    match whole == limit {
+        true => format!("{whose} {whole}"),
+        false => format!("the {limit} left of {whose} {whole}"),
     }
 }
 
 /// `used $0.0123 of $0.0100`, `used $0.0480 of the $0.0373 left of the total of $0.1000`
 impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = self.limit_words();
         match self {
-            Self::Cost { limit, used, total } => write!(f, "used {used} of {}", limit_words(*limit, *total)),
-            Self::Duration { limit, used, total } => {
-                let limit = limit_words(short_duration(*limit), total.map(short_duration));
-                write!(f, "used {} of {limit}", short_duration(*used))
-            }
-            Self::OutputTokens { limit, used } => write!(f, "used {used} of {limit} output tokens"),
-            Self::ContextTokens { limit, used } => {
-                write!(f, "used {used} of {limit} context tokens in one turn")
+            Self::Cost { used, .. } => write!(f, "used {used} of {limit}"),
+            Self::Duration { used, .. } => write!(f, "used {} of {limit}", short_duration(*used)),
+            Self::OutputTokens { used, .. } | Self::ContextTokens { used, .. } => {
+                write!(f, "used {used} of {limit}")
             }
         }
     }
@@ -170,11 +266,7 @@ mod tests {
     fn json_has_currency_limit_and_used() {
         let cases = [
             (
-                BudgetExceeded::Cost {
-                    limit: Usd::from_micros(10_000),
-                    used: Usd::from_micros(12_500),
-                    total: None,
-                },
+                BudgetExceeded::of_money(Usd::from_micros(10_000), Usd::from_micros(12_500)),
                 json!({"currency": "cost", "limit": 0.01, "used": 0.0125}),
                 "used $0.0125 of $0.0100",
             ),
@@ -183,6 +275,7 @@ mod tests {
                     limit: Usd::from_micros(37_300),
                     used: Usd::from_micros(48_000),
                     total: Some(Usd::from_micros(100_000)),
+                    loop_total: None,
                 },
                 json!({"currency": "cost", "limit": 0.0373, "used": 0.048, "total": 0.1}),
                 "used $0.0480 of the $0.0373 left of the total of $0.1000",
@@ -192,16 +285,13 @@ mod tests {
                     limit: Usd::from_micros(40_000),
                     used: Usd::from_micros(48_000),
                     total: Some(Usd::from_micros(40_000)),
+                    loop_total: None,
                 },
                 json!({"currency": "cost", "limit": 0.04, "used": 0.048, "total": 0.04}),
                 "used $0.0480 of the total of $0.0400",
             ),
             (
-                BudgetExceeded::Duration {
-                    limit: Duration::from_millis(1_500),
-                    used: Duration::from_secs(2),
-                    total: None,
-                },
+                BudgetExceeded::of_time(Duration::from_millis(1_500), Duration::from_secs(2)),
                 json!({"currency": "duration", "limit": 1.5, "used": 2.0}),
                 "used 2s of 1.5s",
             ),
@@ -210,9 +300,30 @@ mod tests {
                     limit: Duration::from_millis(1_500),
                     used: Duration::from_secs(2),
                     total: Some(Duration::from_secs(60)),
+                    loop_total: None,
                 },
                 json!({"currency": "duration", "limit": 1.5, "used": 2.0, "total": 60.0}),
                 "used 2s of the 1.5s left of the total of 1m0s",
+            ),
+            (
+                BudgetExceeded::Cost {
+                    limit: Usd::from_micros(10_000),
+                    used: Usd::from_micros(12_000),
+                    total: None,
+                    loop_total: Some(Usd::from_micros(30_000)),
+                },
+                json!({"currency": "cost", "limit": 0.01, "used": 0.012, "loopTotal": 0.03}),
+                "used $0.0120 of the $0.0100 left of its loop's $0.0300",
+            ),
+            (
+                BudgetExceeded::Duration {
+                    limit: Duration::from_secs(60),
+                    used: Duration::from_secs(61),
+                    total: None,
+                    loop_total: Some(Duration::from_secs(60)),
+                },
+                json!({"currency": "duration", "limit": 60.0, "used": 61.0, "loopTotal": 60.0}),
+                "used 1m1s of its loop's 1m0s",
             ),
             (
                 BudgetExceeded::OutputTokens { limit: 10, used: 11 },
@@ -239,6 +350,7 @@ mod tests {
             limit: Usd::from_micros(37_300),
             used: Usd::from_micros(48_000),
             total,
+            loop_total: None,
         };
         assert_eq!(
             exceeded(None).words_with_overrun(true),

@@ -420,16 +420,8 @@ fn the_innermost_word_decides_what_follows_a_limit() {
 // covers: HANK-38
 #[test]
 fn where_nobody_says_anything_the_whole_pauses_and_everything_else_is_done() {
-    let cost = BudgetExceeded::Cost {
-        limit: Usd::ZERO,
-        used: Usd::ZERO,
-        total: None,
-    };
-    let time = BudgetExceeded::Duration {
-        limit: Duration::ZERO,
-        used: Duration::ZERO,
-        total: None,
-    };
+    let cost = BudgetExceeded::of_money(Usd::ZERO, Usd::ZERO);
+    let time = BudgetExceeded::of_time(Duration::ZERO, Duration::ZERO);
     let of = |whole: f64, around: &Value, own: &Value, allocation: &str| {
         let items = [codon("a", own), loop_of(2, around, &[codon("b", own), free("c")])];
         let hank = hank(

@@ -20,7 +20,7 @@ use hankweave_runtime::store::StateFileError;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{OpenExecutionError, RollbackError, RunError, ServeError};
 
-use crate::directory::{suspended, takes_clients};
+use crate::directory::{holder, suspended, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::typed::{CommandEdit, HintCommands, in_folder, path_word};
 
@@ -187,9 +187,19 @@ fn held(typed: &HintCommands) -> String {
             typed.command("stop")
         );
     }
+    if let Some(asking) = holder(typed.execution()).filter(|holder| holder.asking) {
+        return answer_there(asking.pid);
+    }
     format!(
         "wait until it is done (`{}` shows where it stands), or use another execution directory (-e DIR)",
         typed.command("status")
+    )
+}
+
+/// Returns advice about a process that asks in its terminal where to continue.
+pub(crate) fn answer_there(pid: u32) -> String {
+    format!(
+        "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
     )
 }
 
@@ -221,7 +231,7 @@ pub(crate) fn run_failure(error: &RunError, typed: &HintCommands) -> CliError {
         )),
         RunError::Rollback(error) => rollback_failure(error, typed),
         RunError::NothingLeft { budget, .. } => CliError::from_error(CliErrorKind::Paused, error).hint(
-            format!("`{}` continues", typed.run_with_more(budget.more(), None, None)),
+            format!("`{}` continues", typed.run_with_more(budget.more(), None, &[])),
         ),
         _ => {
             let hint = lost_record(error, typed)

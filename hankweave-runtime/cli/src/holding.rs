@@ -189,7 +189,11 @@ impl TaskHolders {
     /// Returns how the task is requeued once its lease has ended at `end`, if it has one.
     fn requeue(&self, row: &TaskRow, end: Option<Timestamp>) -> Requeue {
         let after = |orphan_after| {
-            let orphaned = row.updated_at.after(orphan_after);
+            // One that is to be cancelled waits for its lease alone (TASK-24).
+            let orphaned = match row.cancel_requested_at {
+                Some(_) => self.now,
+                None => row.updated_at.after(orphan_after),
+            };
             end.map_or(orphaned, |end| orphaned.max(end)).since(self.now)
         };
         let own = match &row.record {

@@ -14,7 +14,8 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CommandGuard, CommandRefusal};
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
-use hankweave_tasks::layers::{TaskLayers, WORKSPACE};
+use hankweave_task_model::{LogEntry, LogQuery};
+use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
@@ -41,6 +42,7 @@ pub(crate) struct OwningTask {
     error: Option<String>,
     /// Budget with which it continues.
     needed: Option<NeededBudget>,
+    files: TaskFiles,
     place: RegistryArgs,
     /// When it was created, by its files.
     created: Option<Timestamp>,
@@ -192,6 +194,7 @@ impl OwningTask {
             needed: serde_json::from_value(result["data"]["failure"]["needed"].clone()).ok(),
             status: state.status,
             id,
+            files,
             row: None,
             holders: None,
             is_unanswered: false,
@@ -255,6 +258,24 @@ impl OwningTask {
         };
         let at = serde_json::from_value(noted["at"].clone()).ok();
         (decides && approval.codon_id == codon.as_str()).then_some(GateAnswer { approval, at })
+    }
+
+    /// Returns the denials of users that its log has, each with how long its question had waited: no run of the task saw them.
+    pub(crate) fn denials(&self) -> Vec<(GateAnswer, Option<Duration>)> {
+        let log = self.files.load_log(&LogQuery::default());
+        let mut asked = None;
+        let denial = |entry: LogEntry| {
+            let data = entry.data?;
+            if data["toStatus"] == TaskStatus::Waiting.as_str() {
+                asked = Some(entry.timestamp);
+            }
+            let approval: TaskApproval = serde_json::from_value(data["approval"].clone()).ok()?;
+            let at = Some(entry.timestamp);
+            let waited = asked.map(|asked| entry.timestamp.since(asked));
+            (!approval.granted).then_some((GateAnswer { approval, at }, waited))
+        };
+        let entries = log.map(|log| log.entries).unwrap_or_default();
+        entries.into_iter().filter_map(denial).collect()
     }
 
     /// Returns the worker of the running task if it does not renew its lease, with the state of the run in its workspace.

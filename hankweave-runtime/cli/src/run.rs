@@ -416,7 +416,17 @@ async fn drive(
     });
     let report = shown.await;
     let outcome = outcome.map_err(|error| run_failure(&error, typed))?;
-    let resume = resume(&outcome, typed);
+    let ways = match &outcome.result {
+        RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => Vec::new(),
+        RunResult::Stopped(_) | RunResult::Failed(_) | RunResult::Paused(_) => {
+            status::ways_on(&execution, &state())
+        }
+        _ => Vec::new(),
+    };
+    let onward = ways
+        .first()
+        .filter(|_| matches!(outcome.result, RunResult::Paused(_)));
+    let resume = onward.map_or_else(|| resume(&outcome, typed), |(command, _)| command.clone());
     let mut news = Notification::of(&outcome, headline(&outcome), &resume);
     start.keeps_copy.set(fails(&outcome));
     if let Some(report) = report {
@@ -429,11 +439,7 @@ async fn drive(
             ),
             warnings: crate::state::record_warnings(&execution, &state()),
             rehearse: typed.rehearse(),
-            ways: match outcome.result {
-                RunResult::Stopped(_) | RunResult::Failed(_) => status::ways_on(&execution, &state()),
-                RunResult::Paused(_) if is_denied(&state()) => status::ways_on(&execution, &state()),
-                _ => Vec::new(),
-            },
+            ways,
             ..ending(&execution, typed, resume, log)
         };
         report.close(&outcome, &ending);
@@ -562,7 +568,7 @@ fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
             let task = OwningTask::of(typed.execution());
-            let onward = typed.run_with_more(more, None, None);
+            let onward = typed.run_with_more(more, None, &[]);
             task.map_or_else(
                 || typed.approval(&pause.codon, &onward),
                 |task| task.answer_command(),
@@ -571,8 +577,8 @@ fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => {
             format!("{} && {}", typed.command("cleanup --keep 1"), typed.run())
         }
-        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, None),
-        _ => typed.run_with_more(more, None, None),
+        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, &[]),
+        _ => typed.run_with_more(more, None, &[]),
     }
 }
 
@@ -581,11 +587,6 @@ fn from_here(path: PathBuf) -> PathBuf {
     let here = RealDisk.real_path(Path::new(".")).ok();
     let below = here.and_then(|here| Some(path.strip_prefix(here).ok()?.to_owned()));
     below.unwrap_or(path)
-}
-
-/// Whether the newest approval was denied.
-fn is_denied(state: &HankweaveState) -> bool {
-    state.approval.as_ref().is_some_and(|answer| !answer.granted)
 }
 
 fn ending<'a>(
@@ -640,6 +641,7 @@ async fn may_go_on(
     let question = Arc::new(RecoveryQuestion::new(trouble, files.ok().flatten().as_ref()));
     let asked = Arc::clone(&question);
     let ask = world.blocking.run(move || asked.ask());
+    note_question(hankweave, true);
     let answer = tokio::select! {
         biased;
         never = question.repeat() => match never {},
@@ -647,11 +649,19 @@ async fn may_go_on(
         () = shutdown.requested() => return Ok(true),
         answer = ask => answer,
     };
+    note_question(hankweave, false);
     match answer {
         RecoveryChoice::Recover(recovery) => hankweave.recover(recovery),
         RecoveryChoice::Nothing => return Ok(shutdown.cause().is_some()),
     }
     Ok(true)
+}
+
+/// Tells who looks at the directory that a person is asked, as well as the disk lets it: the run itself finds out whether the lock was lost.
+fn note_question(hankweave: &Hankweave, asking: bool) {
+    if let Err(error) = hankweave.note_question(asking) {
+        tracing::debug!("the lock file was not written: {error}");
+    }
 }
 
 fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Path) -> ServerOptions {

@@ -10,6 +10,7 @@ use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, PendingRollback, RunStatus};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::thread::{self, ExecutionThread, ThreadCodon};
+use hankweave_core::view::RunView;
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
@@ -68,6 +69,7 @@ pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, Cl
             (None, None) => status::outlook_of(execution, &document)?.map(|outlook| outlook.to_string()),
             _ => None,
         },
+        all: state::history_command(&args.document),
     };
     let _ = view.write(&mut text, pending);
     output::print_lines(text)?;
@@ -93,6 +95,8 @@ struct ThreadView<'a> {
     lived: Option<Duration>,
     /// Next codon of the directory, or what blocks it, as `status` says it.
     outlook: Option<String>,
+    /// The command that lists every run.
+    all: String,
 }
 
 impl ThreadView<'_> {
@@ -121,6 +125,9 @@ impl ThreadView<'_> {
                     self.write_codon(text, entry, width, true)?;
                 }
             }
+        }
+        if let Some(undone) = status::undone_words(&RunView::of_state(self.document, self.thread, 0)) {
+            writeln!(text, "{undone}; `{}` lists them", self.all)?;
         }
         match &self.outlook {
             Some(outlook) => writeln!(text, "{outlook}"),
@@ -162,7 +169,7 @@ impl ThreadView<'_> {
         write!(text, "  ")?;
         let style = style_of(codon.status, codon.interrupted_by);
         text.styled(style, format_args!("{:<width$}", codon.codon_id.as_str()))?;
-        writeln!(text, "  {line}  {} attempts", sum.count)
+        writeln!(text, "  {}  {} attempts", line.trim_end(), sum.count)
     }
 
     /// Writes the row of a codon, or of one of its attempts beneath that.

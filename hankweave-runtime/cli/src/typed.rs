@@ -54,6 +54,11 @@ pub(crate) enum CommandEdit<'a> {
     Without(&'a str),
 }
 
+/// Whether a folder has a file with settings.
+fn has_settings(folder: &Path) -> bool {
+    RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok()
+}
+
 impl HintCommands {
     /// The commands of a run that was asked for like this.
     pub(crate) fn by(run: &Invocation) -> Self {
@@ -138,7 +143,6 @@ impl HintCommands {
     fn whole(&self, subcommand: &str, changes: &[CommandEdit<'_>]) -> String {
         let run = &self.run;
         // Settings of a file count where it is, so that is where the command has to be typed.
-        let has_settings = |folder: &Path| RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok();
         let is_anywhere = self.here.as_os_str().is_empty();
         let moves = run.folder != self.here
             && (has_settings(&run.folder) || (!is_anywhere && has_settings(&self.here)));
@@ -190,7 +194,7 @@ impl HintCommands {
         &self,
         more: Ceiling,
         patience: Option<Duration>,
-        also: Option<CommandEdit<'_>>,
+        also: &[CommandEdit<'_>],
     ) -> String {
         let dollars = more
             .max_dollars
@@ -208,9 +212,15 @@ impl HintCommands {
             .into_iter()
             .chain(time)
             .chain(patience)
-            .chain(also)
+            .chain(also.iter().copied())
             .collect();
         self.run_with(&changes)
+    }
+
+    /// Whether the settings of the folder in which one is are those of the run.
+    pub(crate) fn has_settings_of_here(&self) -> bool {
+        let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
+        here == self.run.folder || (!has_settings(&self.run.folder) && !has_settings(&here))
     }
 
     /// A path of the run as it is typed here.

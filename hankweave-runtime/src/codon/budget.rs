@@ -64,9 +64,9 @@ where
     let notes = EndDetails::of_budget(exceeded).with_check(loop_check.clone());
     let reason = match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => return complete(codon, running, exit, notes).await,
-        // Its last answer used up the rest, and its work is done: of the ceiling the run pauses before the next codon, which says why.
+        // Its last answer used up the rest, and its work is done: of the ceiling, and of a loop that pauses, the run pauses before the next codon, which says why.
         OnExceeded::Pause if exit.verdict.is_success() => {
-            let notes = match codon.limits.is_of_the_ceiling(&exceeded) {
+            let notes = match exceeded.is_shared() {
                 true => EndDetails::default().with_check(loop_check),
                 false => notes,
             };
@@ -114,16 +114,15 @@ pub(crate) fn no_budget_left(limits: &CodonLimits) -> Option<NoBudget> {
 
 /// Why a run pauses, in words; the run adds the details of its total budget.
 fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
-    match limits.is_of_the_ceiling(&exceeded) {
-        true => match exceeded {
+    if limits.is_of_the_ceiling(&exceeded) {
+        return match exceeded {
             BudgetExceeded::Duration { .. } => "the total time is used up".to_owned(),
             _ => "the total budget is used up".to_owned(),
-        },
-        false => format!(
-            "its budget is used up: {} (a larger one in hank.json lets it continue)",
-            limits.over_all_attempts(exceeded)
-        ),
+        };
     }
+    let used = limits.over_all_attempts(exceeded);
+    let key = exceeded.key_in_hank().unwrap_or("budget");
+    format!("its budget is used up: {used} (a larger {key} in hank.json lets it continue)")
 }
 
 impl CodonRun<'_> {

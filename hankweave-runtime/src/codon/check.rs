@@ -185,8 +185,9 @@ fn failed(
         }
         Some(exceeded) => {
             let used_up = codon.limits.over_all_attempts(exceeded);
+            let key = exceeded.key_in_hank().unwrap_or("budget");
             let why = format!(
-                "{}; for a retry its budget has nothing left: {used_up} (a larger one allows it)",
+                "{}; for a retry its budget has nothing left: {used_up} (a larger {key} allows it)",
                 missed.why
             );
             FailureReason::unknown(false, why)

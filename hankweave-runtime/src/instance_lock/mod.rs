@@ -201,6 +201,16 @@ impl InstanceLock {
         self.locked_record().stopping = true;
     }
 
+    /// Writes into the information file whether this process asks in its terminal where to continue. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`heartbeat`](Self::heartbeat).
+    pub(crate) fn note_question(&self, asking: bool) -> Result<(), LockError> {
+        self.locked_record().asking = asking;
+        self.heartbeat(None, None)
+    }
+
     /// Writes the information file again with the time and what is known by now. Waits for the disk.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ pub(super) fn of_this_process(world: &LockWorld) -> ServerLockRecord {
         run_id: None,
         activity: None,
         stopping: false,
+        asking: false,
         suspended_at_uptime_ms: None,
         start_time: now,
         last_heartbeat: now,

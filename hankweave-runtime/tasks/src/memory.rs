@@ -237,7 +237,7 @@ impl Tx for MemoryTx<'_> {
 
     async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
         let is_left = |row: &&TaskRow| {
-            let is_old = self.state.changed[row.id()] < before;
+            let is_old = row.cancel_requested_at.is_some() || self.state.changed[row.id()] < before;
             let is_running = row.record.status() == TaskStatus::Running;
             is_running && is_old && !self.state.is_held(row.id(), self.lease_now)
         };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::agent_words;
@@ -99,6 +100,15 @@ pub(super) fn is_cut_off(codon: &CodonExecution) -> bool {
     codon.crashed() || !codon.is_terminal()
 }
 
+/// Returns why an attempt ended, with the end of the limit that it met.
+fn why(reason: &FailureReason) -> Option<String> {
+    let words = reason.words()?;
+    Some(match reason.retry_at {
+        Some(ends_at) => format!("{words}, until {ends_at}"),
+        None => words.to_owned(),
+    })
+}
+
 impl Outcome {
     /// Returns the state of a record with these figures.
     pub(super) fn of(status: &StatusView<'_>, codon: &CodonExecution, totals: &AttemptTotals) -> Self {
@@ -106,7 +116,7 @@ impl Outcome {
         Self {
             state: codon_standing(codon, status.process()).to_owned(),
             budget_exceeded: codon.budget_exceeded(),
-            why: reason.and_then(|reason| reason.words()).map(str::to_owned),
+            why: reason.and_then(why),
             worked_ms: millis(totals.worked),
             time_is_unknown: totals.has_lost_time,
             cost: totals.cost,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hankweave_core::agent::{Access, AccessMode, AgentOptions};
 use hankweave_core::codon::CodonStatus;
@@ -27,11 +28,11 @@ use serde_json::Value;
 
 use super::attempts::{AttemptReport, Outcome, attempts, is_cut_off};
 use super::checks::CheckReport;
-use super::heard::{Heard, Occasion, ReportedCrash, millis};
+use super::heard::{Heard, Occasion, ReportedCrash, after_words, millis};
 use super::rollbacks::{RollbackReport, rollbacks};
 use super::terms::{CodonTerms, LoopReport, loops};
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, unsaved};
-use crate::owning_task::OwningTask;
+use crate::owning_task::{GateAnswer, OwningTask};
 use crate::report::at_its_budget;
 use crate::status::{StatusView, UnseenCrash};
 
@@ -786,16 +787,26 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
     of_task.chain(left_out).chain(odd).chain(shortened).collect()
 }
 
-/// Returns the answer of a user that only the registry of a task has.
-fn answer_of_task(status: &StatusView<'_>) -> Option<Occasion> {
-    let (answer, (codon, _)) = (status.answer()?, status.asked()?);
-    Some(Occasion {
-        at: answer.at?,
-        what: format!("{codon} {}", answer.approval.sentence()),
-        command: None,
-        is_answer: true,
-        waited_ms: None,
-    })
+/// Returns the answers of users that only the registry and the log of a task have: its denials, and an approval that no run has seen.
+fn answers_of_task(status: &StatusView<'_>) -> Vec<Occasion> {
+    let denials = status.task.as_ref().map_or_else(Vec::new, OwningTask::denials);
+    let approval = status.answer().filter(|answer| answer.approval.granted);
+    let answers = denials.into_iter().chain(approval.map(|answer| (answer, None)));
+    let occasion = |(GateAnswer { approval, at }, waited): (GateAnswer, Option<Duration>)| {
+        Some(Occasion {
+            at: at?,
+            what: format!(
+                "{}: {}{}",
+                approval.codon_id,
+                approval.sentence(),
+                after_words(waited)
+            ),
+            command: None,
+            is_answer: true,
+            waited_ms: waited.map(millis),
+        })
+    };
+    answers.filter_map(occasion).collect()
 }
 
 /// Occasions with the waits among them, each with its length.
@@ -836,7 +847,7 @@ fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
     });
     let mut occasions: Vec<Occasion> = waits.collect();
     occasions.extend(heard.occasions);
-    occasions.extend(answer_of_task(status));
+    occasions.extend(answers_of_task(status));
     occasions.sort_by_key(|occasion| occasion.at);
     occasions
 }

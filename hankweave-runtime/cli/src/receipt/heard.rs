@@ -341,11 +341,8 @@ impl Heard {
             } => {
                 let words = whole_answer(answer);
                 let waited = self.asked.take().map(|asked| at.since(asked));
-                let after = waited.filter(|waited| *waited >= Duration::from_secs(1));
-                let after = after.map(|after| format!(", after {}", short_duration(after)));
-                let after = after.unwrap_or_default();
                 self.answers.insert(answer.codon_id.clone(), words.clone());
-                self.note(at, format!("{}: {words}{after}", answer.codon_id));
+                self.note(at, format!("{}: {words}{}", answer.codon_id, after_words(waited)));
                 if let Some(newest) = self.occasions.last_mut() {
                     newest.is_answer = true;
                     newest.waited_ms = waited.map(millis);
@@ -529,4 +526,12 @@ impl LineSink for Heard {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Returns how long a question waited for its answer, where that is worth a word: `, after 18s`.
+pub(super) fn after_words(waited: Option<Duration>) -> String {
+    let waited = waited.filter(|waited| *waited >= Duration::from_secs(1));
+    waited.map_or_else(String::new, |waited| {
+        format!(", after {}", short_duration(waited))
+    })
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::heard::Heard;
 use super::markup::{code, plain, with_ids};
-use crate::validate::{limits_of_codon, limits_of_container, until};
+use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until};
 
 /// A loop of the hank.
 #[derive(Debug, Serialize)]
@@ -23,6 +23,9 @@ pub(super) struct LoopReport {
     /// Limits of all its iterations together, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<String>,
+    /// What else it asks for: when it pauses without a change, and what it archives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    asks: Vec<String>,
 }
 
 /// Terms of a codon that has started.
@@ -44,6 +47,9 @@ pub(super) struct CodonTerms {
     /// Limits of its own, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<String>,
+    /// How hard its model works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<String>,
     /// The run continues after its failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     ignores_failure: bool,
@@ -88,6 +94,7 @@ pub(super) fn loops(hank: &Hank) -> Vec<LoopReport> {
             name: found.name.clone(),
             until: until(found),
             limits: found.budget.as_ref().and_then(limits_of_container),
+            asks: asked_of_loop(found),
         })
         .collect()
 }
@@ -126,9 +133,9 @@ pub(super) fn at_try(attempt: usize, number: u32) -> String {
 impl LoopReport {
     fn words(&self) -> String {
         let (name, id) = (plain(&self.name), code(self.id.as_str()));
-        let limits = self.limits.as_deref().map(plain);
-        let limits = limits.map_or_else(String::new, |limits| format!("; {limits}"));
-        format!("{name} ({id}): {}{limits}", with_ids(&self.until))
+        let others = self.limits.iter().chain(&self.asks);
+        let others: String = others.map(|words| format!("; {}", plain(words))).collect();
+        format!("{name} ({id}): {}{others}", with_ids(&self.until))
     }
 }
 
@@ -148,6 +155,7 @@ impl CodonTerms {
                 ContinuationMode::Fresh | ContinuationMode::ContinuePrevious => None,
             }),
             limits: codon.and_then(|codon| limits_of_codon(codon.budget.as_ref()?)),
+            effort: config.and_then(|(hank, codon)| Some(hank.agent_options(codon).effort?.to_string())),
             ignores_failure: codon.is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore),
         }
     }
@@ -170,9 +178,11 @@ impl CodonTerms {
         let forks = self.forks.as_ref();
         let forks = forks.map(|of| format!("starts with a copy of the session of {}", code(of.as_str())));
         let limits = self.limits.as_deref().filter(|_| first).map(plain);
+        let effort = self.effort.as_ref().filter(|_| first);
+        let effort = effort.map(|effort| format!("works with effort {}", plain(effort)));
         let ignores = (first && self.ignores_failure)
             .then(|| "its failure does not stop the run (`onFailure`: ignore)".to_owned());
-        let terms = [set_up, answer, requires, forks, limits, ignores];
+        let terms = [set_up, answer, requires, forks, limits, effort, ignores];
         terms.into_iter().flatten().collect()
     }
 }

@@ -18,8 +18,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPointArg, StopArgs};
 use crate::checkpoints;
-use crate::directory::suspended;
+use crate::directory::{holder, suspended};
 use crate::exit::{CliError, CliErrorKind};
+use crate::failures::answer_there;
 use crate::output;
 use crate::owning_task::{check_stop, onward};
 use crate::screen::print_stderr;
@@ -184,8 +185,14 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         ConnectError::Find(FindError::Address(_)) => CliError::from_error(CliErrorKind::Input, error),
         ConnectError::Find(FindError::Elsewhere { .. }) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!("nothing was connected to; if you know it, `{ATTACH_BY_ADDRESS}` takes its address with the token")),
-        ConnectError::Find(FindError::NoPort { .. }) => CliError::from_error(CliErrorKind::Held, error)
-            .hint("it waits for an answer before it starts its run, or it is no run"),
+        ConnectError::Find(FindError::NoPort { path, pid }) => {
+            let asks = holder(path).is_some_and(|holder| holder.asking);
+            let hint = match asks {
+                true => answer_there(*pid),
+                false => "it starts or ends its run just now, or it is no run".to_owned(),
+            };
+            CliError::from_error(CliErrorKind::Held, error).hint(hint)
+        }
         ConnectError::Find(FindError::Suspended { pid, .. }) => {
             CliError::from_error(CliErrorKind::Held, error).hint(how_to_continue(*pid))
         }

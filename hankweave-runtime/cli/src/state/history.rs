@@ -135,11 +135,12 @@ fn write(
         };
         writeln!(text, "run {} {} ({time})", run.run_id, run_standing(run, process))?;
         if let Some(source) = run.starting_conditions.source() {
-            let place = source
-                .after_codon
-                .as_ref()
-                .map_or("its beginning", CodonId::as_str);
-            writeln!(text, "  continues run {} after {place}", source.run_id)?;
+            let place = match &source.after_codon {
+                None => "after its beginning".to_owned(),
+                Some(codon) if is_interrupted(state, &source.run_id, codon) => format!("with {codon}"),
+                Some(codon) => format!("after {codon}"),
+            };
+            writeln!(text, "  continues run {} {place}", source.run_id)?;
         }
         for codon in &run.codons {
             let summary = CodonSummary::of(codon);
@@ -167,4 +168,13 @@ fn write(
         }
     }
     Ok(())
+}
+
+/// Whether the last attempt of a codon in a run was interrupted, so that the next run continues within it.
+fn is_interrupted(state: &HankweaveState, run: &RunId, codon: &CodonId) -> bool {
+    let attempts = state.run(run).into_iter().flat_map(|run| run.codons.iter().rev());
+    let mut attempts = attempts.filter(|attempt| attempt.codon_id() == codon);
+    attempts
+        .next()
+        .is_some_and(|last| last.interruption().is_some() || !last.is_terminal())
 }

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{Ceiling, CeilingUse};
-use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::budget::{Ceiling, CeilingUse, time_at_work};
+use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision};
 use hankweave_core::thread::{Recovery, Resume, ThreadCodon};
+use hankweave_core::time::short_duration;
 use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
 
 use super::StatusView;
+use super::next_total::NextTotal;
 use crate::report;
 use crate::typed::CommandEdit;
 
@@ -64,6 +66,12 @@ impl StatusView<'_> {
         if self.is_working(run) {
             return self.live_commands();
         }
+        if let Some(pid) = self.asking_process() {
+            return vec![offer(
+                format!("kill {pid}"),
+                "ends the question; nothing has begun",
+            )];
+        }
         if run.is_rehearsal() {
             return vec![offer(
                 typed.run(),
@@ -90,10 +98,17 @@ impl StatusView<'_> {
         }
         if self.changes.can_be_taken_over {
             let replan = "continues as hank.json is now";
-            let typed = typed.run_with_more(self.more(), self.patience(), Some(CommandEdit::Flag("replan")));
-            offers.push(offer(typed, replan));
+            offers.push(offer(
+                self.run_with_more(Some(CommandEdit::Flag("replan"))),
+                replan,
+            ));
         }
-        let anew = "starts from the first codon; the history stays";
+        let anew = match self.ceiling() == Ceiling::default() {
+            true => "starts from the first codon with the files as they are; the history stays",
+            false => {
+                "starts from the first codon with the files as they are, its total counted from zero; the history stays"
+            }
+        };
         offers.push(offer(typed.run_with(&[CommandEdit::Flag("new")]), anew));
         offers
     }
@@ -184,7 +199,7 @@ impl StatusView<'_> {
             self.ways_back_into(crashed.codon.codon_id(), thread.own_session().is_some())
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
-            let again = format!("keeps the files and runs {id} again");
+            let again = format!("keeps the files and runs {id} again{}", self.same_limit(id));
             let mut offers = vec![
                 offer(self.onward(), self.way_back(id)),
                 offer(self.recover("crash-point"), again),
@@ -244,24 +259,88 @@ impl StatusView<'_> {
         let how = match self.runs_again(next) {
             true => format!("runs {next} again from its beginning"),
             false if self.asks_first(next) => format!("continues with {next}, which asks first"),
-            false if self.has_used_its_own(next) => {
-                format!("continues with {next}, once its budget in hank.json is larger")
-            }
-            false => format!("continues with {next}"),
+            false => match self.more_of_its_own(next) {
+                Some(more) => format!("continues with {next}, with {more} in hank.json"),
+                None => format!("continues with {next}"),
+            },
         };
-        match self.more().max_dollars {
-            Some(total) => format!("{how}, for {} in all", report::money(total, false)),
-            None => how,
+        how + &self.new_total()
+    }
+
+    /// Describes the total of the next run where it is another one than that of the last: `, for $0.9400 in all, beyond the $0.5000 of the hank`.
+    fn new_total(&self) -> String {
+        let (last, more) = (self.ceiling(), self.more());
+        let NextTotal { ceiling, .. } = self.next_total();
+        let dollars = more.max_dollars.or(ceiling.max_dollars);
+        let time = more.max_time.or(ceiling.max_time);
+        let dollars = dollars.filter(|_| dollars != last.max_dollars);
+        let time = time.filter(|_| time != last.max_time);
+        let own = self.own_ceiling.and_then(|own| own.max_dollars);
+        let beyond = own.filter(|own| dollars.is_some_and(|total| total > *own));
+        let beyond = beyond.map_or_else(String::new, |own| format!(", beyond the {own} of the hank"));
+        let dollars = dollars.map(|total| report::money(total, false));
+        let totals: Vec<String> = dollars.into_iter().chain(time.map(short_duration)).collect();
+        match totals.is_empty() {
+            true => String::new(),
+            false => format!(", for {} in all{beyond}", totals.join(" and ")),
         }
     }
 
-    /// Whether the next codon paused at a limit of its own, which no option raises.
-    fn has_used_its_own(&self, next: &str) -> bool {
-        let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
-        let newest =
-            newest.filter(|codon| codon.codon_id().as_str() == next && codon.interruption().is_some());
-        let exceeded = newest.and_then(CodonExecution::budget_exceeded);
-        exceeded.is_some_and(|exceeded| !exceeded.is_total())
+    /// Describes what the next codon needs where the run paused at a limit of its own or of its loop, which no option raises: ``a `maxDollars` above $0.0300``.
+    fn more_of_its_own(&self, next: &str) -> Option<String> {
+        let is_at_limit = self.state.runs.front()?.interrupted_by == Some(InterruptedBy::Ceiling);
+        let is_total = CeilingUse::of(self.ceiling(), self.state).more() != Ceiling::default();
+        if !is_at_limit || is_total {
+            return None;
+        }
+        let newest = self.thread.codons.first()?.codon.as_ref();
+        let is_next = newest.codon_id().as_str() == next && newest.interruption().is_some();
+        let exceeded = newest.budget_exceeded().filter(|_| is_next);
+        let exceeded = exceeded.and_then(|exceeded| Some((exceeded, exceeded.key_in_hank()?)));
+        // A codon that has not started has no record of the limit; the run's cause names it.
+        let Some((exceeded, key)) = exceeded else {
+            return Some("a larger budget".to_owned());
+        };
+        let attempts = || self.attempts_of(newest.codon_id());
+        let used = match exceeded {
+            BudgetExceeded::Cost {
+                limit,
+                used,
+                loop_total: Some(total),
+                ..
+            } => report::money(total.saturating_sub(limit) + used, false),
+            BudgetExceeded::Cost { .. } => {
+                report::money(attempts().map(CodonExecution::agent_cost).sum(), false)
+            }
+            BudgetExceeded::Duration {
+                limit,
+                used,
+                loop_total: Some(total),
+                ..
+            } => short_duration(total.saturating_sub(limit) + used),
+            BudgetExceeded::Duration { .. } => short_duration(attempts().map(time_at_work).sum()),
+            BudgetExceeded::OutputTokens { used, .. } | BudgetExceeded::ContextTokens { used, .. } => {
+                used.to_string()
+            }
+        };
+        Some(format!("a {key} above {used}"))
+    }
+
+    /// Returns the attempts of a codon that count, newest first.
+    fn attempts_of<'t>(&'t self, id: &'t CodonId) -> impl Iterator<Item = &'t CodonExecution> {
+        let codons = self.thread.codons.iter().map(|entry| entry.codon.as_ref());
+        codons.filter(move |codon| codon.codon_id() == id)
+    }
+
+    /// Describes the limit that a codon used up which failed by that and runs again: `, within $0.0100 unless hank.json gives more`.
+    fn same_limit(&self, id: &CodonId) -> String {
+        let failed = self.attempts_of(id).next();
+        let exceeded = failed.and_then(CodonExecution::budget_exceeded);
+        let exceeded = exceeded.filter(|exceeded| exceeded.key_in_hank().is_some());
+        let within = |exceeded: BudgetExceeded| {
+            format!(", within {} unless hank.json gives more", exceeded.limit_words())
+        };
+        exceeded.map(within).unwrap_or_default()
     }
 
     /// Whether the next codon waits for an approval before it starts.
@@ -287,14 +366,17 @@ impl StatusView<'_> {
     pub(super) fn onward(&self) -> String {
         match &self.task {
             Some(task) => task.resume_command(self.patience()),
-            None => self.typed.run_with_more(self.more(), self.patience(), None),
+            None => self.run_with_more(None),
         }
     }
 
     fn recover(&self, way: &str) -> String {
-        let recover = CommandEdit::Set("recover", way);
-        self.typed
-            .run_with_more(self.more(), self.patience(), Some(recover))
+        self.run_with_more(Some(CommandEdit::Set("recover", way)))
+    }
+
+    fn run_with_more(&self, also: Option<CommandEdit<'_>>) -> String {
+        let edits: Vec<CommandEdit<'_>> = self.next_total().left_out.into_iter().chain(also).collect();
+        self.typed.run_with_more(self.more(), self.patience(), &edits)
     }
 
     /// Describes where the next run continues by itself after `id` has not completed.
@@ -314,8 +396,14 @@ impl StatusView<'_> {
         let mut codons = self.thread.codons.iter();
         let success = codons.find(|entry| entry.codon.status() == CodonStatus::Completed);
         match success.map(|entry| entry.codon.codon_id()) {
-            Some(success) => format!("rolls back to the last success, {success}, and runs {id} again"),
-            None => "rolls back to where the work began, for nothing has completed".to_owned(),
+            Some(success) => format!(
+                "rolls back to the last success, {success}, and runs {id} again{}",
+                self.same_limit(id)
+            ),
+            None => format!(
+                "rolls back to where the work began, for nothing has completed{}",
+                self.same_limit(id)
+            ),
         }
     }
 
@@ -336,7 +424,13 @@ impl StatusView<'_> {
 
     /// With how much more a run continues that paused at a ceiling.
     pub(super) fn more(&self) -> Ceiling {
-        CeilingUse::of(self.ceiling(), self.state).more()
+        CeilingUse::of(self.next_total().ceiling, self.state).more()
+    }
+
+    /// Returns the total of the next run, before it is raised.
+    fn next_total(&self) -> NextTotal {
+        let own = self.own_ceiling.filter(|_| self.task.is_none());
+        NextTotal::of(self.ceiling(), own, &self.typed, self.state)
     }
 
     /// Returns the ceiling of the newest run, as the view draws it.

@@ -3,6 +3,7 @@
 mod attempts;
 mod commands;
 mod crash;
+mod next_total;
 mod outlook;
 mod words;
 
@@ -47,8 +48,9 @@ use crate::typed::HintCommands;
 pub(crate) use attempts::{AttemptTotals, OpenCodon};
 use commands::{SuggestedCommand, first_part};
 pub(crate) use crash::{UnseenCrash, crash_words};
+use next_total::own_ceiling;
 pub(crate) use outlook::Outlook;
-pub(crate) use words::rolled_back;
+pub(crate) use words::{rolled_back, undone_words};
 
 pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     let state = crate::state::read_execution(&execution.execution)?;
@@ -156,6 +158,16 @@ pub(crate) fn waiting(execution: &Path) -> Option<String> {
     of_run(execution, |view, run| view.retry().map(|_| view.outlook(run)))
 }
 
+/// Returns the codon in which the newest run of an execution directory crashed, with what it cost: `second crashed, at least $0.0200`.
+pub(crate) fn crashed_codon(execution: &Path) -> Option<String> {
+    of_run(execution, |view, run| {
+        let open = run.open_codon().filter(|_| !view.live)?;
+        let totals = view.totals_of(open);
+        let cost = totals.cost.display(totals.is_lower_bound);
+        Some(format!("{} crashed, {cost}", open.codon_id()))
+    })
+}
+
 /// Looks at the status of the newest run of an execution directory; `None` where there is none, or it cannot be read.
 fn of_run<T>(execution: &Path, look: impl FnOnce(&StatusView<'_>, &RunRecord) -> Option<T>) -> Option<T> {
     let state = crate::state::read_execution(execution).ok()?;
@@ -202,15 +214,15 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
     let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), task).ok()?;
     let ended = match view.drawn.state {
         RunState::Completed | RunState::Failed | RunState::Crashed => view.drawn.state.as_str().to_owned(),
-        RunState::Stopped => "was stopped".to_owned(),
+        RunState::Stopped => match &view.drawn.cause {
+            Some(cause) => format!("was stopped ({})", with_local_times(cause)),
+            None => "was stopped".to_owned(),
+        },
         _ => format!("is {}", with_local_times(&view.drawn.state_words())),
     };
-    let (onward, lists) = (view.onward(), view.typed.command("history"));
+    let lists = view.typed.command("history");
     let commands = view.commands();
-    let plain = commands.iter().find(|(command, _)| *command == onward);
-    // Before a question the answer comes first.
-    let plain = plain.filter(|_| view.asked().is_none());
-    let next = plain.or_else(|| commands.iter().find(|(command, _)| *command != lists));
+    let next = commands.iter().find(|(command, _)| *command != lists);
     let next = next.map_or_else(String::new, |(command, purpose)| {
         format!("; `{command}` {}", first_part(purpose))
     });
@@ -256,6 +268,8 @@ pub(crate) struct StatusView<'a> {
     decision: Option<Decision>,
     /// How hank.json has changed since the plan was made.
     changes: PlanChanges,
+    /// What the hank and the settings allow in all, as they are now.
+    own_ceiling: Option<Ceiling>,
     now: Timestamp,
     /// The codon that has ended, and what follows its end has not.
     unfinished: Option<CodonId>,
@@ -425,14 +439,16 @@ impl<'a> StatusView<'a> {
             .filter(|_| holder.is_none())
             .and_then(|open| lived(execution, open));
         let changes = hank.map(|hank| PlanChanges::of(state, hank, None));
+        let typed = HintCommands::about(execution);
         Self {
+            own_ceiling: hank.and_then(|hank| own_ceiling(hank, &typed)),
             state,
             thread,
             drawn: draw(state, thread, hank, (holder.is_some(), lived)),
             lived,
             question: None,
             says: None,
-            typed: HintCommands::about(execution),
+            typed,
             live: holder.is_some(),
             suspended: suspended(execution),
             suspended_worker: suspended_worker(execution).filter(|worker| !worker.with_run),
@@ -550,6 +566,12 @@ impl StatusView<'_> {
     /// Whether the live run was asked to stop.
     fn is_stopping(&self) -> bool {
         self.holder.as_ref().is_some_and(|holder| holder.stopping)
+    }
+
+    /// The process that asks in its terminal where to continue, before its run.
+    fn asking_process(&self) -> Option<u32> {
+        let holder = self.holder.as_ref().filter(|holder| holder.asking)?;
+        Some(holder.pid)
     }
 
     /// The codon whose provider has a limit, and when that ends.

@@ -8,17 +8,30 @@ use console::measure_text_width;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::{Usd, over_budget};
 use hankweave_core::document::{PendingRollback, RunRecord, StateWarning};
-use hankweave_core::view::RunState;
+use hankweave_core::view::{RunState, RunView};
 use hankweave_runtime::CodonSummary;
 use hankweave_task_model::task::TaskStatus;
 
 use super::commands::SuggestedCommand;
 use super::{AttemptTotals, StatusView};
 use crate::approval_prompt::whole_answer;
+use crate::failures::answer_there;
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
 use crate::screen::{SafeText, columns_of_output, local_time, one_line, with_local_times};
 use crate::wrap::wrap;
+
+/// Returns the sum of the attempts that count no longer: `undone or run again: 2 attempts, $0.1800, 12s at work`.
+pub(crate) fn undone_words(view: &RunView) -> Option<String> {
+    let undone = view.undone.sum()?;
+    let attempts = report::counted(usize::try_from(undone.count).unwrap_or(usize::MAX), "attempt");
+    let time = Duration::from_millis(undone.duration_ms);
+    Some(format!(
+        "undone or run again: {attempts}, {}, {} at work",
+        undone.cost.display(undone.at_least),
+        report::worked(time, undone.lost_time)
+    ))
+}
 
 /// Columns of a command next to its purpose.
 const COMMAND: usize = 48;
@@ -182,6 +195,10 @@ impl StatusView<'_> {
         self.write_money(run, text)?;
         text.styled(Style::new().bold(), self.outlook(run))?;
         writeln!(text)?;
+        if let Some(pid) = self.asking_process() {
+            let answer = answer_there(pid);
+            writeln!(text, "`hankweave run` waits here (process {pid}): {answer}")?;
+        }
         self.write_approval(text)?;
         if let Some(asked) = &self.question {
             writeln!(text, "  {} (asked {})", asked.question, local_time(asked.since))?;
@@ -268,15 +285,8 @@ impl StatusView<'_> {
     /// Writes what the rows of the codons do not have, the total, and what of the budget is used.
     fn write_money(&self, run: &RunRecord, text: &mut SafeText) -> std::fmt::Result {
         let money = &self.drawn.money;
-        if let Some(undone) = self.drawn.undone.sum() {
-            let attempts = report::counted(usize::try_from(undone.count).unwrap_or(usize::MAX), "attempt");
-            let time = Duration::from_millis(undone.duration_ms);
-            writeln!(
-                text,
-                "  undone or run again: {attempts}, {}, {} at work",
-                undone.cost.display(undone.at_least),
-                report::worked(time, undone.lost_time)
-            )?;
+        if let Some(undone) = undone_words(&self.drawn) {
+            writeln!(text, "  {undone}")?;
         }
         if money.before > Usd::ZERO {
             let before = money.before.display(money.before_at_least);
@@ -329,7 +339,7 @@ impl StatusView<'_> {
         let line = codon_line(standing, all.time(), &all.over(newest));
         match all.count {
             1 => line.trim_end().to_owned(),
-            count => format!("{line}  {count} attempts"),
+            count => format!("{}  {count} attempts", line.trim_end()),
         }
     }
 }

@@ -21,7 +21,7 @@ use hankweave_tasks::worker::TaskSpec;
 use serde_json::json;
 
 use super::create::print_hint;
-use super::show::{held_until, line, needed_budget, patience, room_needed};
+use super::show::{answered, held_until, line, needed_budget, patience, room_needed};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
@@ -120,10 +120,13 @@ async fn stopping_words(registry: &Registry, row: &TaskRow) -> Result<String, Cl
     let absent = holders.and_then(|holders| absent_worker(registry, &holders, row));
     Ok(match absent {
         None => format!("its worker stops it; `{show}` shows when it has"),
-        Some(absent) => format!(
-            "{}; its worker stops it once it works again, and without it the task is cancelled once its lease has ended; `{show}` shows when it is",
-            absent.in_short()
-        ),
+        Some(absent) => {
+            let advice = absent.with_advice(row, |task| registry.typed(task));
+            match absent.is_lost() {
+                true => format!("{advice}; `{show}` shows when it is cancelled"),
+                false => format!("its worker stops it once it works again; {advice}"),
+            }
+        }
     })
 }
 
@@ -141,8 +144,10 @@ pub(super) async fn answer(
         reason: args.reason.clone(),
     });
     let id = &args.task.id;
-    let row = registry.lifecycle.take(id, &step).await;
-    let row = row.map_err(|error| registry.failure(&error))?;
+    let row = match registry.lifecycle.take(id, &step).await {
+        Ok(row) => row,
+        Err(error) => return Err(refused_answer(registry, id, &error).await),
+    };
     print_row(global, registry, &row).await?;
     if !global.quiet && !global.json() {
         let resume = registry.typed(&format!("task resume {id}"));
@@ -152,6 +157,17 @@ pub(super) async fn answer(
         });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Describes an answer that was not taken, with the one that its question had before.
+async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> CliError {
+    let failure = registry.failure(error);
+    let row = registry.task(id).await.ok().filter(|_| error.code() == "INVALID_TRANSITION");
+    let answer = row.and_then(|row| answered(row.record.metadata().get("approval")?));
+    match answer {
+        Some(answer) => failure.hint(format!("its last question was answered: {answer}")),
+        None => failure,
+    }
 }
 
 /// Returns the login name of the user, also where no variable holds it, as in a service; the number of the user where the system has no name for it.
@@ -212,7 +228,7 @@ async fn resume_one(
         }
     }
     let room = room_needed(registry, &registry.task(id).await?);
-    let row = registry.lifecycle.resume(id, checkpoint).await;
+    let row = registry.lifecycle.asked_by(&user_name(registry)).resume(id, checkpoint).await;
     let row = unless_held(registry, id, row).await?;
     let elsewhere = registry.begun_elsewhere(&row);
     let elsewhere = elsewhere.map(|elsewhere| format!("it was {elsewhere}"));
@@ -429,7 +445,7 @@ async fn resume_for(
         let message = format!("failed to create the workspace of {id}: {error}");
         CliError::new(CliErrorKind::Io, message)
     })?;
-    let row = registry.lifecycle.resume_for(id, checkpoint, agent.clone()).await;
+    let row = registry.lifecycle.asked_by(&user_name(registry)).resume_for(id, checkpoint, agent.clone()).await;
     let row = unless_held(registry, id, row).await?;
     let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
     let works = format!(

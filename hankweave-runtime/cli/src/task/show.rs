@@ -391,6 +391,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add_limits(&mut details, &row);
     add_codons(&mut details, registry, id, &attempts);
     let workspace = registry.workspace_of(&row);
+    let crashed = is_folder(&workspace).then(|| crate::status::crashed_codon(&workspace));
+    details.add("codon", &json!(crashed.flatten().filter(|_| taken.is_none())));
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
@@ -642,7 +644,7 @@ fn codon_words(codon: &Value) -> String {
 }
 
 /// Returns the last answer to a question, such as `publish approved by ann at 14:02`.
-fn answered(noted: &Value) -> Option<String> {
+pub(super) fn answered(noted: &Value) -> Option<String> {
     let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
     let at = serde_json::from_value::<Timestamp>(noted["at"].clone()).ok();
     let at = at.map(|at| format!(", at {}", local_time(at)));

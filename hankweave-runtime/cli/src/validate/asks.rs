@@ -173,7 +173,7 @@ pub(crate) fn until(found: &LoopConfig) -> String {
 }
 
 /// Returns a line for each thing that a loop asks for.
-pub(super) fn of_loop(found: &LoopConfig) -> Vec<String> {
+pub(crate) fn of_loop(found: &LoopConfig) -> Vec<String> {
     let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });
     let is_asked = is_checked || found.stalled_after.is_some();
     let stalled = found.stalled_after().filter(|_| is_asked).map(|most| {

@@ -34,7 +34,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
-pub(crate) use self::asks::until;
+pub(crate) use self::asks::{of_loop as asked_of_loop, until};
 pub(crate) use self::budgets::{of_codon as limits_of_codon, of_container as limits_of_container};
 pub(crate) use self::describe::describe;
 pub(crate) use self::dry_run::dry_run;

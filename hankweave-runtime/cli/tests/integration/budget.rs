@@ -377,14 +377,14 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     assert!(
         finished
             .stderr
-            .contains("Paused in a: its budget is used up: used $0.3000 of $0.2500 (a larger one in hank.json lets it continue);"),
+            .contains("Paused in a: its budget is used up: used $0.3000 of $0.2500 (a larger `maxDollars` in hank.json lets it continue);"),
         "{finished}"
     );
     assert!(!finished.stderr.contains("--max-cost"), "{finished}");
     assert_eq!(statuses(&state(&project)["runs"][0]), [("a", "failed")]);
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains("continues with a, once its budget in hank.json is larger"),
+        status.contains("continues with a, with a `maxDollars` above $0.3000 in hank.json"),
         "{status}"
     );
 
@@ -394,7 +394,7 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
         again
             .expect_code(3)
             .stderr
-            .contains("Paused before a: its budget is used up: used $0.3000 of $0.2500 (a larger one"),
+            .contains("Paused before a: its budget is used up: used $0.3000 of $0.2500 (a larger `maxDollars`"),
         "{again}"
     );
     let larger = json!({"budget": {"maxDollars": 0.95, "onExceeded": "pause"}});
@@ -662,6 +662,80 @@ fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {
         })
         .collect();
     assert_eq!(iterations, [(json!(0), json!(false)), (json!(1), json!(true))]);
+}
+
+/// What a loop has left is told as that, a loop that pauses waits for more before its next codon, and one that fails says within what it would run again.
+// covers: HANK-34, HANK-38, CLI-4
+#[test]
+fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
+    let of = |on_exceeded: &str, dollars: f64| {
+        json!({"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "iterationLimit", "limit": 2},
+            "budget": {"maxDollars": dollars, "onExceeded": on_exceeded}})
+    };
+    let looped = |project: &TestProject, on_exceeded: &str, dollars: f64| {
+        let mut found = of(on_exceeded, dollars);
+        found["codons"] = ["b", "c"].map(|id| turns(project, id, 1, &json!({}))).as_slice().into();
+        write_hank(project, &Value::Null, &[found]);
+    };
+    let paused = project();
+    looped(&paused, "pause", 0.9);
+    let finished = paused.run(["run", "--headless"]);
+    // The last answer uses up the rest: its agent may have ended by then, so that the run pauses before the next codon.
+    let why = "its loop's $0.9000 (a larger `maxDollars` of its loop in hank.json lets it continue)";
+    assert!(finished.expect_code(3).stderr.contains(why), "{finished}");
+    let status = paused.run(["status"]).expect_code(0).stdout.clone();
+    let [inside, before] = ["b#1, with a `maxDollars` of its loop above $0.9000", "c#1, with a larger budget"];
+    let offers = [inside, before].map(|offer| format!("continues with {offer} in hank.json"));
+    assert!(offers.iter().any(|offer| status.contains(offer)), "{status}");
+    looped(&paused, "pause", 2.0);
+    paused.run(["run", "--headless"]).expect_code(0);
+
+    let failing = project();
+    looped(&failing, "fail", 0.8);
+    let finished = failing.run(["run", "--headless"]);
+    let why = "the budget is used up: used $0.3000 of the $0.2000 left of its loop's $0.8000";
+    assert!(finished.expect_code(1).stderr.contains(why), "{finished}");
+    let again = "keeps the files and runs b#1 again, within the $0.2000 left of its loop's $0.8000 unless hank.json gives more";
+    let shown = failing.run(["report"]).expect_code(0).stdout.replace('`', "");
+    assert!(shown.contains(again), "{shown}");
+    let json = failing.run(["report", "--json"]).json_document();
+    assert!(json.to_string().contains("loopTotal"), "{json:#}");
+}
+
+/// A total that hank.json has raised since the pause, or that is larger there than the spent option, is what the next run has, and its command does not replace it.
+// covers: CLI-4, CLI-14
+#[test]
+fn the_next_run_is_offered_with_the_total_that_hank_json_has_by_then() {
+    let project = project();
+    let codon = endless(&project, "a", &json!({}));
+    let hank = |total: f64| write_hank(&project, &json!({"maxDollars": total}), std::slice::from_ref(&codon));
+    let offered = || {
+        let status = project.run(["status"]).expect_code(0).stdout.clone();
+        let mut lines = status.lines().map(str::trim);
+        let line = lines.find(|line| line.starts_with("hankweave run")).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    hank(0.3);
+    let paused = project.run(["run", "--headless"]);
+    let raise = "  continue     hankweave run --max-cost 0.60\n               continues with a, for $0.6000 in all, beyond the $0.3000 of the hank\n";
+    assert!(paused.expect_code(3).stderr.contains(raise), "{paused}");
+    hank(1.0);
+    assert_eq!(
+        offered(),
+        "hankweave run continues with a, for $1.0000 in all"
+    );
+    let paused = project.run(["run", "--headless", "--max-cost", "0.6"]);
+    let own = "  continue     hankweave run\n               continues with a, for $1.0000 in all\n";
+    assert!(paused.expect_code(3).stderr.contains(own), "{paused}");
+    assert_eq!(
+        offered(),
+        "hankweave run continues with a, for $1.0000 in all"
+    );
+    hank(0.5);
+    assert_eq!(
+        offered(),
+        "hankweave run --max-cost 1.20 continues with a, for $1.2000 in all, beyond the $0.5000 of the hank"
+    );
 }
 
 // covers: HANK-28

@@ -77,8 +77,7 @@ fn an_agent_goes_on_until_its_work_passes() {
 fn a_codon_whose_work_never_passes_has_failed() {
     let never = "echo no; exit 7";
     // As many tries as it has, none at all, and with a limit that would complete it.
-    let used_up =
-        "; for a retry its budget has nothing left: used 10 of 10 output tokens (a larger one allows it)";
+    let used_up = "; for a retry its budget has nothing left: used 10 of 10 output tokens (a larger `maxOutputTokens` allows it)";
     for (check, more, cost, also) in [
         (json!({"run": never, "retries": 2}), json!({}), 0.75, ""),
         (json!({"run": never, "retries": 0}), json!({}), 0.25, ""),

@@ -667,7 +667,7 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     page.until_shows("Runs Review it");
     command(&mut page, "stop");
     page.until("document.title.startsWith('■ Stopped')");
-    page.until_shows("starts from the first codon; the history stays");
+    page.until_shows("starts from the first codon with the files as they are");
     running.finish_within(SOON).expect_code(3);
 }
 

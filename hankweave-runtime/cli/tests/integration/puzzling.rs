@@ -1,5 +1,6 @@
 //! Commands in a directory in every state of its run, as someone reads them who has not seen the program before: none contradicts another one.
 
+use std::cell::Cell;
 use std::fs;
 use std::time::Duration;
 
@@ -199,13 +200,50 @@ fn the_question_names_the_files_that_are_taken_back() {
     };
     terminal.until("takes back 1 file: done.txt");
     assert_eq!(done(&project), "one\nmine\n", "to ask changes nothing");
-    let mut attached = project.start(["attach", "--json"]);
+    // From the first event on, so that it does not matter how soon it finds the run: the attempt that was killed has said something as well.
+    let mut attached = project.start(["attach", "--json", "--after", "0"]);
     terminal.press("last-success\n");
     terminal.until("of one (1 file changed: done.txt)");
-    attached.wait_for_line(|line| line.contains("\"assistant.action\"") && line.contains("\"two\""));
+    let said = Cell::new(0);
+    attached.wait_for_line(|line| {
+        let is_said = line.contains("\"assistant.action\"") && line.contains("\"two\"");
+        said.set(said.get() + usize::from(is_said));
+        said.get() == 2
+    });
     terminal.press("\u{3}");
     assert_eq!(terminal.close(), Some(130));
     assert_eq!(attached.finish_within(SOON).code, Some(0));
+}
+
+/// A run that asks in one terminal is known as that in every other one.
+// covers: CLI-14, CLI-17
+#[test]
+fn a_question_that_waits_in_another_terminal_is_told() {
+    let project = killed();
+    let Some(mut terminal) = Terminal::sized(&project, 40, 200, "run") else {
+        return;
+    };
+    terminal.until("Where shall it continue?");
+    let advice = "it asks in its terminal where to continue: answer there, or end it with `kill ";
+    let mut status = String::new();
+    // The lock file is written when the question stands.
+    for _ in 0..200 {
+        status = project.run(["status"]).expect_code(0).stdout.clone();
+        if status.contains(advice) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(status.contains(advice), "{status}");
+    assert!(!status.contains("  hankweave run"), "it would be refused: {status}");
+    for command in ["run", "stop"] {
+        let refused = project.run([command]).expect_code(75).stderr.replace("\n  ", " ");
+        assert!(refused.contains(advice), "{refused}");
+    }
+    terminal.press("q\n");
+    assert_eq!(terminal.close(), Some(1));
+    let after = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(!after.contains(advice), "{after}");
 }
 
 /// After `fg` the question stands below what the shell has printed.
@@ -366,9 +404,9 @@ fn a_command_to_a_run_that_is_not_live_says_how_the_last_one_ended_and_continues
     asked.run(["run", "--headless"]).expect_code(0);
     says(
         &asked,
-        "the last run completed; `hankweave run --new` starts from the first codon",
+        "the last run completed; `hankweave run --new` starts from the first codon with the files as they are",
     );
-    let again = "`hankweave run` rolls back to the last success, one, and runs two again";
+    let again = "`hankweave run --recover session` keeps the files and lets two continue in its session";
     says(&killed(), &format!("the last run crashed; {again}"));
     let unknown = hint(&asked, "rollback --codon nine", 65);
     assert_eq!(

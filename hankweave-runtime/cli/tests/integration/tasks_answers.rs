@@ -128,6 +128,12 @@ fn a_workspace_takes_no_answer_and_names_the_command_that_does() {
     );
     // A task that was denied has no question until it is resumed.
     step(&project, "deny", "page-3");
+    let twice = project.run(["task", "approve", "page-3"]);
+    let said = &twice.expect_code(65).stderr;
+    assert!(
+        said.contains("its last question was answered: ") && said.contains(" denied by "),
+        "{said}"
+    );
     let refused = project.run(["approve", "-e", &place]);
     let hint = "`hankweave task resume page-3` lets a worker ask again";
     assert!(refused.expect_code(1).stderr.contains(hint), "{}", refused.stderr);

@@ -95,7 +95,7 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// The oldest pending task that nobody holds, now held exclusively by whoever asks; `None` when there is none.
     fn claim(&self, claim: Claim) -> CoordinatorFuture<'_, Option<Claimed>>;
 
-    /// Tasks that are running, that nobody holds, and that were not changed for longer than this (TASK-24).
+    /// Tasks that are running, that nobody holds, and that were not changed for longer than this or are to be cancelled (TASK-24).
     fn orphans(&self, unchanged_for: Duration) -> CoordinatorFuture<'_, Vec<TaskRow>>;
 
     /// Grants a lock, or says who is in the way; never waits for it.

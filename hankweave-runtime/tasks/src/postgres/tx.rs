@@ -508,7 +508,7 @@ impl Tx for PostgresTx<'_> {
 
     async fn orphans(&mut self, before: Timestamp) -> TxResult<Vec<TaskRow>> {
         let sql = format!(
-            "SELECT {TASK} FROM tasks WHERE status = 'running' AND updated_at < $1 AND NOT EXISTS (
+            "SELECT {TASK} FROM tasks WHERE status = 'running' AND (updated_at < $1 OR cancel_requested_at IS NOT NULL) AND NOT EXISTS (
                 SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= $2))
             ORDER BY updated_at"
         );

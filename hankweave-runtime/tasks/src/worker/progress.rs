@@ -125,11 +125,14 @@ impl TaskProgress {
                 self.failed = Some(FailedCodon {
                     codon: data["codonId"].as_str()?.to_owned(),
                     // Resumed as it is, the task would pay for the same failure again.
-                    cause: match metadata["budgetExceeded"].is_null() {
-                        true => cause.to_owned(),
-                        false => format!(
-                            "{cause} (a larger one in hank.json first, or the next attempt fails too)"
-                        ),
+                    cause: match exceeded_of(metadata) {
+                        None => cause.to_owned(),
+                        Some(exceeded) => {
+                            let key = exceeded.key_in_hank().unwrap_or("budget");
+                            format!(
+                                "{cause} (a larger {key} in hank.json first, or the next attempt fails too)"
+                            )
+                        }
                     },
                 });
             }
@@ -189,7 +192,7 @@ impl TaskProgress {
         if outcome != outcome_of(success) {
             ended["outcome"] = outcome.into();
         }
-        let exceeded = serde_json::from_value(data["budgetExceeded"].clone()).ok();
+        let exceeded = exceeded_of(data);
         if let Some(exceeded) = exceeded.filter(|_| success) {
             ended["overBudget"] = budget_reached(exceeded, is_lower_bound).into();
         }
@@ -261,6 +264,11 @@ impl TaskProgress {
 fn over_budget(codon: &Value) -> Option<String> {
     let over = codon["overBudget"].as_str()?;
     Some(format!("{}: {over}", codon["id"].as_str()?))
+}
+
+/// Returns the limit that the end of a codon names.
+fn exceeded_of(end: &Value) -> Option<BudgetExceeded> {
+    serde_json::from_value(end["budgetExceeded"].clone()).ok()
 }
 
 /// Returns the limit that a completed codon reached: `budget reached: used $0.0300 of $0.0110, over its budget by $0.0190`.
@@ -421,7 +429,7 @@ mod tests {
         let failed = json!({"type": "CodonTransitioned", "data": {"codonId": "build", "to": "failed",
             "metadata": {"failureReason": reason, "budgetExceeded": exceeded}}});
         take(json!({"type": "state.transition", "data": {"transition": failed}}));
-        let cause = "the budget is used up: used $0.0290 of $0.0100 (a larger one in hank.json first, or the next attempt fails too)";
+        let cause = "the budget is used up: used $0.0290 of $0.0100 (a larger `maxDollars` in hank.json first, or the next attempt fails too)";
         assert_eq!(progress.failed().map(|failed| failed.cause.as_str()), Some(cause));
     }
 

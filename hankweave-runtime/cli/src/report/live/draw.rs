@@ -133,7 +133,12 @@ fn write_current(
         at_least: attempt.at_least || view.is_working(),
         ..attempt.clone()
     };
-    let line = Columns::of(view, room.columns).line(name, (&open, lived), phase);
+    // Its figures are of this attempt alone.
+    let phase = match (phase, current.attempt) {
+        ("running", 2..) => format!("attempt {}", current.attempt),
+        _ => phase.to_owned(),
+    };
+    let line = Columns::of(view, room.columns).line(name, (&open, lived), &phase);
     writeln!(text, " {line}")
 }
 

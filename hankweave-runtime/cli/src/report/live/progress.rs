@@ -133,11 +133,12 @@ impl LiveProgress {
                 Ok(())
             }
             Event::RollbackCompleted { .. } => {
-                let mut left = std::mem::take(&mut self.leaving).into_iter().rev();
-                left.try_for_each(|codon| {
-                    let title = self.view.title(codon.configured(), codon.iteration());
-                    writeln!(said, "↩ {title}: taken back")
-                })
+                let left = std::mem::take(&mut self.leaving).into_iter().rev();
+                let title = |codon: CodonId| self.view.title(codon.configured(), codon.iteration());
+                let mut titles: Vec<String> = left.map(title).collect();
+                titles.dedup();
+                let mut titles = titles.iter();
+                titles.try_for_each(|title| writeln!(said, "↩ {title}: taken back"))
             }
             Event::CodonFallback {
                 codon_id,

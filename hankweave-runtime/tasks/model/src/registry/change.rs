@@ -220,7 +220,7 @@ fn log_line(
         TaskTransition::Fail(fail) => (
             LogLevel::Error,
             "Task failed".to_owned(),
-            failure_data(fail, from, to),
+            failure_data(fail, approval, from, to),
         ),
         TaskTransition::Ask(ask) => (
             LogLevel::Warning,
@@ -257,10 +257,14 @@ fn start_data(start: &Start, from: &str, to: &str) -> Value {
     data
 }
 
-fn failure_data(fail: &Fail, from: &str, to: &str) -> Value {
+/// Returns the data of a failure, with the denial that caused it.
+fn failure_data(fail: &Fail, denial: Option<&TaskApproval>, from: &str, to: &str) -> Value {
     let mut data = json!({"error": fail.error, "fromStatus": from, "toStatus": to});
     if let Some(failure) = &fail.failure {
         data["failure"] = json!(failure);
+    }
+    if let Some(denial) = denial {
+        data["approval"] = json!(denial);
     }
     data
 }
