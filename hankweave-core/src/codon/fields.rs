@@ -43,7 +43,7 @@ const START_CHECKPOINT: &str = "startCheckpoint";
 /// Key of the number of files that differ from the start of the codon.
 const FILES_CHANGED: &str = "filesChanged";
 
-/// Key of the result of a codon that has completed (STATE-80).
+/// Key of the result of a codon (STATE-80).
 const RESULT: &str = "result";
 
 /// Key of the beginning of the prompt (STATE-72).

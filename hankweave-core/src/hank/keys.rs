@@ -206,7 +206,7 @@ pub(super) static SENTINEL_SETTINGS: KeyTable = KeyTable::new(
 );
 pub(super) static SENTINEL: KeyTable = KeyTable::new(
     "a sentinel",
-    "id name description model endpoint command answer trigger execution timeoutSeconds maxDollars systemPromptFile systemPromptText userPromptFile \
+    "$schema id name description model endpoint command answer trigger execution timeoutSeconds maxDollars systemPromptFile systemPromptText userPromptFile \
      userPromptText conversational errorHandling llmParams structuredOutput joinString output \
      reportToWebsocket",
 );

@@ -103,8 +103,13 @@ impl SentinelAnswer {
             return Ok(Self::of_text(printed.to_owned()));
         }
         let object: CommandAnswer = serde_json::from_str(printed)?;
+        // What it asks for is said by the runner, and is an answer as well: why, where there is no other text.
+        let text = match object.ask {
+            Some(_) if object.text.trim().is_empty() => object.reason.clone(),
+            _ => object.text,
+        };
         Ok(Self {
-            text: object.text,
+            text,
             cost: object.cost_dollars.unwrap_or(Usd::ZERO),
             tokens: TokenUsage {
                 input_tokens: object.input_tokens,
@@ -160,6 +165,8 @@ mod tests {
             (answer.cost, answer.tokens.input_tokens),
             (Usd::from_micros(250_000), 3)
         );
+        let asking = SentinelAnswer::read(r#"{"ask": "stop", "reason": "secrets"}"#, AnswerFormat::Json);
+        assert_eq!(asking.unwrap().text, "secrets");
         for garbage in [
             "hello",
             "[]",

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::tip::ThreadTip;
+use crate::codon::CodonStatus;
 #[cfg(feature = "hanks")]
 use crate::document::HankweaveState;
 use crate::hank::Results;
@@ -24,7 +25,9 @@ impl ThreadTip<'_> {
     pub fn results(&self) -> Results {
         let mut results = Results::default();
         for entry in self.codons() {
-            results.add_older(entry.codon.codon_id(), || entry.codon.result().cloned());
+            let counts = entry.codon.status() == CodonStatus::Completed;
+            let result = || entry.codon.result().filter(|_| counts).cloned();
+            results.add_older(entry.codon.codon_id(), result);
         }
         results
     }

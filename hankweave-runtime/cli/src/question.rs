@@ -144,7 +144,7 @@ fn offers(trouble: &UnfinishedCodon, files: Option<&RestorePlan>) -> Vec<Recover
     let back = match &trouble.last_success {
         SuccessTarget::Behind(success) => format!("roll back to the last success, {success}; {kept}"),
         SuccessTarget::Into(other, CheckpointType::RigSetup) if other == codon => {
-            format!("roll back to where {codon} began, after its rig; {kept}")
+            format!("roll back to where {codon} began, after its rig, which is not run again; {kept}")
         }
         SuccessTarget::Into(other, kind) => {
             format!("roll back to the checkpoint of {other} ({kind}); {kept}")

@@ -262,7 +262,10 @@ impl CodonRun<'_> {
         let told = EndRecord {
             exit_status: exit_status(exit_code),
             failure_reason: Some(reason),
-            notes,
+            notes: EndDetails {
+                result: self.result.get(),
+                ..notes
+            },
         };
         let cost = |end: &Codon<Failed>| Costs::of(end.partial_cost, &end.sentinels);
         match self.last_step(codon, fail, told, cost).await {

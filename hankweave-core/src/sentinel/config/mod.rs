@@ -33,6 +33,9 @@ pub use watching::{
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SentinelConfig {
+    /// A hint for editors; hankweave does not read it.
+    #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
     /// Small letters, digits and `-`; once in a codon.
     pub id: SentinelId,
     /// Name for people, not empty.

@@ -35,6 +35,7 @@ use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines, changed_lines_of
 use crate::owning_task::{GateAnswer, OwningTask};
 use crate::report::at_its_budget;
 use crate::status::{StatusView, UnseenCrash};
+use crate::typed::HintCommands;
 
 /// Rows of the spending that is none of a model in a codon that counts.
 pub(super) const SENTINELS: &str = "sentinels";
@@ -88,6 +89,9 @@ pub(crate) struct Receipt {
     /// A crash took part of that time, so that it is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) worked_is_lower_bound: bool,
+    /// Limit of the time at work of all runs, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) time_limit_ms: Option<u64>,
     /// Time at work of the runs before the one that started over, in milliseconds, and whether a part of it is unknown.
     #[serde(skip)]
     pub(super) worked_before: (u64, bool),
@@ -124,7 +128,7 @@ pub(crate) struct Receipt {
     /// Codons that have not started, without the one that is next.
     pub(super) after_next: Vec<PlannedReport>,
     /// Codons that have not started, without the one that asks.
-    pub(super) not_started: Vec<CodonId>,
+    pub(super) not_started: Vec<PlannedReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) loops: Vec<LoopReport>,
 }
@@ -148,6 +152,13 @@ pub(super) struct AskingReport {
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedReport {
     pub(super) id: CodonId,
+    pub(super) name: String,
+    /// Beginning of its prompt, or the files that hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<String>,
+    /// Effects that it must have, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) requires: Option<String>,
     /// It asks for an approval before it starts.
     pub(super) asks: bool,
 }
@@ -241,6 +252,8 @@ pub(super) struct FilesReport {
     /// Lines added and removed in all of them; `None` without git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<LineCounts>,
+    /// Command that shows their changes; empty where no checkpoint has them.
+    pub(super) shown_by: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -295,6 +308,7 @@ impl Receipt {
         let recorded = codons.len();
         let directory = RealDisk.real_path(execution);
         let directory = directory.unwrap_or_else(|_| execution.to_owned());
+        let values = hank.map(|hank| thread::prompt_values(&directory, hank, status.state));
         Self {
             name: match (&status.task, meta) {
                 (Some(task), _) => task.name().to_owned(),
@@ -333,6 +347,7 @@ impl Receipt {
             ended_is_lower_bound: crash.is_some(),
             worked_ms: millis(status.worked_in_all()),
             worked_is_lower_bound: status.drawn.has_lost_time(),
+            time_limit_ms: status.drawn.time_limit_ms,
             worked_before: worked_before(status, own),
             count: status.drawn.codons,
             undone: status.drawn.undone.sum(),
@@ -345,11 +360,11 @@ impl Receipt {
             money: money(status, &heard.view),
             remarks: remarks(status),
             next: status.next_steps(),
-            asking: asking(&directory, status, hank, &heard),
+            asking: asking(status, hank, &heard, values.as_ref()),
             keeps_a_part: hank
                 .is_some_and(|hank| hank.codons().any(|codon| !codon.checkpointed_files.is_empty())),
-            after_next: planned(status, hank),
-            not_started: not_started(status),
+            after_next: planned(status.after_next(), hank, values.as_ref()),
+            not_started: planned(not_started(status), hank, values.as_ref()),
             loops: hank.map_or_else(Vec::new, loops),
             directory,
             occasions: with_waits(heard, status),
@@ -375,7 +390,17 @@ fn has_failed(status: &StatusView<'_>) -> bool {
 /// Returns why the run ended; nothing of a run that was taken back since, which its words say.
 fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<String> {
     let crashed = || Some(format!("The run crashed: {}", crash?.words));
+    let failed = || {
+        let newest = status.thread.codons.first().map(|entry| &entry.codon);
+        let newest = newest.filter(|_| status.drawn.state == RunState::Failed)?;
+        newest.failure_reason()?.words().map(str::to_owned)
+    };
     let cause = status.drawn.cause.clone().or_else(crashed);
+    // A run whose codon failed names that alone.
+    let cause = cause.map(|cause| match failed().filter(|why| !cause.contains(why)) {
+        Some(why) => format!("{cause}: {why}"),
+        None => cause,
+    });
     cause.filter(|_| taken_back(status).is_none())
 }
 
@@ -391,20 +416,20 @@ fn taken_back<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
     (!log.iter().any(is_rollback)).then_some(pending)
 }
 
-/// Codons of the plan that have not started and do not ask, in its order; the first of them.
-fn not_started(status: &StatusView<'_>) -> Vec<CodonId> {
+/// Codons of the plan that have not started and do not ask, in its order.
+fn not_started<'s>(status: &StatusView<'s>) -> Vec<&'s CodonId> {
     let started = status.thread.newest_records();
     let planned = status.state.execution_plan.iter().map(|entry| &entry.codon_id);
     let asking = status.asked().map(|(id, _)| id);
     let rest = planned.filter(|id| !started.contains_key(*id) && Some(*id) != asking);
-    rest.take(LISTED).cloned().collect()
+    rest.collect()
 }
 
 fn asking(
-    directory: &Path,
     status: &StatusView<'_>,
     hank: Option<&Hank>,
     heard: &Heard,
+    values: Option<&PromptValues>,
 ) -> Option<AskingReport> {
     let (id, denied) = status.asked()?;
     let config = hank.zip(hank.and_then(|hank| hank.codon(id.configured())));
@@ -414,25 +439,29 @@ fn asking(
         id: id.clone(),
         name: codon.name.clone(),
         denied,
-        asked: written(
-            codon,
-            Some(&thread::prompt_values(directory, known, status.state)),
-        ),
+        asked: written(codon, values),
         requires: required.map(Requires::words),
         agent: agent(id, config, &heard.view),
     })
 }
 
-/// Codons that come after the next one.
-fn planned(status: &StatusView<'_>, hank: Option<&Hank>) -> Vec<PlannedReport> {
-    let asks = |id: &CodonId| hank.and_then(|hank| hank.codon(id.configured())?.approval.as_ref());
-    let planned = status.after_next().into_iter().take(LISTED);
-    planned
-        .map(|id| PlannedReport {
+/// Returns what the first of these codons are to do, by the hank.
+fn planned(ids: Vec<&CodonId>, hank: Option<&Hank>, values: Option<&PromptValues>) -> Vec<PlannedReport> {
+    let of = |id: &CodonId| {
+        let config = hank.and_then(|hank| Some((hank, hank.codon(id.configured())?)));
+        let required = config.and_then(|(hank, codon)| hank.required_of(codon));
+        let codon = config.map(|(_, codon)| codon);
+        PlannedReport {
             id: id.clone(),
-            asks: asks(id).is_some(),
-        })
-        .collect()
+            name: codon.map_or_else(|| id.configured().to_owned(), |codon| codon.name.clone()),
+            asked: codon.and_then(|codon| written(codon, values)),
+            requires: required
+                .filter(|required| required.needs_files())
+                .map(Requires::words),
+            asks: codon.is_some_and(|codon| codon.approval.is_some()),
+        }
+    };
+    ids.into_iter().take(LISTED).map(of).collect()
 }
 
 fn name_of(execution: &Path) -> String {
@@ -643,6 +672,11 @@ impl FilesReport {
                     removed: sum.removed.saturating_add(one.removed),
                 })
             }),
+            shown_by: HintCommands::from_anywhere(execution).command(&format!(
+                "diff {}..{}",
+                from.short(),
+                to.short()
+            )),
             from: Some(from),
             to: Some(to),
         }

@@ -27,8 +27,8 @@ pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::SafeText;
 pub(crate) use time::{
-    local_period, local_second, local_time, offset_date, offset_period, offset_time, with_local_times,
-    with_offset_times, with_zoned_times,
+    local_period, local_second, local_time, offset_date, offset_period, offset_second, offset_time,
+    with_local_times, with_offset_times, with_zoned_times,
 };
 
 /// Whether a person looks at a terminal on which lines can be drawn again.

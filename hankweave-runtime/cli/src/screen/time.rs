@@ -35,6 +35,12 @@ pub(crate) fn offset_time(time: Timestamp) -> String {
     with_offset(local_time(time), time)
 }
 
+/// As [`offset_time`], with the second: `14:02:07 +01:00`.
+pub(crate) fn offset_second(time: Timestamp) -> String {
+    let second = time.as_millis().rem_euclid(60_000) / 1_000;
+    with_offset(format!("{}:{second:02}", local_time(time)), time)
+}
+
 /// A day and time with its offset, for what may be read elsewhere and later: `2026-11-25 14:02 +01:00`.
 pub(crate) fn offset_date(time: Timestamp) -> String {
     strftime(time, &TimeZone::system(), "%Y-%m-%d %H:%M %:z").unwrap_or_else(|| time.to_string())

@@ -199,7 +199,15 @@ impl StatusView<'_> {
             self.ways_back_into(crashed.codon.codon_id(), thread.own_session().is_some())
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
-            let again = format!("keeps the files and runs {id} again{}", self.same_limit(id));
+            let set_up = if self.has_set_up(id) {
+                ", with its set-up"
+            } else {
+                ""
+            };
+            let again = format!(
+                "keeps the files and runs {id} again{set_up}{}",
+                self.same_limit(id)
+            );
             let mut offers = vec![
                 offer(self.onward(), self.way_back(id)),
                 offer(self.recover("crash-point"), again),
@@ -326,6 +334,12 @@ impl StatusView<'_> {
         Some(format!("a {key} above {used}"))
     }
 
+    /// Whether the newest attempt of a codon has the checkpoint of its set-up.
+    fn has_set_up(&self, id: &CodonId) -> bool {
+        let newest = self.attempts_of(id).next();
+        newest.is_some_and(|codon| codon.rig_setup_checkpoint().is_some())
+    }
+
     /// Returns the attempts of a codon that count, newest first.
     fn attempts_of<'t>(&'t self, id: &'t CodonId) -> impl Iterator<Item = &'t CodonExecution> {
         let codons = self.thread.codons.iter().map(|entry| entry.codon.as_ref());
@@ -401,7 +415,11 @@ impl StatusView<'_> {
                 self.same_limit(id)
             ),
             None => format!(
-                "rolls back to where the work began, for nothing has completed{}",
+                "rolls back to {}, for nothing has completed{}",
+                match self.has_set_up(id) {
+                    true => format!("the end of the set-up of {id}, which is not run again"),
+                    false => "where the work began".to_owned(),
+                },
                 self.same_limit(id)
             ),
         }

@@ -162,7 +162,11 @@ pub(super) async fn answer(
 /// Describes an answer that was not taken, with the one that its question had before.
 async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> CliError {
     let failure = registry.failure(error);
-    let row = registry.task(id).await.ok().filter(|_| error.code() == "INVALID_TRANSITION");
+    let row = registry
+        .task(id)
+        .await
+        .ok()
+        .filter(|_| error.code() == "INVALID_TRANSITION");
     let answer = row.and_then(|row| answered(row.record.metadata().get("approval")?));
     match answer {
         Some(answer) => failure.hint(format!("its last question was answered: {answer}")),
@@ -228,7 +232,11 @@ async fn resume_one(
         }
     }
     let room = room_needed(registry, &registry.task(id).await?);
-    let row = registry.lifecycle.asked_by(&user_name(registry)).resume(id, checkpoint).await;
+    let row = registry
+        .lifecycle
+        .asked_by(&user_name(registry))
+        .resume(id, checkpoint)
+        .await;
     let row = unless_held(registry, id, row).await?;
     let elsewhere = registry.begun_elsewhere(&row);
     let elsewhere = elsewhere.map(|elsewhere| format!("it was {elsewhere}"));
@@ -445,7 +453,11 @@ async fn resume_for(
         let message = format!("failed to create the workspace of {id}: {error}");
         CliError::new(CliErrorKind::Io, message)
     })?;
-    let row = registry.lifecycle.asked_by(&user_name(registry)).resume_for(id, checkpoint, agent.clone()).await;
+    let row = registry
+        .lifecycle
+        .asked_by(&user_name(registry))
+        .resume_for(id, checkpoint, agent.clone())
+        .await;
     let row = unless_held(registry, id, row).await?;
     let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
     let works = format!(

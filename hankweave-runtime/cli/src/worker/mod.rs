@@ -106,7 +106,7 @@ async fn left_over(registry: &Registry) -> Result<String, CliError> {
         (
             TaskStatus::Running,
             running.held,
-            "running, held by another worker",
+            "running, under the lease of another worker",
         ),
         (
             TaskStatus::Running,

@@ -391,10 +391,9 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     // Without one it pauses again, and says the same.
     let again = project.run(["run", "--headless"]);
     assert!(
-        again
-            .expect_code(3)
-            .stderr
-            .contains("Paused before a: its budget is used up: used $0.3000 of $0.2500 (a larger `maxDollars`"),
+        again.expect_code(3).stderr.contains(
+            "Paused before a: its budget is used up: used $0.3000 of $0.2500 (a larger `maxDollars`"
+        ),
         "{again}"
     );
     let larger = json!({"budget": {"maxDollars": 0.95, "onExceeded": "pause"}});
@@ -674,7 +673,10 @@ fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
     };
     let looped = |project: &TestProject, on_exceeded: &str, dollars: f64| {
         let mut found = of(on_exceeded, dollars);
-        found["codons"] = ["b", "c"].map(|id| turns(project, id, 1, &json!({}))).as_slice().into();
+        found["codons"] = ["b", "c"]
+            .map(|id| turns(project, id, 1, &json!({})))
+            .as_slice()
+            .into();
         write_hank(project, &Value::Null, &[found]);
     };
     let paused = project();
@@ -684,7 +686,10 @@ fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
     let why = "its loop's $0.9000 (a larger `maxDollars` of its loop in hank.json lets it continue)";
     assert!(finished.expect_code(3).stderr.contains(why), "{finished}");
     let status = paused.run(["status"]).expect_code(0).stdout.clone();
-    let [inside, before] = ["b#1, with a `maxDollars` of its loop above $0.9000", "c#1, with a larger budget"];
+    let [inside, before] = [
+        "b#1, with a `maxDollars` of its loop above $0.9000",
+        "c#1, with a larger budget",
+    ];
     let offers = [inside, before].map(|offer| format!("continues with {offer} in hank.json"));
     assert!(offers.iter().any(|offer| status.contains(offer)), "{status}");
     looped(&paused, "pause", 2.0);
@@ -708,7 +713,13 @@ fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
 fn the_next_run_is_offered_with_the_total_that_hank_json_has_by_then() {
     let project = project();
     let codon = endless(&project, "a", &json!({}));
-    let hank = |total: f64| write_hank(&project, &json!({"maxDollars": total}), std::slice::from_ref(&codon));
+    let hank = |total: f64| {
+        write_hank(
+            &project,
+            &json!({"maxDollars": total}),
+            std::slice::from_ref(&codon),
+        )
+    };
     let offered = || {
         let status = project.run(["status"]).expect_code(0).stdout.clone();
         let mut lines = status.lines().map(str::trim);
@@ -720,17 +731,11 @@ fn the_next_run_is_offered_with_the_total_that_hank_json_has_by_then() {
     let raise = "  continue     hankweave run --max-cost 0.60\n               continues with a, for $0.6000 in all, beyond the $0.3000 of the hank\n";
     assert!(paused.expect_code(3).stderr.contains(raise), "{paused}");
     hank(1.0);
-    assert_eq!(
-        offered(),
-        "hankweave run continues with a, for $1.0000 in all"
-    );
+    assert_eq!(offered(), "hankweave run continues with a, for $1.0000 in all");
     let paused = project.run(["run", "--headless", "--max-cost", "0.6"]);
     let own = "  continue     hankweave run\n               continues with a, for $1.0000 in all\n";
     assert!(paused.expect_code(3).stderr.contains(own), "{paused}");
-    assert_eq!(
-        offered(),
-        "hankweave run continues with a, for $1.0000 in all"
-    );
+    assert_eq!(offered(), "hankweave run continues with a, for $1.0000 in all");
     hank(0.5);
     assert_eq!(
         offered(),

@@ -195,7 +195,9 @@ fn the_next_agent_takes_a_codon_over_and_the_first_comes_back() {
     assert!(status.contains(&words) && !status.contains('Z'), "{status}");
     let report = story.0.run(["report"]).expect_code(0).stdout.clone();
     assert!(report.contains("whose usage limit ends at"), "{report}");
-    let attempts = report.lines().filter(|line| line.starts_with("- `one`, attempt 1"));
+    let attempts = report
+        .lines()
+        .filter(|line| line.starts_with("- `one`, attempt 1"));
     let first: Vec<&str> = attempts.collect();
     assert!(
         first.iter().all(|line| line.contains(", until ")) && first.len() == 1,

@@ -235,7 +235,10 @@ fn a_question_that_waits_in_another_terminal_is_told() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(status.contains(advice), "{status}");
-    assert!(!status.contains("  hankweave run"), "it would be refused: {status}");
+    assert!(
+        !status.contains("  hankweave run"),
+        "it would be refused: {status}"
+    );
     for command in ["run", "stop"] {
         let refused = project.run([command]).expect_code(75).stderr.replace("\n  ", " ");
         assert!(refused.contains(advice), "{refused}");

@@ -25,6 +25,7 @@ pub(super) fn entry(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
 
 /// Reads the configuration of a sentinel, apart from its trigger and prompts.
 pub(super) fn config(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, file: SentinelFile<'_>) {
+    fields.optional(reader, "$schema", HankReader::string);
     fields.optional(reader, "description", HankReader::string);
     fields.optional(reader, "endpoint", endpoint);
     fields.optional(reader, "conversational", conversational);

@@ -5,7 +5,6 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::id::CodonId;
 use hankweave_core::view::excerpt;
 
 use super::super::attempts::AttemptReport;
@@ -15,7 +14,10 @@ use super::super::terms::write_terms;
 use super::files::{changed, kind_words, lines_changed};
 use crate::checkpoints::LineCounts;
 use crate::report::{counted, duration, worked};
-use crate::screen::offset_time;
+use crate::screen::offset_second;
+
+/// Codons that have not started and have a row of their own.
+const PLANNED_ROWS: usize = 12;
 
 /// Files of one codon that are named.
 const NAMED_BY_CODON: usize = 5;
@@ -69,10 +71,7 @@ impl Receipt {
             };
             writeln!(text, "| {name} ({id}) | {state} | - | - | - | - |")?;
         }
-        if !self.not_started.is_empty() {
-            let planned = named(self.not_started.iter().map(CodonId::as_str));
-            writeln!(text, "| {planned} | planned | - | - | - | - |")?;
-        }
+        self.write_planned(text)?;
         self.write_rest(text)?;
         writeln!(text)?;
         self.write_attempts(text)?;
@@ -83,6 +82,25 @@ impl Receipt {
         write_terms(text, &self.loops, terms)?;
         self.write_changed(text)?;
         self.codons.iter().try_for_each(|codon| codon.write_notes(text))
+    }
+
+    /// Writes the rows of codons that have not started: the first ones with what they are to do.
+    fn write_planned(&self, text: &mut String) -> fmt::Result {
+        let (first, rest) = self
+            .not_started
+            .split_at(self.not_started.len().min(PLANNED_ROWS));
+        for codon in first {
+            let (name, id) = (plain(&codon.name), code(codon.id.as_str()));
+            let asks = if codon.asks { ", asks first" } else { "" };
+            let to_do = codon.to_do();
+            let to_do = to_do.map_or_else(|| "-".to_owned(), |to_do| format!("is to do: {to_do}"));
+            writeln!(text, "| {name} ({id}) | planned{asks} | - | - | - | {to_do} |")?;
+        }
+        if !rest.is_empty() {
+            let planned = named(rest.iter().map(|codon| codon.id.as_str()));
+            writeln!(text, "| {planned} | planned | - | - | - | - |")?;
+        }
+        Ok(())
     }
 
     /// Writes the rows that make the table add up to what was spent.
@@ -364,7 +382,7 @@ impl AttemptReport {
     /// Writes a line: `plan, attempt 1: Nov 26 23:01 +01:00 for 12s, $0.2500, failed (undone), on codex with gpt-5.6: the answer was cut off`.
     fn write(&self, text: &mut String) -> fmt::Result {
         let (number, outcome) = (self.number, &self.outcome);
-        let (id, began) = (code(self.codon.as_str()), offset_time(self.began));
+        let (id, began) = (code(self.codon.as_str()), offset_second(self.began));
         let cost = outcome.cost.display(outcome.cost_is_lower_bound);
         let (time, state) = (outcome.time(), outcome.words());
         write!(

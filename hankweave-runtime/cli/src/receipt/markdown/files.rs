@@ -43,8 +43,9 @@ impl Receipt {
         let nobody = self.of_no_codon();
         writeln!(
             text,
-            "{} since the start{lines}.{nobody}{unsaved}\n",
-            changed(count as u64)
+            "{} since the start{lines}: {}.{nobody}{unsaved}\n",
+            changed(count as u64),
+            code(&self.files.shown_by)
         )?;
         if self.keeps_a_part {
             writeln!(

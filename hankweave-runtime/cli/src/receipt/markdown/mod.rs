@@ -15,8 +15,8 @@ use hankweave_core::wire::NextSteps;
 use self::files::changed;
 use super::gathered::{AgentReport, AskingReport, PlannedReport, Receipt};
 use super::markup::{NAMED, code, plain, with_ids};
-use crate::report::{counted, worked};
-use crate::screen::{offset_date, offset_period, offset_time};
+use crate::report::{counted, duration, worked};
+use crate::screen::{offset_date, offset_period, offset_second, offset_time};
 
 /// Returns the report.
 pub(super) fn markdown(receipt: &Receipt) -> String {
@@ -101,7 +101,7 @@ impl Receipt {
         }
         parts.push(self.spent());
         let time = Duration::from_millis(self.worked_ms);
-        parts.push(format!("{} at work", worked(time, self.worked_is_lower_bound)));
+        parts.push(self.worked(time));
         if let Some(began) = self.began {
             let period = self.at_least(offset_period(began, self.ended));
             // Between two runs a task waits, and a length alone would be taken for time at work.
@@ -117,6 +117,13 @@ impl Receipt {
             parts.push(counted(self.own_runs, "run"));
         }
         parts.join(", ")
+    }
+
+    /// `32s at work`, `32s of 1h0m at work`
+    fn worked(&self, time: Duration) -> String {
+        let limit = self.time_limit_ms.map(Duration::from_millis);
+        let limit = limit.map_or_else(String::new, |limit| format!(" of {}", duration(limit)));
+        format!("{}{limit} at work", worked(time, self.worked_is_lower_bound))
     }
 
     /// Says of a period that ended with a crash that it may have been longer.
@@ -145,7 +152,8 @@ impl Receipt {
         }
         writeln!(text, "## What happened\n")?;
         let mut occasions = self.occasions.iter();
-        occasions.try_for_each(|one| writeln!(text, "- {}: {}", offset_time(one.at), with_ids(&one.what)))?;
+        occasions
+            .try_for_each(|one| writeln!(text, "- {}: {}", offset_second(one.at), with_ids(&one.what)))?;
         writeln!(text)
     }
 
@@ -229,6 +237,15 @@ impl AskingReport {
 }
 
 impl PlannedReport {
+    /// Returns what it is to do: `Write the notes; requires changes of NOTES.md`.
+    fn to_do(&self) -> Option<String> {
+        let asked = self.asked.as_deref().map(plain);
+        let requires = self.requires.as_deref();
+        let requires = requires.map(|words| format!("requires {}", plain(words)));
+        let parts: Vec<String> = asked.into_iter().chain(requires).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
     /// `build`, `ship` (asks first)
     fn words(planned: &[Self]) -> String {
         let named = planned.iter().take(NAMED).map(|codon| {
