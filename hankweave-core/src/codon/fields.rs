@@ -240,17 +240,22 @@ impl CodonExecution {
             .unwrap_or_default()
     }
 
-    /// Returns the result of a codon that has completed, where it was asked for one.
+    /// Returns the result of a codon that has completed or failed, where it gave one.
     #[must_use]
     pub fn result(&self) -> Option<&Value> {
         let result = self.extra().get(RESULT)?;
-        (self.status() == CodonStatus::Completed && result.is_object()).then_some(result)
+        (self.may_have_result() && result.is_object()).then_some(result)
     }
 
-    /// Notes the result, if the codon has completed. One that is too long is none.
+    /// Whether the agent may have answered: one that was skipped has no answer.
+    fn may_have_result(&self) -> bool {
+        matches!(self.status(), CodonStatus::Completed | CodonStatus::Failed)
+    }
+
+    /// Notes the result, if the codon has completed or failed. One that is too long is none.
     pub(crate) fn set_result(&mut self, result: &Value) {
         let fits = result.is_object() && result.to_string().len() <= AskedResult::MAX_BYTES;
-        if fits && self.status() == CodonStatus::Completed {
+        if fits && self.may_have_result() {
             self.extra_mut().insert(RESULT, result.clone());
         }
     }

@@ -453,6 +453,37 @@ fn only(agent: &str, more: &Value) -> Value {
     with(codon, more)
 }
 
+/// The verdict with which a loop ended that did not pass is kept, and no later text takes it for one that counts.
+// covers: STATE-80
+#[test]
+fn the_result_of_the_codon_that_fails_its_loop_is_kept() {
+    let story = Story::new();
+    story.answer("review-1", r#"{"ok": false, "round": 1}"#);
+    story.answer("review-2", r#"{"ok": false, "round": 2}"#);
+    let review = json!({"result": {"schema": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}}}});
+    story.hank(&[
+        json!({"type": "loop", "id": "until", "name": "Until", "codons": [story.codon("review", "REVIEW", &review)],
+            "terminateOn": {"type": "untilCheckPasses", "run": "grep -q '\"ok\":true' \"$HANKWEAVE_RESULTS\"", "limit": 2}}),
+    ]);
+    let ended = story.0.run(["run", "--headless", "--json"]);
+    ended.expect_code(1);
+    let last = json!({"ok": false, "round": 2});
+    let records = story.records("review#1");
+    assert_eq!(
+        (&records[0]["status"], &records[0]["result"]),
+        (&json!("failed"), &last)
+    );
+    let end = ended
+        .json_lines()
+        .into_iter()
+        .rfind(|event| event["type"] == "codon.completed");
+    assert_eq!(end.unwrap()["data"]["result"], last);
+    for command in [&["status"][..], &["report"]] {
+        let told = story.0.run(command).expect_code(0).stdout.clone();
+        assert!(told.contains(r#"{"ok":false,"round":2}"#), "{command:?}: {told}");
+    }
+}
+
 // covers: STATE-80
 #[test]
 fn a_result_stays_over_a_kill_and_goes_with_a_rollback() {

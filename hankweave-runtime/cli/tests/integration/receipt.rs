@@ -615,6 +615,49 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
     assert!(!lines.contains("` brings it back\n"), "{lines}");
 }
 
+/// A report of a failure says at its top why, how much of every limit is used, what is still to do, and how to see all changes; and its set-up is not run again by a way back
+/// to its end.
+// covers: CLI-44, CLI-4, STATE-57
+#[test]
+fn a_report_of_a_failure_says_why_at_its_top_and_what_is_still_to_do() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let mut build = codon(&agent, "build", "go");
+    build["check"] = json!({"run": "echo still red; false", "retries": 0});
+    build["rigSetup"] = json!([{"type": "command", "command": {"run": "echo ready > rig.txt"}}]);
+    let mut notes = codon(&agent, "notes", "Write the notes");
+    notes["requires"] = json!("changes");
+    notes["approval"] = json!("Write them?");
+    project.write_hank(&json!({"overrides": {"budget": {"maxTimeSeconds": 3600}}, "hank": [build, notes]}));
+    project.run(["run", "--headless"]).expect_code(1);
+    let failed = report(&project);
+    assert_has(
+        &failed,
+        &[
+            "\n**build failed: the check `echo still red; false` has not passed",
+            " of 1h0m at work",
+            "| notes (`notes`) | planned, asks first | - | - | - | is to do: Write the notes; requires a changed file |",
+            "since the start, +",
+            ": `hankweave diff ",
+            "rolls back to the end of the set-up of build, which is not run again, for nothing has completed",
+            "keeps the files and runs build again, with its set-up",
+        ],
+    );
+    let (_, command) = failed.split_once("`hankweave diff ").unwrap();
+    let range = command.split('`').next().unwrap();
+    let diff = project.run(["diff", range.split(' ').next().unwrap()]);
+    assert_has(&diff.expect_code(0).stdout, &["done.txt"]);
+    let happened = failed.split_once("## What happened").unwrap().1;
+    let first = happened.lines().find(|line| line.starts_with("- ")).unwrap();
+    assert!(first.split(':').count() > 4, "with seconds: {first}");
+    // What is said holds: the first way leaves the rig out, the second one runs it.
+    std::fs::remove_file(project.directory().join("rig.txt")).unwrap();
+    project
+        .run(["run", "--headless", "--recover", "crash-point"])
+        .expect_code(1);
+    assert!(project.directory().join("rig.txt").exists());
+}
+
 // covers: CLI-44
 #[test]
 fn a_report_after_an_undo_of_everything_has_what_was_spent_and_no_cause() {
@@ -633,7 +676,8 @@ fn a_report_after_an_undo_of_everything_has_what_was_spent_and_no_cause() {
     assert_has(
         &undone,
         &[
-            "| `build`, `ship` | planned | - | - | - | - |",
+            "| build (`build`) | planned | - | - | - | is to do: go |",
+            "| ship (`ship`) | planned, asks first | - | - | - | is to do: Ship it |",
             "| Undone or run again: `build` | 1 attempt | ",
             "| All | | ",
             "- `build`, attempt 1: ",

@@ -159,8 +159,17 @@ fn a_sentinel_may_ask_for_what_the_hank_allows_and_nothing_else() {
         "wait for go",
         json!([{"sentinelConfig": guard, "settings": {"mayAsk": ["skip"]}}]),
     );
-    let (_, state) = run(&project, 0);
+    let (finished, state) = run(&project, 0);
     assert_eq!(codon(&state["runs"][0], "a")["status"], "skipped");
+    // What it asks for is an answer as well, which is kept with its reason.
+    assert_eq!(
+        of(&finished.json_lines(), "sentinel.output")[0]["content"],
+        "enough"
+    );
+    let said = project.run(["logs", "--sentinel"]).expect_code(0).stdout.clone();
+    assert!(said.contains("enough"), "{said}");
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(report.contains("- `guard` (1 answer, "), "{report}");
 
     let project = crate::support::project();
     write_hank(&project, "go", json!([{"sentinelConfig": guard}]));
