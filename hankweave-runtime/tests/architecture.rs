@@ -129,7 +129,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("plan_changes", "screen"),
     (
         "status",
-        "approval_prompt args directory exit holding left_out output owning_task plan_changes recorded report screen state typed wrap",
+        "approval_prompt args config directory exit holding left_out output owning_task plan_changes recorded report screen settings state typed wrap",
     ),
     ("thread", "args directory exit output report screen state status"),
     (

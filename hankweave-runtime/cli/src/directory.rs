@@ -84,6 +84,13 @@ pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
     live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
 }
 
+/// Returns advice about a process that asks in its terminal where to continue.
+pub(crate) fn answer_there(pid: u32) -> String {
+    format!(
+        "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
+    )
+}
+
 /// Returns the last sign of life of the run that has worked in this execution directory: its newest event, or the heartbeat in the lock file that a killed one leaves.
 pub(crate) fn last_sign(execution: &Path) -> Option<Timestamp> {
     let heartbeat = last_heartbeat(&RealDisk, &execution.join(STATE_DIR), SystemClock.now());

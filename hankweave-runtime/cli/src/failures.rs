@@ -20,7 +20,7 @@ use hankweave_runtime::store::StateFileError;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{OpenExecutionError, RollbackError, RunError, ServeError};
 
-use crate::directory::{holder, suspended, takes_clients};
+use crate::directory::{answer_there, holder, suspended, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::typed::{CommandEdit, HintCommands, in_folder, path_word};
 
@@ -193,13 +193,6 @@ fn held(typed: &HintCommands) -> String {
     format!(
         "wait until it is done (`{}` shows where it stands), or use another execution directory (-e DIR)",
         typed.command("status")
-    )
-}
-
-/// Returns advice about a process that asks in its terminal where to continue.
-pub(crate) fn answer_there(pid: u32) -> String {
-    format!(
-        "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
     )
 }
 

@@ -18,9 +18,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPointArg, StopArgs};
 use crate::checkpoints;
-use crate::directory::{holder, suspended};
+use crate::directory::{answer_there, holder, suspended};
 use crate::exit::{CliError, CliErrorKind};
-use crate::failures::answer_there;
 use crate::output;
 use crate::owning_task::{check_stop, onward};
 use crate::screen::print_stderr;

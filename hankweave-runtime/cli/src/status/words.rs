@@ -15,7 +15,7 @@ use hankweave_task_model::task::TaskStatus;
 use super::commands::SuggestedCommand;
 use super::{AttemptTotals, StatusView};
 use crate::approval_prompt::whole_answer;
-use crate::failures::answer_there;
+use crate::directory::answer_there;
 use crate::recorded::SHORTENED;
 use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
 use crate::screen::{SafeText, columns_of_output, local_time, one_line, with_local_times};
@@ -197,7 +197,7 @@ impl StatusView<'_> {
         writeln!(text)?;
         if let Some(pid) = self.asking_process() {
             let answer = answer_there(pid);
-            writeln!(text, "`hankweave run` waits here (process {pid}): {answer}")?;
+            writeln!(text, "a run waits here (process {pid}): {answer}")?;
         }
         self.write_approval(text)?;
         if let Some(asked) = &self.question {

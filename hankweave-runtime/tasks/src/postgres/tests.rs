@@ -278,9 +278,9 @@ async fn lists_have_their_indexes_and_use_them() {
             &["tasks_status", "tasks_changed", "tasks_claim"],
         ),
         (
-            "status = 'running' AND updated_at < $1",
+            "status = 'running' AND (updated_at < $1",
             "70, 5000",
-            &["tasks_changed"],
+            &["tasks_changed", "tasks_status"],
         ),
         ("written_seq < log_seq", "50", &["tasks_unwritten"]),
         ("status = 'pending'", "64", &["tasks_status", "tasks_claim"]),
