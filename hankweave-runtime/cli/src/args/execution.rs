@@ -16,7 +16,7 @@ pub(crate) struct ExecutionArgs {
 /// Both ways to name it.
 #[derive(Debug, Clone, Args)]
 struct DirArgs {
-    /// Execution directory [default: .] [env: HANKWEAVE_EXECUTION]
+    /// Execution directory, or -e DIR [default: .] [env: HANKWEAVE_EXECUTION]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
     /// Execution directory

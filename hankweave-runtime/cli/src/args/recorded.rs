@@ -127,7 +127,7 @@ pub(crate) struct SentinelTestArgs {
     /// Sentinel, in a file of its own
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// Execution directory [default: .] [env: HANKWEAVE_EXECUTION]
+    /// Execution directory, or -e DIR [default: .] [env: HANKWEAVE_EXECUTION]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
     /// Execution directory with the recorded runs

@@ -88,7 +88,7 @@ pub(crate) struct StateCostArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckpointsArgs {
-    /// Execution directory [default: .] [env: HANKWEAVE_EXECUTION]
+    /// Execution directory, or -e DIR [default: .] [env: HANKWEAVE_EXECUTION]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
     /// Execution directory; after a subcommand it is named with -e

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use console::measure_text_width;
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptKey, AttemptState, AttemptView, RunView};
@@ -83,9 +84,14 @@ fn write_line(
     );
     said.styled(style, mark)?;
     // Its figures are of this attempt alone.
-    match key.attempt {
-        0 | 1 => writeln!(said, " {line}"),
-        number => writeln!(said, " {} (attempt {number})", line.trim_end()),
+    let number = match key.attempt {
+        0 | 1 => return writeln!(said, " {line}"),
+        number => format!("(attempt {number})"),
+    };
+    let line = line.trim_end();
+    match measure_text_width(line) + measure_text_width(&number) + 3 <= columns() {
+        true => writeln!(said, " {line} {number}"),
+        false => writeln!(said, " {line}\n    {number}"),
     }
 }
 
