@@ -68,7 +68,7 @@ impl InsteadOf {
                 format!("instead of {agent}, whose usage limit ends at {until}")
             }
             (FallbackCause::UsageLimit, None) => format!("instead of {agent}, whose usage limit is used up"),
-            (FallbackCause::Outage, _) => format!("instead of {agent}, which is out of order"),
+            (FallbackCause::Outage, _) => format!("instead of {agent}, which has an outage"),
             (FallbackCause::UnknownModel, _) => format!("instead of {agent}, whose model is unknown"),
         }
     }

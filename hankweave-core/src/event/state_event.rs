@@ -69,6 +69,9 @@ pub enum StateEvent {
         detected_at: Timestamp,
         /// The state of the codon that was open.
         last_codon_status: LastCodonStatus,
+        /// Last heartbeat that its process left, where it left one: it worked or waited until then at least.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_heartbeat: Option<Timestamp>,
     },
     /// A codon begins to prepare.
     CodonStarted {
@@ -289,8 +292,18 @@ impl StateEvent {
                 run_id,
                 detected_at: crash.end_time,
                 last_codon_status: open.into(),
+                last_heartbeat: None,
             },
         }
+    }
+
+    /// Notes on a crash the last heartbeat of the process; other events stay as they are.
+    #[must_use]
+    pub fn with_heartbeat(mut self, heartbeat: Option<Timestamp>) -> Self {
+        if let Self::RunCrashed { last_heartbeat, .. } = &mut self {
+            *last_heartbeat = heartbeat;
+        }
+        self
     }
 
     /// Notes on the end of a codon that its agent had run out of context; other events stay as they are.

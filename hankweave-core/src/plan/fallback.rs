@@ -212,6 +212,12 @@ impl<'h> AgentList<'h> {
                 until,
             })
         };
+        // An agent that continues in its session stands in for the one that could not work when it began.
+        let as_before = || {
+            let mut earlier = thread.attempts(id).filter_map(CodonExecution::chosen_agent);
+            let of_entry = earlier.find(|chosen| usize::try_from(chosen.entry) == Ok(position));
+            of_entry?.instead
+        };
         let AgentNames { agent, script, model } = self.names(position)?;
         Some(ChosenAgent {
             entry: u32::try_from(position).ok()?,
@@ -219,7 +225,7 @@ impl<'h> AgentList<'h> {
             script,
             model,
             auth,
-            instead: (position > 0).then(instead).flatten(),
+            instead: (position > 0).then(|| instead().or_else(as_before)).flatten(),
         })
     }
 

@@ -112,6 +112,7 @@ impl Story {
             run_id,
             detected_at,
             last_codon_status: None.into(),
+            last_heartbeat: None,
         })
     }
 

@@ -3,10 +3,34 @@
 use std::path::Path;
 
 use hankweave_core::budget::Ceiling;
+use hankweave_core::hank::Hank;
 use hankweave_core::time::short_duration;
 
 use crate::args::SettingArgs;
 use crate::typed::HintCommands;
+
+/// The option that names the agent of all codons.
+const AGENT: &str = "agent";
+
+/// Returns the sentence for a run after one with `--agent`, which this one has not, if codons of that one count as completed.
+pub(crate) fn other_agent(execution: &Path, settings: &SettingArgs) -> Option<String> {
+    let last = HintCommands::about(execution);
+    let agent = last.option(AGENT).filter(|_| settings.agent.is_none())?;
+    Some(format!(
+        "the last run had `--agent {agent}`, and what it completed counts; --new starts over"
+    ))
+}
+
+/// Returns the sentence for a run whose option replaces a lower limit of its hank.
+pub(crate) fn replaced(settings: &SettingArgs, hank: Option<&Hank>, ceiling: Ceiling) -> Option<String> {
+    let own = Ceiling::default().or_from_hank(hank?).max_dollars?;
+    let given = ceiling
+        .max_dollars
+        .filter(|given| settings.max_cost.is_some() && *given > own)?;
+    Some(format!(
+        "--max-cost: the limit is {given} in place of the {own} of the hank"
+    ))
+}
 
 /// Returns the sentence for a run with this `ceiling`, if the last run in `execution` was given a limit by `settings` of the command line that this one was not.
 pub(crate) fn notice(execution: &Path, settings: &SettingArgs, ceiling: Ceiling) -> Option<String> {

@@ -90,11 +90,11 @@ impl TaskEnd {
         })
     }
 
-    /// Returns the end with what may follow: `cancelled; resumed, a worker continues it`.
+    /// Returns the end with what may follow: `cancelled; once it is resumed, a worker continues it`.
     pub(crate) fn in_short(&self) -> String {
         match self.is_completed {
             true => self.words.clone(),
-            false => format!("{}; resumed, a worker continues it", self.words),
+            false => format!("{}; once it is resumed, a worker continues it", self.words),
         }
     }
 }

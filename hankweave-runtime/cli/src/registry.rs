@@ -17,6 +17,7 @@ use hankweave_runtime::world::environment::{Environment, make_new_files_private}
 use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::layers::{LayerError, TaskFiles, TaskLayers, WORKSPACE};
 use hankweave_tasks::locks::{GrantedLock, LockRequest};
 use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
@@ -239,7 +240,11 @@ impl Registry {
     /// Returns where the files of a begun task are that this folder lacks, in words (TASK-127).
     pub(crate) fn begun_elsewhere(&self, row: &TaskRow) -> Option<String> {
         let missing = self.layers.missing(row)?;
-        Some(begun_elsewhere::words(&self.place, row.id(), &missing))
+        // Nothing of one that has completed is left to continue.
+        Some(match row.record.status() {
+            TaskStatus::Completed => format!("begun in {}", missing.location.folder),
+            _ => begun_elsewhere::words(&self.place, row.id(), &missing),
+        })
     }
 
     /// Returns how the registry was named.

@@ -17,7 +17,7 @@ use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Problem, Setting};
 use hankweave_core::id::CodonId;
 use hankweave_core::thread;
-use hankweave_runtime::data::Data;
+use hankweave_runtime::data::{Data, changed_since_start};
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::instance_lock::Exclusion;
@@ -117,10 +117,15 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .map_or(given, |hank| given.or_from_hank(hank));
     // Before the run takes the place of the last one.
     let continues = !args.new && !args.rehearse;
-    let lost_limits = continues.then(|| lost_limits::notice(work, &args.settings, ceiling));
+    let of_last = continues.then(|| {
+        let lost = lost_limits::notice(work, &args.settings, ceiling);
+        [lost, lost_limits::other_agent(work, &args.settings)]
+    });
+    let replaced = lost_limits::replaced(&args.settings, loaded.hank.as_ref(), ceiling);
     let has_data = args.hank.data.is_some() || RealDisk.metadata(&work.join(DATA)).is_ok();
     let no_data = (!has_data && loaded.names_data(&RealDisk)).then(|| NO_DATA.to_owned());
-    let notices: Vec<String> = lost_limits.flatten().into_iter().chain(no_data).collect();
+    let notices = of_last.into_iter().flatten().flatten();
+    let notices: Vec<String> = notices.chain(replaced).chain(no_data).collect();
     let known = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);
@@ -437,6 +442,7 @@ async fn drive(
                 &execution,
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
             ),
+            changed_data: changed_since_start(&RealDisk, &directory.data_record()),
             warnings: crate::state::record_warnings(&execution, &state()),
             rehearse: typed.rehearse(),
             ways,
@@ -607,6 +613,7 @@ fn ending<'a>(
         logs: typed.command("logs"),
         log,
         left_out: LeftOut::default(),
+        changed_data: None,
         warnings: Vec::new(),
         rehearse: String::new(),
     }

@@ -46,7 +46,7 @@ export function local(text: string): string {
 /** Returns what a fallback stands in for: `instead of claude with opus, whose usage limit ends at 19:00`. */
 export function insteadOf({ agent, model, cause, until }: Instead): string {
   const named = [agent, model].filter(Boolean).join(" with ");
-  if (cause === "outage") return `instead of ${named}, which is out of order`;
+  if (cause === "outage") return `instead of ${named}, which has an outage`;
   if (cause === "unknown-model") return `instead of ${named}, whose model is unknown`;
   return `instead of ${named}, whose usage limit ${until ? `ends at ${local(until)}` : "is used up"}`;
 }

@@ -86,6 +86,9 @@ struct DataRecord {
     fingerprint: Fingerprint,
 }
 
+/// How long a look at the data at the end of a run takes at most.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Link and record of an execution directory's data.
 #[derive(Debug, Clone)]
 pub struct DataPaths {
@@ -183,6 +186,16 @@ impl Data {
             before,
         })
     }
+}
+
+/// Returns the data of a `record` if it surely changed since the newest run began: nothing keeps an agent from writing where the link leads.
+#[must_use]
+pub fn changed_since_start(disk: &dyn Disk, record: &Path) -> Option<PathBuf> {
+    let record = read_if_present(disk, record, MAX_RECORD_BYTES).ok()??;
+    let known: DataRecord = serde_json::from_slice(&record).ok()?;
+    let path = PathBuf::from(known.path);
+    let now = Fingerprint::of(disk, &path, LOOK).ok()?;
+    known.fingerprint.differs_from(&now).then_some(path)
 }
 
 /// The real place of a folder that may not exist yet.

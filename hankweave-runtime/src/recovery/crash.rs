@@ -113,16 +113,21 @@ fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
     runs.filter(|run| run.status != RunStatus::Running)
 }
 
-/// One event, with a notice, for each run that is recorded as running. We hold the lock, so its server is gone, whatever
+/// One event, with a notice, for each run that is recorded as running; `heartbeat` is the last one in the lock file. We hold the lock, so its server is gone, whatever
 /// `currentRunId` and the recorded pid say (L4).
-pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
+pub(super) fn crashes(
+    state: &HankweaveState,
+    now: Timestamp,
+    heartbeat: Option<Timestamp>,
+) -> Vec<(StateEvent, String)> {
     let close = |run: &RunRecord| {
         let open = run.open_codon().map(|codon| codon.status());
         let running = run::Run::<run::Running>::try_from(run.life()).ok()?;
         let crashed = running.step(Crash { end_time: now }).into_event();
         let closed = open.map_or("", |_| "; its open codon is closed as crashed");
         let told = format!("run {} had crashed{closed}", run.run_id);
-        Some((StateEvent::run_ended(run.run_id.clone(), &crashed, open), told))
+        let event = StateEvent::run_ended(run.run_id.clone(), &crashed, open);
+        Some((event.with_heartbeat(heartbeat), told))
     };
     state.running_runs().filter_map(close).collect()
 }
@@ -317,7 +322,7 @@ mod tests {
             let events = costs(&sources, live.document(), Timestamp::UNIX_EPOCH);
             assert_eq!(events.len(), usize::from(is_uncertain), "{status}");
             for event in events.into_iter().chain(
-                crashes(live.document(), Timestamp::UNIX_EPOCH)
+                crashes(live.document(), Timestamp::UNIX_EPOCH, None)
                     .into_iter()
                     .map(|(event, _)| event),
             ) {
@@ -383,7 +388,7 @@ mod tests {
             "currentRunId": "current", "executionPlan": [],
         });
         let state = hankweave_core::document::parse(document.to_string().as_bytes()).unwrap();
-        let crashed = crashes(&state, Timestamp::UNIX_EPOCH);
+        let crashed = crashes(&state, Timestamp::UNIX_EPOCH, None);
         let runs: Vec<_> = crashed
             .iter()
             .filter_map(|(event, _)| Some(event.run_id()?.as_str()))

@@ -1,4 +1,4 @@
-//! Agents and models that take a codon over when its own is limited, out of order or unknown (HANK-80).
+//! Agents and models that take a codon over when its own is limited, away or unknown (HANK-80).
 
 use std::collections::BTreeMap;
 

@@ -100,6 +100,7 @@ pub(super) fn apply_event(
             run_id,
             detected_at,
             last_codon_status: _,
+            last_heartbeat: _,
         } => reducer.crash_run(run_id, *detected_at),
         StateEvent::CodonStarted {
             run_id,

@@ -58,6 +58,8 @@ pub(crate) struct Heard {
     missed: BTreeMap<CodonId, u32>,
     /// A run has started.
     has_run: bool,
+    /// A codon has started.
+    has_codon: bool,
     /// A run was described.
     is_described: bool,
     /// A run that continued has started no codon yet.
@@ -276,7 +278,8 @@ impl Heard {
                 self.starting = starting_conditions.source().is_some() && !resumes;
                 let is_first = !std::mem::replace(&mut self.has_run, true);
                 self.is_idle = starting_conditions.source().is_some();
-                self.note(at, started(starting_conditions, is_first));
+                // Where no codon has started yet, nothing starts over.
+                self.note(at, started(starting_conditions, is_first || !self.has_codon));
             }
             StateEvent::CodonStarted {
                 codon_id,
@@ -284,6 +287,7 @@ impl Heard {
                 ..
             } => {
                 self.start_with(codon_id);
+                self.has_codon = true;
                 self.is_idle = false;
                 self.checks.start(codon_id);
                 self.reminded.remove(codon_id);
@@ -302,6 +306,7 @@ impl Heard {
             StateEvent::RunCrashed {
                 run_id,
                 last_codon_status,
+                last_heartbeat,
                 ..
             } => {
                 let cut_off = self.view.crashed_attempt(run_id);
@@ -313,9 +318,9 @@ impl Heard {
                 };
                 // A heartbeat may have been newer than all events.
                 let worked = cut_off.and_then(AttemptView::last_at_work);
-                let life = self.alive.max(worked);
+                let life = self.alive.max(worked).max(*last_heartbeat);
                 let words = crash_words(open.as_ref().map(|open| (open, status)), asked, life);
-                let found = format!("; the next start found that at {at}");
+                let found = format!("; that was found at {at}");
                 self.crash(words, &found, life.unwrap_or(at));
             }
             StateEvent::RunFailed {

@@ -191,13 +191,15 @@ impl RequiresReport {
     /// Returns what a codon must have done, and whether it has.
     fn of(hank: &Hank, config: &CodonConfig, record: &CodonExecution, heard: &Heard) -> Option<Self> {
         let required = hank.required_of(config);
-        let required = required.filter(|required| required.needs_files())?;
+        let is_said = |required: &&Requires| required.needs_files() || matches!(required, Requires::Nothing);
+        let required = required.filter(is_said)?;
         let why = record.failure_reason().and_then(|reason| reason.words());
         let times =
             |counts: &BTreeMap<CodonId, u32>| counts.get(record.codon_id()).copied().unwrap_or_default();
         Some(Self {
             words: required.words(),
             met: match record.status() {
+                _ if !required.needs_files() => None,
                 CodonStatus::Completed => Some(true),
                 CodonStatus::Failed if why.is_some_and(|why| why.contains(Requires::UNMET)) => Some(false),
                 _ => None,

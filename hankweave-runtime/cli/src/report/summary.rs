@@ -41,6 +41,8 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) log: Option<PathBuf>,
     /// Files that belong to the last checkpoint and are not in it.
     pub(crate) left_out: LeftOut,
+    /// Data of the run that changed while it worked.
+    pub(crate) changed_data: Option<PathBuf>,
     /// Warnings about the record (STATE-34).
     pub(crate) warnings: Vec<StateWarning>,
     /// The command that rehearses.
@@ -96,6 +98,13 @@ impl SummaryContext<'_> {
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
         if let Some(files) = self.left_out.words() {
             write_sentence(text, &format!("  not in them  {files}"))?;
+        }
+        if let Some(path) = &self.changed_data {
+            let path = path.display();
+            let line = format!(
+                "  data         {path} has changed since the run began; the next start refuses it without --new"
+            );
+            write_sentence(text, &line)?;
         }
         for StateWarning { kind, path, message } in &self.warnings {
             write_sentence(text, &format!("  odd record   {path}: {message} ({kind})"))?;

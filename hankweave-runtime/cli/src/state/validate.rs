@@ -72,6 +72,8 @@ struct Costs {
     total: Usd,
     current_run: Usd,
     total_spend: Usd,
+    /// Whether more was spent than is known.
+    is_lower_bound: bool,
 }
 
 fn as_text<S: serde::Serializer>(source: &StateSource, serializer: S) -> Result<S::Ok, S::Error> {
@@ -113,10 +115,9 @@ impl<'a> ValidationReport<'a> {
         };
         writeln!(
             text,
-            "a start would work with {loaded}: {} runs, {} in all, {} spent",
+            "a start would work with {loaded}: {} runs, {} spent",
             self.run_ids.len(),
-            self.costs.total,
-            self.costs.total_spend
+            self.costs.total_spend.display(self.costs.is_lower_bound)
         )?;
         if self.reset_warning {
             writeln!(text, "HISTORY WAS RESET: none of what was recorded can be read")?;
@@ -142,6 +143,7 @@ impl Costs {
                 .current_run()
                 .map_or(Usd::ZERO, hankweave_core::document::RunRecord::codon_cost),
             total_spend: state.total_spend(),
+            is_lower_bound: state.cost_is_lower_bound(),
         }
     }
 }

@@ -14,6 +14,7 @@ use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
 
 use super::StatusView;
 use super::next_total::NextTotal;
+use crate::directory::answer_there;
 use crate::report;
 use crate::typed::CommandEdit;
 
@@ -40,7 +41,9 @@ impl StatusView<'_> {
         let commands = self.commands().into_iter();
         let limit = self.patience().and_then(|_| self.limit());
         let limit = limit.map(|(_, ends_at)| format!(", whose usage limit ends at {ends_at}"));
-        let outlook = self.state.runs.front().map(|run| self.outlook(run));
+        let asking = self.asking_process();
+        let asking = asking.map(|pid| format!("A run waits (process {pid}): {}", answer_there(pid)));
+        let outlook = asking.or_else(|| Some(self.outlook(self.state.runs.front()?)));
         NextSteps {
             outlook: outlook.map(|outlook| outlook + &limit.unwrap_or_default()),
             question,
@@ -246,7 +249,10 @@ impl StatusView<'_> {
 
     /// The ways back into a codon that was stopped or crashed.
     fn ways_back_into(&self, id: &CodonId, has_session: bool) -> Vec<SuggestedCommand> {
-        let goes_on = format!("keeps the files and lets {id} continue in its session");
+        let goes_on = format!(
+            "keeps the files and lets {id} continue in its session{}",
+            self.on_stand_in(id)
+        );
         let goes_on = has_session.then(|| offer(self.recover("session"), goes_on));
         let again = format!("keeps the files and runs {id} again from its beginning");
         let others = match self.keeps_files() {
@@ -332,6 +338,13 @@ impl StatusView<'_> {
             }
         };
         Some(format!("a {key} above {used}"))
+    }
+
+    /// Names the agent of a codon's newest attempt that stands in for another one: `, on codex with gpt-5.6`.
+    fn on_stand_in(&self, id: &CodonId) -> String {
+        let chosen = self.attempts_of(id).next().and_then(CodonExecution::chosen_agent);
+        let stand_in = chosen.filter(|chosen| chosen.entry > 0);
+        stand_in.map_or_else(String::new, |chosen| format!(", on {}", chosen.words()))
     }
 
     /// Whether the newest attempt of a codon has the checkpoint of its set-up.

@@ -39,9 +39,9 @@ impl fmt::Display for Outlook {
     }
 }
 
-/// `build crashed; the next run runs it again`
+/// `build crashed; the next run continues there`
 fn crashed(id: &CodonId) -> String {
-    format!("{id} crashed; the next run runs it again")
+    format!("{id} crashed; the next run continues there")
 }
 
 impl StatusView<'_> {
@@ -125,7 +125,7 @@ impl StatusView<'_> {
         if let (Some(id), Some(answer)) = (self.asked_codon(), self.answer()) {
             return match answer.approval.granted {
                 true => format!("{id} was approved; a worker starts it"),
-                false => format!("{id} was denied; resumed, the task asks again"),
+                false => format!("{id} was denied; once the task is resumed, it asks again"),
             };
         }
         match self.asked() {
@@ -151,10 +151,6 @@ impl StatusView<'_> {
                 ""
             };
             return format!("next: {next}{asks}");
-        }
-        // A loop may continue after the plan that is recorded.
-        if let Some(Decision::Start(entry)) = &self.decision {
-            return format!("next: {}", entry.codon_id);
         }
         match thread.codons.first() {
             Some(newest) if self.is_blocked() && newest.was_cut_off() => crashed(newest.codon.codon_id()),
@@ -191,7 +187,13 @@ impl StatusView<'_> {
     pub(super) fn next(&self) -> Option<&str> {
         let begins_anew = self.changes.is_fresh && !self.is_blocked();
         let first = self.changes.next.as_deref().filter(|_| begins_anew);
-        first.or(self.thread.next_codon_id.as_ref().map(|id| id.as_str()))
+        let planned = self.thread.next_codon_id.as_ref();
+        // A loop may continue after the plan that is recorded.
+        let further = match &self.decision {
+            Some(Decision::Start(entry)) => Some(&entry.codon_id),
+            _ => None,
+        };
+        first.or(planned.or(further).map(CodonId::as_str))
     }
 
     /// Returns the activity of a live run while no codon runs.

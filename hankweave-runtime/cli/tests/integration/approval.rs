@@ -208,6 +208,46 @@ fn an_answer_survives_whatever_kills_the_run() {
     assert_eq!(done(&project), "one\nwait for go\n");
 }
 
+/// A run that waited, and was killed, crashed when its process was there last, also after an answer from elsewhere has recorded that; and the first codon that starts after
+/// it starts nothing over.
+// covers: STATE-65, CLI-44
+#[test]
+fn a_crash_while_a_question_waits_keeps_its_time() {
+    let project = project();
+    let mut first = codon(&project, "deploy", "two");
+    first["approval"] = json!("Deploy?");
+    project.write_hank(&json!({"hank": [first]}));
+    let mut run = project.start(["run", "--headless", "--no-autostart", "--json"]);
+    run.wait_for_line(|line| line.contains("\"server.idle\""));
+    let lock = project.directory().join(".hankweave/server.lock");
+    let heartbeat = || {
+        let record: Value = serde_json::from_slice(&fs::read(&lock).unwrap()).unwrap();
+        record["lastHeartbeat"].as_str().unwrap().to_owned()
+    };
+    let began = heartbeat();
+    while heartbeat() == began {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    run.kill();
+    let crash = || {
+        let report = project.run(["report", "--json"]).expect_code(0).json_document();
+        let happened = report["occasions"].as_array().unwrap().clone();
+        let crash = happened
+            .into_iter()
+            .find(|one| one["what"].as_str().unwrap().contains("crashed"));
+        crash.unwrap()["at"].clone()
+    };
+    let before = crash();
+    project.run(["approve"]).expect_code(0);
+    assert_eq!(crash(), before, "who found it does not move it");
+    project.run(["run", "--headless"]).expect_code(0);
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(
+        report.contains("; that was found at ") && !report.contains("started over"),
+        "{report}"
+    );
+}
+
 // covers: CLI-27
 #[test]
 fn a_live_run_waits_until_somebody_answers() {

@@ -707,6 +707,40 @@ fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
     assert!(json.to_string().contains("loopTotal"), "{json:#}");
 }
 
+/// An option that replaces a lower limit of the hank says so at the start, and so does a run after one with another agent.
+// covers: HANK-30, CLI-4
+#[test]
+fn what_an_option_replaces_and_what_a_trial_leaves_is_said() {
+    let project = project();
+    write_hank(
+        &project,
+        &json!({"maxDollars": 0.5}),
+        &[turns(&project, "a", 1, &json!({}))],
+    );
+    let replaced = project.run(["run", "--headless", "--max-cost", "2"]);
+    let told = "--max-cost: the limit is $2.0000 in place of the $0.5000 of the hank";
+    assert!(replaced.expect_code(0).stderr.contains(told), "{replaced}");
+    let lower = project.run(["run", "--headless", "--new", "--max-cost", "0.4"]);
+    assert!(!lower.expect_code(0).stderr.contains("in place of"), "{lower}");
+
+    let trial = crate::support::project();
+    write_hank(&trial, &Value::Null, &[turns(&trial, "a", 1, &json!({}))]);
+    trial
+        .run(["run", "--headless", "--agent", "scripted"])
+        .expect_code(0);
+    write_hank(
+        &trial,
+        &Value::Null,
+        &[
+            turns(&trial, "a", 1, &json!({})),
+            turns(&trial, "b", 1, &json!({})),
+        ],
+    );
+    let after = trial.run(["run", "--headless", "--replan"]);
+    let told = "the last run had `--agent scripted`, and what it completed counts; --new starts over";
+    assert!(after.expect_code(0).stderr.contains(told), "{after}");
+}
+
 /// A total that hank.json has raised since the pause, or that is larger there than the spent option, is what the next run has, and its command does not replace it.
 // covers: CLI-4, CLI-14
 #[test]

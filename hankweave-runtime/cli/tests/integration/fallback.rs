@@ -854,6 +854,44 @@ fn files_of_a_replaced_attempt_are_not_denied_after_the_fallback_was_killed() {
     );
 }
 
+/// An agent that stood in at an outage, was stopped and continues in its session is said to stand in by every screen, the one that it stands in for worked on the codon as well, and
+/// the way back says with which agent it continues.
+// covers: HANK-80, HANK-81, CLI-14, CLI-44
+#[test]
+fn a_stand_in_that_continues_in_its_session_is_told_as_that() {
+    let story = Story::new();
+    let other = json!({"agent": story.agent("two"), "model": SECOND});
+    story.hank(&["one"], &json!([other]), &json!({}));
+    story.refuse(FIRST, OUTAGE);
+    std::fs::write(story.beside(&format!("waits-{SECOND}")), "").unwrap();
+    let mut run = story.0.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| {
+        line.contains("\"assistant.action\"") && line.contains(&format!("I am {SECOND}"))
+    });
+    run.signal(Signal::INT);
+    run.finish_within(DEADLINE).expect_code(130);
+    let instead =
+        format!("ran on command with {SECOND}, instead of command with {FIRST}, which has an outage");
+    let status = story.0.run(["status"]).expect_code(0).stdout.clone();
+    let onward = format!("lets one continue in its session, on command with {SECOND}");
+    assert!(status.contains(&instead) && status.contains(&onward), "{status}");
+    std::fs::remove_file(story.beside(&format!("waits-{SECOND}"))).unwrap();
+    story
+        .0
+        .run(["run", "--headless", "--recover", "session"])
+        .expect_code(0);
+    for command in ["status", "report"] {
+        let told = story.0.run([command]).expect_code(0).stdout.clone();
+        assert!(told.contains(&instead), "{command}: {told}");
+    }
+    let report = story.0.run(["report"]).expect_code(0).stdout.clone();
+    let worked = report
+        .lines()
+        .find(|line| line.starts_with("Worked on by: "))
+        .unwrap();
+    assert!(worked.contains(FIRST) && worked.contains(SECOND), "{worked}");
+}
+
 /// The first agent is limited for years and the second one has an outage: a run that somebody starts later asks the second one again.
 // covers: HANK-80
 #[test]

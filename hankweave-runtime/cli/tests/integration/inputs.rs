@@ -39,6 +39,35 @@ fn read(project: &TestProject, path: &str) -> String {
 }
 
 // covers: HANK-8
+/// Nothing keeps an agent from writing where the link of the data leads: the end of the run says so, not only the refusal of the next one.
+// covers: RUN-8
+#[test]
+fn data_that_has_changed_while_a_run_worked_is_said_at_its_end() {
+    let project = project();
+    let data = project.home().join("letters");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("one.txt"), "dear").unwrap();
+    let script = |tools: &Value| {
+        project.write(
+            "s.json",
+            json!({"turns": [{"text": "done", "tools": [tools]}]}).to_string(),
+        );
+        project.write_hank(
+            &json!({"hank": [{"id": "a", "name": "a", "agent": {"script": "s.json"}, "model": "sonnet",
+            "continuationMode": "fresh", "promptText": "x", "requires": "nothing"}]}),
+        );
+    };
+    let data = data.to_str().unwrap();
+    script(&json!({"read": {"path": "read_only_data_source/one.txt"}}));
+    let clean = project.run(["run", "--headless", "--data", data]);
+    assert!(!clean.expect_code(0).stderr.contains("has changed"), "{clean}");
+    script(&json!({"bash": {"command": "echo touched, longer > read_only_data_source/one.txt"}}));
+    let written = project.run(["run", "--headless", "--new", "--data", data]);
+    let told = "has changed since the run began; the next start refuses it without --new";
+    assert!(written.expect_code(0).stderr.contains(told), "{written}");
+    project.run(["run", "--headless", "--data", data]).expect_code(65);
+}
+
 #[test]
 fn prompts_are_joined_filled_in_and_lose_their_front_matter_and_comments() {
     let project = project();

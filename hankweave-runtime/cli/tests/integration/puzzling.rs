@@ -127,7 +127,7 @@ fn a_killed_run_is_crashed_in_every_list() {
         assert_eq!(state_of(&text, "two"), "crashed", "{text}");
         assert!(text.contains(" unknown "), "its time is not known: {text}");
     }
-    let outlook = "two crashed; the next run runs it again";
+    let outlook = "two crashed; the next run continues there";
     for command in ["status", "history"] {
         assert_has(&printed(&project, command), &[outlook]);
     }

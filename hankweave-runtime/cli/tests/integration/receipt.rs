@@ -182,7 +182,7 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
             "hankweave run",
             "**The run crashed: its process ended without recording why while a was at work, at ",
             "> `a`: left 2 files changed, `half.txt`, `kept.txt`, which `hankweave diff a -e ",
-            "a crashed; the next run runs it again. After that: `b`.\n",
+            "a crashed; the next run continues there. After that: `b`.\n",
         ],
     );
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
@@ -236,7 +236,7 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
     assert_eq!(recorded["at"], last);
     let words = recorded["what"].as_str().unwrap();
     assert!(
-        words.contains("while a was at work") && words.contains("the next start found that at "),
+        words.contains("while a was at work") && words.contains("that was found at "),
         "{words}"
     );
     let attempts = later["attempts"].as_array().unwrap();

@@ -411,7 +411,7 @@ fn a_codon_with_a_rig_that_was_killed_twice_runs_again_from_its_set_up() {
     project.run(["undo", "--dry-run"]);
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     for part in [
-        "prepare crashed; the next run runs it again",
+        "prepare crashed; the next run continues there",
         "hankweave run --recover session ",
         "hankweave run --recover crash-point ",
     ] {

@@ -268,7 +268,7 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
         &status,
         &[
             "  the task was cancelled by ann\n",
-            "\nthe task was cancelled by ann; resumed, a worker continues it\n",
+            "\nthe task was cancelled by ann; once it is resumed, a worker continues it\n",
             "hankweave task resume page-3 ",
         ],
     );

@@ -67,7 +67,7 @@ fn the_list_says_how_users_ended_tasks_and_which_wait_in_vain() {
         ["Two", "ended", "completed", "completed by hand: Finished by ann"]
     );
     let cancelled = row("page-3");
-    let resumed = "cancelled by ann; resumed, a worker continues it";
+    let resumed = "cancelled by ann; once it is resumed, a worker continues it";
     assert_eq!(
         words(&cancelled),
         ["Publish the page", "ended", "stopped", resumed]
@@ -102,7 +102,7 @@ fn tasks_of_another_registry_are_listed_as_tasks() {
     let other = format!("sqlite:{}", project.home().join("other.db").display());
     let row = listed(&project, &["--registry", &other]);
     assert_eq!(words(&row("two")), ["Two", "ended", "completed", "completed"]);
-    let resumed = "cancelled; resumed, a worker continues it";
+    let resumed = "cancelled; once it is resumed, a worker continues it";
     assert_eq!(
         words(&row("page-3")),
         ["Publish the page", "ended", "stopped", resumed]

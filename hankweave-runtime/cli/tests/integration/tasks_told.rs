@@ -31,7 +31,7 @@ fn the_workspace_knows_the_answer(project: &TestProject) {
             ": paused (approval denied), ",
             "  publish: denied by ann at ",
             ": not on a Friday\n",
-            "publish was denied; resumed, the task asks again\n",
+            "publish was denied; once the task is resumed, it asks again\n",
             "hankweave task resume page-3 ",
         ],
     );

@@ -63,7 +63,7 @@ pub(super) async fn possess(
     for cost in costs(&world, (&dir, heartbeat), options, hank, &state, now).await {
         record(&manager, cost).await?;
     }
-    for (closed, told) in crash::crashes(&state, now)
+    for (closed, told) in crash::crashes(&state, now, heartbeat)
         .into_iter()
         .chain(crash::left_open(&state, now))
     {

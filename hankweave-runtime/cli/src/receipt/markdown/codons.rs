@@ -260,17 +260,15 @@ impl Receipt {
         writeln!(text, "Worked on by: {line}.\n")
     }
 
-    /// Returns the agents of a codon in words: those that others replaced, then the newest.
+    /// Returns the agents of a codon in words: those of all attempts that count, where they differ.
     fn agents_of(&self, codon: &CodonReport) -> Vec<String> {
-        let is_replaced = |attempt: &&AttemptReport| {
-            attempt.codon == codon.id && !attempt.undone && attempt.outcome.state == "replaced"
-        };
-        let replaced = self.attempts.iter().filter(is_replaced);
-        let newest = codon.agent.as_ref().map(AgentReport::words);
-        replaced
-            .filter_map(AttemptReport::agent_words)
-            .chain(newest)
-            .collect()
+        let counts = |attempt: &&AttemptReport| attempt.codon == codon.id && !attempt.undone;
+        let attempts = self.attempts.iter().filter(counts);
+        let of_attempts: Vec<String> = attempts.filter_map(AttemptReport::agent_words).collect();
+        match of_attempts.is_empty() {
+            true => codon.agent.as_ref().map(AgentReport::words).into_iter().collect(),
+            false => of_attempts,
+        }
     }
 
     pub(super) fn write_checks(&self, text: &mut String) -> fmt::Result {

@@ -131,11 +131,23 @@ impl TaskRow {
             .map(|step| row.step(step, (change.approval.as_ref(), by.as_deref()), now))
             .collect::<Result<Vec<_>, _>>()?;
         let mut lines: Vec<LogEntry> = lines.into_iter().flatten().collect();
+        if let (true, Some(last)) = (self.is_too_late_for(&change.steps), lines.last_mut()) {
+            let by = self
+                .cancelled_by()
+                .map_or_else(String::new, |by| format!(" of {by}"));
+            last.message += &format!("; the cancellation{by} came too late");
+        }
         let is_end = self.record.status() == TaskStatus::Running;
         if let (Some(cost), Some(line)) = (change.cost.filter(|_| is_end), lines.first_mut()) {
             cost.put_attempt_into(line);
         }
         Ok(ChangedTask { row, lines })
+    }
+
+    /// Whether these steps end the task in another way than a user had asked for.
+    fn is_too_late_for(&self, steps: &[TaskTransition]) -> bool {
+        let completes = |step: &TaskTransition| matches!(step, TaskTransition::Complete(_));
+        self.cancel_requested_at.is_some() && steps.iter().any(completes)
     }
 
     fn step(
@@ -159,8 +171,8 @@ impl TaskRow {
                 fail.failure.as_ref().map(|failure| json!(failure)),
             )?;
         }
-        if let TaskTransition::Complete(_) | TaskTransition::Cancel = step {
-            // Why an attempt before failed says nothing of this end.
+        if let TaskTransition::Complete(_) | TaskTransition::Cancel | TaskTransition::Ask(_) = step {
+            // Why an attempt before failed says nothing of this end, or of what it asks now.
             for name in ["error", "failure"] {
                 record = with_metadata(record, name, None)?;
             }
@@ -267,4 +279,81 @@ fn failure_data(fail: &Fail, denial: Option<&TaskApproval>, from: &str, to: &str
         data["approval"] = json!(denial);
     }
     data
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::{AgentId, TaskId};
+    use hankweave_core::time::Timestamp;
+
+    use super::*;
+    use crate::registry::NewTask;
+    use crate::task::{Ask, Complete, TaskFailure};
+
+    fn changed(row: &TaskRow, step: TaskTransition) -> ChangedTask {
+        let change = RegistryChange {
+            id: row.id().clone(),
+            expected_version: row.version,
+            token: 0,
+            steps: vec![step],
+            cost: None,
+            approval: None,
+            by: None,
+            lease: None,
+            files: Patch::Keep,
+        };
+        row.change(&change, Timestamp::UNIX_EPOCH).unwrap()
+    }
+
+    fn started(row: &TaskRow) -> TaskRow {
+        let start = Start {
+            agent_id: AgentId::new("w1").unwrap(),
+            by_hand: false,
+        };
+        changed(row, TaskTransition::Start(start)).row
+    }
+
+    fn new() -> TaskRow {
+        let new = NewTask::new(TaskId::new("task_late").unwrap());
+        TaskRow::new(new, 0, Timestamp::UNIX_EPOCH).0
+    }
+
+    // covers: TASK-57
+    #[test]
+    fn a_cancellation_that_came_too_late_is_in_the_log() {
+        let complete = || {
+            TaskTransition::Complete(Complete {
+                result: serde_json::from_value(json!({"success": true})).unwrap(),
+            })
+        };
+        let row = started(&new());
+        let asked = row
+            .clone()
+            .with_cancel_request(Some("ann".to_owned()), Timestamp::UNIX_EPOCH);
+        let late = changed(&asked.unwrap(), complete());
+        assert_eq!(
+            late.lines[0].message,
+            "Task completed successfully; the cancellation of ann came too late"
+        );
+        let unasked = changed(&row, complete());
+        assert_eq!(unasked.lines[0].message, "Task completed successfully");
+    }
+
+    // covers: TASK-124
+    #[test]
+    fn what_waits_has_no_error_of_an_attempt_before() {
+        let failed = changed(
+            &started(&new()),
+            TaskTransition::Fail(TaskFailure::from("publish: denied").into()),
+        )
+        .row;
+        assert!(failed.record.metadata().contains_key("error"));
+        let again = started(&changed(&failed, TaskTransition::Resume).row);
+        let ask = Ask {
+            codon_id: "publish".to_owned(),
+            question: "Publish?".to_owned(),
+        };
+        let waiting = changed(&again, TaskTransition::Ask(ask)).row;
+        assert!(!waiting.record.metadata().contains_key("error"));
+    }
 }
