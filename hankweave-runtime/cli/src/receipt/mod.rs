@@ -2,11 +2,15 @@
 
 mod attempts;
 mod checks;
+mod codons;
+mod files;
 mod gathered;
 mod heard;
 mod html;
 mod markdown;
 mod markup;
+mod money;
+mod occasions;
 mod rollbacks;
 mod terms;
 

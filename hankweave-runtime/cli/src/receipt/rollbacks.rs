@@ -11,7 +11,7 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, PathChange};
 use serde::Serialize;
 
-use super::gathered::FileReport;
+use super::files::FileReport;
 use crate::status::StatusView;
 
 /// Rollbacks that a report lists, the newest ones.

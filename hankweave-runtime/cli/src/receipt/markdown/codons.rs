@@ -8,8 +8,10 @@ use hankweave_core::cost::Usd;
 use hankweave_core::view::excerpt;
 
 use super::super::attempts::AttemptReport;
-use super::super::gathered::{AgentReport, BEFORE, CodonReport, Receipt};
+use super::super::codons::{AgentReport, CodonReport};
+use super::super::gathered::Receipt;
 use super::super::markup::{code, named, plain, with_ids, without_marks};
+use super::super::money::BEFORE;
 use super::super::terms::write_terms;
 use super::files::{changed, kind_words, lines_changed};
 use crate::checkpoints::LineCounts;

@@ -7,7 +7,9 @@ use hankweave_core::document::Operation;
 use hankweave_core::id::CodonId;
 use hankweave_runtime::checkpoint::ChangeKind;
 
-use super::super::gathered::{CodonReport, FileReport, Receipt};
+use super::super::codons::CodonReport;
+use super::super::files::FileReport;
+use super::super::gathered::Receipt;
 use super::super::markup::{code, named};
 use super::super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;

@@ -13,7 +13,8 @@ use hankweave_core::view::{CodonCount, RunState};
 use hankweave_core::wire::NextSteps;
 
 use self::files::changed;
-use super::gathered::{AgentReport, AskingReport, PlannedReport, Receipt};
+use super::codons::{AgentReport, AskingReport, PlannedReport};
+use super::gathered::Receipt;
 use super::markup::{NAMED, code, plain, with_ids};
 use crate::report::{counted, duration, worked};
 use crate::screen::{offset_date, offset_period, offset_second, offset_time};

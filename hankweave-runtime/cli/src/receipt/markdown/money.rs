@@ -4,8 +4,9 @@ use std::fmt::{self, Write as _};
 
 use hankweave_core::cost::{TokenUsage, Usd};
 
-use super::super::gathered::{BEFORE, OTHERS, Receipt, SENTINELS};
+use super::super::gathered::Receipt;
 use super::super::markup::{code, plain};
+use super::super::money::{BEFORE, OTHERS, SENTINELS};
 use crate::report::tokens;
 
 impl Receipt {

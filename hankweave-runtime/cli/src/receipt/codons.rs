@@ -1,0 +1,341 @@
+//! Codons of a report: what each did, which agent worked on it, and what is still to do.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hankweave_core::agent::{Access, AccessMode, AgentOptions};
+use hankweave_core::cost::TokenUsage;
+use hankweave_core::hank::prompt::PromptValues;
+use hankweave_core::hank::{CodonConfig, Hank, PromptSource, Requires};
+use hankweave_core::id::CodonId;
+use hankweave_core::thread::CodonWork;
+use hankweave_core::view::{RunView, prompt_excerpt};
+use hankweave_runtime::checkpoint::GitHistory;
+use hankweave_runtime::{CodonSummary, ExecutionDir};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::attempts::{AttemptReport, Outcome, is_cut_off};
+use super::checks::CheckReport;
+use super::files::FileReport;
+use super::gathered::LISTED;
+use super::heard::Heard;
+use super::terms::CodonTerms;
+use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines_of, unsaved};
+use crate::report::at_its_budget;
+use crate::status::StatusView;
+
+/// A codon of the report.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CodonReport {
+    pub(super) id: CodonId,
+    pub(super) name: String,
+    /// Beginning of its prompt as the agent got it, cut; of a record without it that of the hank, or the names of its files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<String>,
+    #[serde(flatten)]
+    pub(super) terms: CodonTerms,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agent: Option<AgentReport>,
+    #[serde(flatten)]
+    pub(super) outcome: Outcome,
+    /// Last message of its agent, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) did: Option<String>,
+    /// Number of attempts that count.
+    pub(super) attempts: usize,
+    /// Number of the newest of them among all starts of the codon, from 1.
+    pub(super) attempt: usize,
+    pub(super) tokens: TokenUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) files_changed: Option<u64>,
+    /// Lines that it added and removed; `None` without a checkpoint or git.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lines: Option<LineCounts>,
+    /// Files that it changed in all its attempts, ordered by path, the first ones; empty where they are not told from those of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) changes: Vec<FileReport>,
+    /// Command that shows them all.
+    #[serde(skip)]
+    pub(super) shown_by: String,
+    /// Files that it left changed without a checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unsaved: Option<UnsavedReport>,
+    /// Result of the check after an iteration of its loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) loop_check: Option<String>,
+    pub(super) checks: Vec<CheckReport>,
+    /// Command of its check, which has not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) check_not_run: Option<String>,
+    /// Its result, where it was asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) remarks: Vec<String>,
+}
+
+/// Agent of the newest attempt of a codon.
+#[derive(Debug, Serialize)]
+pub(super) struct AgentReport {
+    pub(super) name: String,
+    /// Model that answered, or that was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// Permissions in words, where it has not all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) permissions: Option<String>,
+}
+
+/// Files of a codon that crashed, as the workspace has them.
+#[derive(Debug, Serialize)]
+pub(super) struct UnsavedReport {
+    pub(super) count: usize,
+    /// The first of them, ordered by path.
+    pub(super) changes: Vec<FileReport>,
+    /// Command that shows them.
+    pub(super) command: String,
+}
+
+/// A codon that asks before it starts.
+#[derive(Debug, Serialize)]
+pub(super) struct AskingReport {
+    pub(super) id: CodonId,
+    pub(super) name: String,
+    pub(super) denied: bool,
+    /// Beginning of its prompt, or the files that hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<String>,
+    /// Effects that it must have, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) requires: Option<String>,
+    pub(super) agent: Option<AgentReport>,
+}
+
+/// A codon that has not started.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedReport {
+    pub(super) id: CodonId,
+    pub(super) name: String,
+    /// Beginning of its prompt, or the files that hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<String>,
+    /// Effects that it must have, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) requires: Option<String>,
+    /// It asks for an approval before it starts.
+    pub(super) asks: bool,
+}
+
+/// Codons of the plan that have not started and do not ask, in its order.
+pub(super) fn not_started<'s>(status: &StatusView<'s>) -> Vec<&'s CodonId> {
+    let started = status.thread.newest_records();
+    let planned = status.state.execution_plan.iter().map(|entry| &entry.codon_id);
+    let asking = status.asked().map(|(id, _)| id);
+    let rest = planned.filter(|id| !started.contains_key(*id) && Some(*id) != asking);
+    rest.collect()
+}
+
+pub(super) fn asking(
+    status: &StatusView<'_>,
+    hank: Option<&Hank>,
+    heard: &Heard,
+    values: Option<&PromptValues>,
+) -> Option<AskingReport> {
+    let (id, denied) = status.asked()?;
+    let config = hank.zip(hank.and_then(|hank| hank.codon(id.configured())));
+    let (known, codon) = config?;
+    let required = known.required_of(codon).filter(|required| required.needs_files());
+    Some(AskingReport {
+        id: id.clone(),
+        name: codon.name.clone(),
+        denied,
+        asked: written(codon, values),
+        requires: required.map(Requires::words),
+        agent: agent(id, config, &heard.view),
+    })
+}
+
+/// Returns what the first of these codons are to do, by the hank.
+pub(super) fn planned(
+    ids: Vec<&CodonId>,
+    hank: Option<&Hank>,
+    values: Option<&PromptValues>,
+) -> Vec<PlannedReport> {
+    let of = |id: &CodonId| {
+        let config = hank.and_then(|hank| Some((hank, hank.codon(id.configured())?)));
+        let required = config.and_then(|(hank, codon)| hank.required_of(codon));
+        let codon = config.map(|(_, codon)| codon);
+        PlannedReport {
+            id: id.clone(),
+            name: codon.map_or_else(|| id.configured().to_owned(), |codon| codon.name.clone()),
+            asked: codon.and_then(|codon| written(codon, values)),
+            requires: required
+                .filter(|required| required.needs_files())
+                .map(Requires::words),
+            asks: codon.is_some_and(|codon| codon.approval.is_some()),
+        }
+    };
+    ids.into_iter().take(LISTED).map(of).collect()
+}
+
+/// Codons that have started, in the order of the plan.
+pub(super) fn codons(
+    execution: &Path,
+    status: &StatusView<'_>,
+    hank: Option<&Hank>,
+    (heard, starts): (&Heard, &[AttemptReport]),
+) -> Vec<CodonReport> {
+    let newest = status.thread.newest_records();
+    let planned = status.state.execution_plan.iter();
+    let started = planned.filter_map(|entry| newest.get(&entry.codon_id).copied());
+    let work = own_work(status);
+    let lines = lines_of_codons(execution, &work);
+    let mut changes = changes_of_codons(execution, &work);
+    let (mut unsaved, mut attempts) = (unsaved(execution, status.state), status.attempts());
+    started
+        .map(|record| {
+            let id = record.codon_id();
+            let totals = attempts.remove(id).unwrap_or_else(|| status.totals_of(record));
+            let summary = totals.over(CodonSummary::of(record));
+            let config = hank.and_then(|hank| hank.codon(id.configured()));
+            let of_budget = budget_words(&summary);
+            CodonReport {
+                name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
+                asked: record
+                    .asked()
+                    .map(str::to_owned)
+                    .or_else(|| written(config?, None)),
+                terms: CodonTerms::of(hank.zip(config), record, heard),
+                agent: agent(id, hank.zip(config), &heard.view),
+                outcome: Outcome::of(status, record, &totals),
+                did: last_message(status, heard, id),
+                attempts: totals.count,
+                attempt: starts
+                    .iter()
+                    .rfind(|start| start.codon == *id && !start.undone)
+                    .map_or(totals.count, |start| start.number),
+                lines: lines.get(id).copied(),
+                changes: changes.remove(id).unwrap_or_default(),
+                shown_by: status.typed.command(&format!("diff {id}")),
+                tokens: summary.tokens,
+                files_changed: summary.files_changed,
+                unsaved: unsaved
+                    .take_if(|(of, _)| of == id && is_cut_off(record))
+                    .map(|(_, changes)| UnsavedReport {
+                        count: changes.len(),
+                        changes: changes.into_iter().take(LISTED).map(FileReport::of).collect(),
+                        command: status.typed.command(&format!("diff {id}")),
+                    }),
+                loop_check: crate::report::loop_check(record),
+                checks: heard.checks.of(id).to_vec(),
+                check_not_run: config.and_then(|config| heard.check_not_run(config, record)),
+                result: summary.result,
+                remarks: of_budget.into_iter().chain(summary.remarks).collect(),
+                id: id.clone(),
+            }
+        })
+        .collect()
+}
+
+/// Returns the last message of a codon's agent in the newest of the attempts that count and have one.
+fn last_message(status: &StatusView<'_>, heard: &Heard, id: &CodonId) -> Option<String> {
+    let mut attempts = status.thread.codons.iter().map(|entry| entry.codon.as_ref());
+    attempts
+        .find_map(|attempt| heard.message(attempt).filter(|_| attempt.codon_id() == id))
+        .map(str::to_owned)
+}
+
+/// Returns agent, model and permissions of the newest attempt of a codon.
+fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -> Option<AgentReport> {
+    let attempt = heard.newest_attempt(id).map(|(_, attempt)| attempt);
+    let name = attempt.and_then(|attempt| attempt.agent.clone());
+    let name = name.or_else(|| Some(config?.1.agent_name().to_owned()))?;
+    let model = attempt.and_then(|attempt| attempt.model.clone());
+    Some(AgentReport {
+        permissions: permissions(&name, config),
+        model: model.or_else(|| config?.1.model.clone()),
+        name,
+    })
+}
+
+/// Returns what the agent of this name may do in a codon, in words, where that is not everything; a scripted agent is kept to none.
+pub(super) fn permissions(name: &str, config: Option<(&Hank, &CodonConfig)>) -> Option<String> {
+    let options = config.filter(|_| name != "scripted");
+    let options = options.map(|(hank, codon)| hank.agent_options(codon))?;
+    let limits = options
+        .permissions
+        .filter(|access| *access != Access::of(AccessMode::All));
+    let limits = AgentOptions {
+        permissions: limits,
+        ..AgentOptions::default()
+    };
+    limits.in_short()
+}
+
+/// Returns that a codon ended at a limit of its own; a failure says that itself.
+fn budget_words(codon: &CodonSummary) -> Option<String> {
+    let exceeded = codon.budget_exceeded.filter(|_| codon.failure.is_none())?;
+    Some(at_its_budget(codon.status, exceeded, codon.cost_is_lower_bound))
+}
+
+/// Work of each codon in all its attempts, and the number of files that it is known to have changed.
+type OwnWork<'s> = BTreeMap<&'s CodonId, (CodonWork, Option<u64>)>;
+
+fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
+    let mut works = BTreeMap::new();
+    for (at, entry) in status.thread.codons.iter().enumerate().take(MOST_PAIRS) {
+        let codon = &*entry.codon;
+        if codon.end_checkpoint().is_some()
+            && !works.contains_key(codon.codon_id())
+            && let Some(work) = status.thread.work(status.state, at)
+        {
+            works.insert(codon.codon_id(), (work, codon.files_changed()));
+        }
+    }
+    works
+}
+
+/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. Where their number is not that of the codon, some are those of a user.
+fn changes_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, Vec<FileReport>> {
+    let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+    let Some(history) = GitHistory::open(&repository).ok().flatten() else {
+        return BTreeMap::new();
+    };
+    let mut left = LISTED;
+    let of_codon = |(id, (work, files)): (&&CodonId, &(CodonWork, Option<u64>))| {
+        let (from, to) = work.ends().filter(|_| left > 0 && *files != Some(0))?;
+        let changes = history.diff(from, to).ok()?;
+        let count = u64::try_from(changes.len()).ok()?;
+        files.is_none_or(|files| files == count).then_some(())?;
+        let listed: Vec<_> = changes.into_iter().take(left).map(FileReport::of).collect();
+        left -= listed.len();
+        Some(((*id).clone(), listed))
+    };
+    works.iter().filter_map(of_codon).collect()
+}
+
+/// Returns the lines that each codon added and removed in all its attempts. Where other files have changed in between than the codon is known to have changed, some are
+/// those of a user, and its lines are not known.
+fn lines_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, LineCounts> {
+    let pairs: Vec<_> = works.values().filter_map(|(work, _)| work.ends()).collect();
+    let lines = changed_lines_of(execution, &pairs).unwrap_or_default();
+    let of_codon = |(id, (work, files)): (&&CodonId, &(CodonWork, Option<u64>))| {
+        let (counts, changed) = lines.get(work.ends()?.1)?;
+        let is_own = files.is_none_or(|files| files == *changed);
+        is_own.then(|| ((*id).clone(), *counts))
+    };
+    works.iter().filter_map(of_codon).collect()
+}
+
+/// Beginning of a prompt as it is written, or filled in with `values`, or the files that hold it.
+fn written(config: &CodonConfig, values: Option<&PromptValues>) -> Option<String> {
+    let asked = match &config.prompt {
+        PromptSource::Text(text) => {
+            prompt_excerpt(&values.map_or_else(|| text.clone(), |values| values.render(text)))
+        }
+        PromptSource::Files(files) => prompt_excerpt(&files.join(", ")),
+    };
+    (!asked.is_empty()).then_some(asked)
+}

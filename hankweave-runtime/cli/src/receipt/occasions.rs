@@ -1,0 +1,77 @@
+//! What happened, in its order: what the journal says, the waits, and the answers that only a task has.
+
+use std::time::Duration;
+
+use hankweave_core::id::CodonId;
+use hankweave_core::time::{SHORTEST_WAIT, short_duration};
+use hankweave_core::view::WaitKind;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
+
+use super::heard::{Heard, Occasion, after_words, millis};
+use crate::owning_task::{GateAnswer, OwningTask};
+use crate::status::StatusView;
+
+/// Occasions with the waits among them, each with its length.
+pub(super) fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion> {
+    let now = SystemClock.now();
+    let waits = heard.waits().filter(|wait| wait.kind != WaitKind::Approval);
+    let waits = waits.filter_map(|wait| {
+        let codon = wait.codon.as_ref().map(CodonId::as_str);
+        let who = codon.or(wait.item.as_deref()).unwrap_or("the run");
+        let lasts = status.live && wait.to.is_none_or(|to| to > now);
+        let length = wait.to.map(|to| to.since(wait.from)).filter(|_| !lasts);
+        // Nobody waited where a fallback or the end of the run came at once.
+        let is_for_clock = matches!(wait.kind, WaitKind::Limit | WaitKind::Retry);
+        if is_for_clock && length.is_some_and(|length| length < SHORTEST_WAIT) {
+            return None;
+        }
+        let what = match wait.kind {
+            WaitKind::Limit => "for the end of a usage limit",
+            WaitKind::Background => "for background work",
+            WaitKind::Suspended | WaitKind::Retry | WaitKind::Approval => "before another attempt",
+        };
+        let words = match (wait.kind, length, wait.to) {
+            (WaitKind::Suspended, Some(length), _) => format!("was suspended for {}", short_duration(length)),
+            (WaitKind::Suspended, None, _) => "is suspended".to_owned(),
+            (_, Some(length), _) => format!("waited {} {what}", short_duration(length)),
+            (_, None, Some(to)) => format!("waits {what} until {to}"),
+            (_, None, None) => format!("waits {what}"),
+        };
+        let why = wait.why.as_deref();
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        Some(Occasion {
+            at: wait.from,
+            what: format!("{who} {words}{why}"),
+            command: None,
+            is_answer: false,
+            waited_ms: length.map(millis),
+        })
+    });
+    let mut occasions: Vec<Occasion> = waits.collect();
+    occasions.extend(heard.occasions);
+    occasions.extend(answers_of_task(status));
+    occasions.sort_by_key(|occasion| occasion.at);
+    occasions
+}
+
+/// Returns the answers of users that only the registry and the log of a task have: its denials, and an approval that no run has seen.
+fn answers_of_task(status: &StatusView<'_>) -> Vec<Occasion> {
+    let denials = status.task.as_ref().map_or_else(Vec::new, OwningTask::denials);
+    let approval = status.answer().filter(|answer| answer.approval.granted);
+    let answers = denials.into_iter().chain(approval.map(|answer| (answer, None)));
+    let occasion = |(GateAnswer { approval, at }, waited): (GateAnswer, Option<Duration>)| {
+        Some(Occasion {
+            at: at?,
+            what: format!(
+                "{}: {}{}",
+                approval.codon_id,
+                approval.sentence(),
+                after_words(waited)
+            ),
+            command: None,
+            is_answer: true,
+            waited_ms: waited.map(millis),
+        })
+    };
+    answers.filter_map(occasion).collect()
+}
