@@ -138,10 +138,12 @@ impl BudgetExceeded {
     /// Returns what was used of the limit: `used at least $0.0480 of $0.0373` where more may have been spent.
     #[must_use]
     pub fn words(&self, is_lower_bound: bool) -> String {
-        let Self::Cost { used, .. } = self else {
-            return self.to_string();
-        };
-        format!("used {} of {}", used.display(is_lower_bound), self.limit_words())
+        match self {
+            Self::Cost { used, .. } if *used > Usd::ZERO => {
+                format!("used {} of {}", used.display(is_lower_bound), self.limit_words())
+            }
+            _ => self.to_string(),
+        }
     }
 
     /// Returns the [`words`](Self::words) with the overrun of money: `used $0.0480 of $0.0373, over its budget by $0.0107`.
@@ -209,6 +211,12 @@ impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = self.limit_words();
         match self {
+            // Before a codon starts that has nothing left.
+            Self::Cost {
+                limit: Usd::ZERO,
+                loop_total: Some(total),
+                ..
+            } => write!(f, "nothing is left of its loop's {total}"),
             Self::Cost { used, .. } => write!(f, "used {used} of {limit}"),
             Self::Duration { used, .. } => write!(f, "used {} of {limit}", short_duration(*used)),
             Self::OutputTokens { used, .. } | Self::ContextTokens { used, .. } => {
@@ -314,6 +322,16 @@ mod tests {
                 },
                 json!({"currency": "cost", "limit": 0.01, "used": 0.012, "loopTotal": 0.03}),
                 "used $0.0120 of the $0.0100 left of its loop's $0.0300",
+            ),
+            (
+                BudgetExceeded::Cost {
+                    limit: Usd::ZERO,
+                    used: Usd::ZERO,
+                    total: None,
+                    loop_total: Some(Usd::from_micros(30_000)),
+                },
+                json!({"currency": "cost", "limit": 0, "used": 0, "loopTotal": 0.03}),
+                "nothing is left of its loop's $0.0300",
             ),
             (
                 BudgetExceeded::Duration {
