@@ -420,7 +420,7 @@ async fn drive(
         }
     });
     let report = shown.await;
-    let outcome = outcome.map_err(|error| run_failure(&error, typed))?;
+    let outcome = outcome.map_err(|error| refused_start(&error, typed, (&execution, &state())))?;
     let ways = match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => Vec::new(),
         RunResult::Stopped(_) | RunResult::Failed(_) | RunResult::Paused(_) => {
@@ -563,6 +563,23 @@ impl Start<'_> {
     }
 }
 
+/// Describes a run that could not start; where nothing is left to spend, with the command that `status` offers.
+fn refused_start(
+    error: &RunError,
+    typed: &HintCommands,
+    (execution, state): (&Path, &HankweaveState),
+) -> CliError {
+    let failure = run_failure(error, typed);
+    let ways = match error {
+        RunError::NothingLeft { .. } => status::ways_on(execution, state),
+        _ => Vec::new(),
+    };
+    match ways.into_iter().next() {
+        Some((command, does)) => failure.hint(format!("`{command}` {does}")),
+        None => failure,
+    }
+}
+
 /// The command that continues where the run has ended.
 fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     // What is used up by now is used up for the next codon.
@@ -628,7 +645,9 @@ async fn may_go_on(
     typed: &HintCommands,
 ) -> Result<bool, CliError> {
     let trouble = hankweave.trouble().await;
-    let Some(trouble) = trouble.map_err(|error| run_failure(&error, typed))? else {
+    let (execution, state) = (hankweave.directory().root().to_owned(), hankweave.state_reader());
+    let refused = |error: &RunError| refused_start(error, typed, (&execution, &state()));
+    let Some(trouble) = trouble.map_err(|error| refused(&error))? else {
         return Ok(true);
     };
     if !question::can_ask() {
@@ -642,7 +661,7 @@ async fn may_go_on(
     };
     // Every answer would end like this.
     if let Err(error @ RunError::NothingLeft { .. }) = &files {
-        return Err(run_failure(error, typed));
+        return Err(refused(error));
     }
     // What cannot be read now is told by the run that needs it.
     let question = Arc::new(RecoveryQuestion::new(trouble, files.ok().flatten().as_ref()));

@@ -4,6 +4,8 @@
 //! A note names the codon from its start until this is done. When a run crashed in between, or could not copy
 //! the results, the next start finishes it (HANK-26, RUN-14).
 
+use std::path::PathBuf;
+
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{CodonConfig, Hank, LoopConfig, OutputItem, RigAction, RigCommand, RigItem};
@@ -216,17 +218,19 @@ impl<'a> CodonFinish<'a> {
         let Some(output) = self.output() else {
             return Ok(());
         };
-        let mut copied = 0;
+        let mut copied = Vec::new();
         for group in &self.config.output_files {
             self.before_copy(group).await?;
-            copied += self.copy(group, output).await?;
+            copied.extend(self.copy(group, output).await?);
         }
         if !self.config.output_files.is_empty() {
-            let files = if copied == 1 { "file" } else { "files" };
+            let files = if copied.len() == 1 { "file" } else { "files" };
             let message = format!(
-                "{}: {copied} {files} copied to {}",
+                "{}: {} {files} copied to {}{}",
                 self.entry.codon_id,
-                output.path.display()
+                copied.len(),
+                output.path.display(),
+                named(&copied)
             );
             self.publish(Event::Info { message }).await;
         }
@@ -280,7 +284,8 @@ impl<'a> CodonFinish<'a> {
         })
     }
 
-    async fn copy(&self, group: &OutputItem, output: &OutputDirectory) -> Result<usize, PublishError> {
+    /// Copies the files of a group; returns their paths in the output directory.
+    async fn copy(&self, group: &OutputItem, output: &OutputDirectory) -> Result<Vec<PathBuf>, PublishError> {
         let outputs = OutputCopier {
             workspace: self.dir.root().to_owned(),
             directory: output.path.clone(),
@@ -294,7 +299,7 @@ impl<'a> CodonFinish<'a> {
             .blocking
             .run(move || outputs.copy(&*disk, &patterns))
             .await;
-        copied.map(|paths| paths.len()).map_err(|error| chain(&error))
+        copied.map_err(|error| chain(&error))
     }
 
     async fn archive_of_codon(&self, checkpoint: &CheckpointSha) {
@@ -395,5 +400,25 @@ pub(super) fn archive(dir: &ExecutionDir) -> Archive {
     Archive {
         workspace: dir.root().to_owned(),
         manifest: dir.archive_manifest(),
+    }
+}
+
+/// Copied files that are named.
+const NAMED: usize = 5;
+
+/// Returns the first of the copied files: `: out/records.jsonl, out/count.txt and 4 more`. One whose name was taken has another one.
+fn named(copied: &[PathBuf]) -> String {
+    let first: Vec<_> = copied
+        .iter()
+        .take(NAMED)
+        .map(|path| path.to_string_lossy())
+        .collect();
+    let more = match copied.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match first.is_empty() {
+        true => String::new(),
+        false => format!(": {}{more}", first.join(", ")),
     }
 }

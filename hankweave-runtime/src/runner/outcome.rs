@@ -102,6 +102,9 @@ pub struct CodonSummary {
     pub cost_is_lower_bound: bool,
     /// The tokens it used.
     pub tokens: TokenUsage,
+    /// More tokens were used than are known, because the agent was cut off in an answer or is at work.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tokens_are_lower_bound: bool,
     /// The checkpoint made when it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointSha>,
@@ -175,6 +178,8 @@ impl CodonSummary {
             // An agent that works may be in the middle of an answer.
             cost_is_lower_bound: codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running,
             tokens: codon.agent_tokens(),
+            tokens_are_lower_bound: codon.agent_cost_is_lower_bound()
+                || codon.status() == CodonStatus::Running,
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             files_changed: codon.files_changed(),
             failure: codon.failure_reason().map(|reason| FailureReason {

@@ -37,6 +37,12 @@ fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig)
         let hint = r#"with "onFailure": "ignore" the loop continues"#;
         problems.push(Problem::warning(&hank.places, format!("{path}.onFailure"), message).with_hint(hint));
     }
+    let is_last = found.codons.last().is_some_and(|last| last.id == codon.id);
+    if codon.failure_policy() == OnFailure::Ignore && is_checked && is_last {
+        let message = "the loop counts as done at its limit although its command never passed, because this failure is ignored";
+        let hint = r#"leave "onFailure" out of the last codon of the loop"#;
+        problems.push(Problem::warning(&hank.places, format!("{path}.onFailure"), message).with_hint(hint));
+    }
     let items = codon.rig_setup.iter().enumerate();
     for (index, _) in items.filter(|(_, item)| !item.allow_failure) {
         let message = "runs in every iteration, and its failure fails the codon";

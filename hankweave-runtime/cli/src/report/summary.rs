@@ -282,6 +282,7 @@ fn attempts_of(attempts: &[&CodonSummary], newest: &CodonSummary) -> CodonSummar
         sum.cost += attempt.cost;
         sum.cost_is_lower_bound |= attempt.cost_is_lower_bound;
         sum.tokens += attempt.tokens;
+        sum.tokens_are_lower_bound |= attempt.tokens_are_lower_bound;
     }
     sum
 }

@@ -117,6 +117,14 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
+/// `12.3k`, and `≥ 12.3k` where more were used than are known.
+pub(crate) fn tokens_at_least(count: u64, is_lower_bound: bool) -> String {
+    match is_lower_bound && count > 0 {
+        true => format!("≥ {}", tokens(count)),
+        false => tokens(count),
+    }
+}
+
 /// Amount in a column: `$0.0231`, `≥ $0.0231` when it is known to be too low, or `unknown`.
 pub(crate) fn money(amount: Usd, is_lower_bound: bool) -> String {
     amount.display(is_lower_bound).replace("at least", "≥")
@@ -290,7 +298,7 @@ impl fmt::Display for ColumnTime {
 /// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files.
 pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
     let cost = money(codon.cost, codon.cost_is_lower_bound);
-    let tokens = tokens(codon.tokens.total());
+    let tokens = tokens_at_least(codon.tokens.total(), codon.tokens_are_lower_bound);
     let files = files(codon.files_changed);
     format!("{standing:<10} {elapsed:>7} {cost:>11} {tokens:>8} tokens  {files:<15}")
 }
@@ -366,7 +374,11 @@ mod tests {
                 duration: Duration::ZERO,
                 cost: Usd::from_nanos(36_000_000),
                 cost_is_lower_bound: is_lower_bound,
-                tokens: TokenUsage::default(),
+                tokens: TokenUsage {
+                    input_tokens: 5_000,
+                    ..TokenUsage::default()
+                },
+                tokens_are_lower_bound: is_lower_bound,
                 checkpoint: None,
                 files_changed: None,
                 failure: None,
@@ -381,7 +393,7 @@ mod tests {
         };
         let place = |line: &str| line.find(" tokens").map(|place| line[..place].chars().count());
         assert_eq!(place(&line(true)), place(&line(false)));
-        assert!(line(true).contains("≥ $0.0360"), "{}", line(true));
+        assert!(line(true).contains("≥ $0.0360   ≥ 5.0k tokens"), "{}", line(true));
     }
 
     // covers: CLI-24

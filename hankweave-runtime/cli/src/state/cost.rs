@@ -15,7 +15,7 @@ use super::look;
 use crate::args::{Global, StateCostArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
-use crate::report::{RunProcess, at_its_budget, codon_standing, money, run_standing, tokens};
+use crate::report::{RunProcess, at_its_budget, codon_standing, money, run_standing, tokens_at_least};
 
 pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, CliError> {
     let state = look::read(&args.document)?;
@@ -58,7 +58,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     if let (None, None) = (&args.document.state, &args.since)
         && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)?
     {
-        text.push_str(&format!("{overrun}\n"));
+        text.push_str(&format!("in all {overrun}\n"));
     }
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -88,6 +88,9 @@ struct CostTotals {
     /// Tokens that go with `spend`, those of skipped codons as well.
     #[serde(skip)]
     used: TokenUsage,
+    /// Whether more tokens were used than are known.
+    #[serde(skip)]
+    used_at_least: bool,
 }
 
 #[derive(Serialize)]
@@ -145,6 +148,7 @@ impl CostTotals {
             tokens: codon.codon_tokens(),
             agents_at_least: is_lower_bound && codon.status() != CodonStatus::Skipped,
             used: codon.agent_tokens(),
+            used_at_least: codon.agent_cost_is_lower_bound() || codon.status() == CodonStatus::Running,
         }
     }
 
@@ -156,6 +160,7 @@ impl CostTotals {
             tokens: sum.tokens + next.tokens,
             agents_at_least: sum.agents_at_least || next.agents_at_least,
             used: sum.used + next.used,
+            used_at_least: sum.used_at_least || next.used_at_least,
         })
     }
 }
@@ -296,7 +301,7 @@ impl CostRow {
             state,
             cost: money(figures.codon_cost, figures.agents_at_least),
             spent: money(figures.spend, figures.is_lower_bound),
-            tokens: tokens(figures.used.total()),
+            tokens: tokens_at_least(figures.used.total(), figures.used_at_least),
             note: "",
         }
     }

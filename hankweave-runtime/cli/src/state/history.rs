@@ -129,6 +129,10 @@ fn write(
     for run in &state.runs {
         let start = local_time(run.start_time);
         let time = match run.end_time {
+            // Nobody was there when it crashed.
+            Some(found) if run.status == RunStatus::Crashed => {
+                format!("started {start}, found at {}", local_time(found))
+            }
             end @ Some(_) => local_period(run.start_time, "to", end),
             None if process.is_live() => format!("{start} to now"),
             None => format!("since {start}"),
@@ -176,5 +180,5 @@ fn is_interrupted(state: &HankweaveState, run: &RunId, codon: &CodonId) -> bool 
     let mut attempts = attempts.filter(|attempt| attempt.codon_id() == codon);
     attempts
         .next()
-        .is_some_and(|last| last.interruption().is_some() || !last.is_terminal())
+        .is_some_and(|last| last.interruption().is_some() || last.crashed() || !last.is_terminal())
 }

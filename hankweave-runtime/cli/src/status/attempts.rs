@@ -22,6 +22,8 @@ pub(crate) struct AttemptTotals {
     pub(crate) cost: Usd,
     pub(crate) is_lower_bound: bool,
     pub(crate) tokens: TokenUsage,
+    /// More tokens were used than are known.
+    pub(crate) tokens_are_lower_bound: bool,
     /// Time at work that is known.
     pub(crate) worked: Duration,
     /// A crash took part of the time, so that it is unknown.
@@ -96,6 +98,8 @@ impl AttemptTotals {
         // An agent that works may be in the middle of an answer.
         self.is_lower_bound |= codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running;
         self.tokens += codon.agent_tokens();
+        self.tokens_are_lower_bound |=
+            codon.agent_cost_is_lower_bound() || codon.status() == CodonStatus::Running;
         self.worked += worked;
         self.has_lost_time |= codon.crashed() || (!codon.is_terminal() && !open.is_live);
     }
@@ -111,6 +115,7 @@ impl AttemptTotals {
             cost: self.cost,
             cost_is_lower_bound: self.is_lower_bound,
             tokens: self.tokens,
+            tokens_are_lower_bound: self.tokens_are_lower_bound,
             duration: self.worked,
             ..newest
         }

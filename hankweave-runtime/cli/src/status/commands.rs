@@ -273,10 +273,17 @@ impl StatusView<'_> {
         let how = match self.runs_again(next) {
             true => format!("runs {next} again from its beginning"),
             false if self.asks_first(next) => format!("continues with {next}, which asks first"),
-            false => match self.more_of_its_own(next) {
-                Some(more) => format!("continues with {next}, with {more} in hank.json"),
-                None => format!("continues with {next}"),
-            },
+            false => {
+                let within = if self.is_paused_within(next) {
+                    " in its session"
+                } else {
+                    ""
+                };
+                match self.more_of_its_own(next) {
+                    Some(more) => format!("continues with {next}{within}, with {more} in hank.json"),
+                    None => format!("continues with {next}{within}"),
+                }
+            }
         };
         how + &self.new_total()
     }
@@ -298,6 +305,14 @@ impl StatusView<'_> {
             true => String::new(),
             false => format!(", for {} in all{beyond}", totals.join(" and ")),
         }
+    }
+
+    /// Whether the next codon was interrupted after its agent had named its session, in which it continues.
+    fn is_paused_within(&self, next: &str) -> bool {
+        let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
+        let newest =
+            newest.filter(|codon| codon.codon_id().as_str() == next && codon.interruption().is_some());
+        newest.is_some() && self.thread.own_session().is_some()
     }
 
     /// Describes what the next codon needs where the run paused at a limit of its own or of its loop, which no option raises: ``a `maxDollars` above $0.0300``.

@@ -168,9 +168,12 @@ async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> 
         .ok()
         .filter(|_| error.code() == "INVALID_TRANSITION");
     let answer = row.and_then(|row| answered(row.record.metadata().get("approval")?));
-    match answer {
-        Some(answer) => failure.hint(format!("its last question was answered: {answer}")),
-        None => failure,
+    match (answer, failure.remedy().map(str::to_owned)) {
+        (Some(answer), Some(remedy)) => {
+            failure.hint(format!("its last question was answered: {answer}; {remedy}"))
+        }
+        (Some(answer), None) => failure.hint(format!("its last question was answered: {answer}")),
+        (None, _) => failure,
     }
 }
 

@@ -483,7 +483,7 @@ fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, attempts:
         let number = before + 1;
         details.add(
             "codons",
-            &json!(format!("of attempt {number} alone; `{all}` lists all")),
+            &json!(format!("that ended in attempt {number}; `{all}` lists all")),
         );
     }
     for codon in &attempt.codons {

@@ -1,6 +1,7 @@
 //! `hankweave run --dry-run`
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::output;
 use crate::plan_changes::{PlanChanges, is_rehearsal};
 use crate::report::duration;
 use crate::state::read_execution;
-use crate::status::outlook;
+use crate::status::{self, outlook};
 
 /// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
@@ -49,7 +50,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
             Some(next) => format!("next: {next}"),
             None => "nothing is left to do".to_owned(),
         },
-        Some((state, outlook)) => recorded(state, outlook, args),
+        Some((state, outlook)) => recorded(execution, state, outlook, args),
     };
     let money = state.as_ref().map_or_else(MoneyView::default, |state| {
         RunView::of_state(state, &thread::build(state, None, None), 0).money
@@ -84,18 +85,19 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
 }
 
 /// Describes the next codon, and how a run gets past a failure or crash.
-fn recorded(state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
+fn recorded(execution: &Path, state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
     let thread = thread::build(state, None, None);
     let is_smooth = thread.next_codon_id.is_some() || !(thread.failed || thread.has_running_codon);
     match is_smooth {
         true => outlook,
         false if args.recover.is_some() => outlook,
         false => {
-            let does = match thread.default_recovery() {
-                Recovery::CrashPoint => "keeps the files and runs it again",
-                _ => "rolls back to the last success",
-            };
-            format!("{outlook}; a run {does}, or asks on a terminal (--recover says which)")
+            // As `status` says it of the command without `--recover`.
+            let ways = status::ways_on(execution, state);
+            let plain = ways
+                .into_iter()
+                .find(|(command, _)| !command.contains("--recover"));
+            plain.map_or(outlook.clone(), |(_, does)| format!("{outlook}; a run {does}"))
         }
     }
 }

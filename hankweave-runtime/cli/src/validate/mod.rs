@@ -140,7 +140,9 @@ impl ValidationInput {
                 "{codon}: the scripted agent stands in for {list} (fallback) as well"
             );
         }
-        for (codon, options) in &self.options_left_out {
+        // Of a hank that is refused nothing stands in.
+        let left_out = self.options_left_out.iter().filter(|_| self.is_valid());
+        for (codon, options) in left_out {
             let _ = writeln!(text, "{codon}: the scripted agent stands in without {options}");
         }
         text

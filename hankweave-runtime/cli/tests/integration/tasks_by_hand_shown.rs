@@ -66,7 +66,7 @@ fn an_attempt_by_hand_costs_nothing_that_is_counted(project: &TestProject) {
         &text(project, &["task", "show", "two"]),
         &[
             "  cost         $0.4500; the last attempt was by hand, and is not counted\n",
-            "  codons       of attempt 1 alone; ",
+            "  codons       that ended in attempt 1; ",
             "  codon        draft completed, $0.4500",
         ],
     );
@@ -103,7 +103,7 @@ fn an_attempt_by_hand_costs_nothing_that_is_counted(project: &TestProject) {
     );
     says(
         &text(project, &["task", "show", "two"]),
-        &["of attempt 3 alone; ", "  codon        test failed, $0.0000"],
+        &["that ended in attempt 3; ", "  codon        test failed, $0.0000"],
     );
 }
 

@@ -161,7 +161,7 @@ fn a_spent_budget_has_one_word_and_one_command_everywhere() {
     let show = text(&project, &["task", "show", "dear"]);
     says(
         &show,
-        &["  codons       of attempt 2 alone; `hankweave task show dear --report` lists all\n"],
+        &["  codons       that ended in attempt 2; `hankweave task show dear --report` lists all\n"],
     );
 }
 
@@ -731,7 +731,7 @@ fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
     assert_eq!(listed.matches(" $0.4500").count(), 2, "{listed}");
     says(
         &text(&project, &["task", "show", "page"]),
-        &["\n  attempt      3\n", "of attempt 3 alone; "],
+        &["\n  attempt      3\n", "that ended in attempt 3; "],
     );
     let json = project
         .run(["task", "executions", "page", "--json"])

@@ -105,6 +105,11 @@ impl Receipt {
         parts.push(self.worked(time));
         if let Some(began) = self.began {
             let period = self.at_least(offset_period(began, self.ended));
+            let period = if self.ended.is_none() {
+                format!("since {period}")
+            } else {
+                period
+            };
             // Between two runs a task waits, and a length alone would be taken for time at work.
             let with_waits = self.own_runs > 1 && period.contains(" for ");
             let waits = if with_waits {
@@ -143,7 +148,7 @@ impl Receipt {
                 Some(over) => format!("cost {over}"),
                 None => format!("{} of {limit}", money.counted.display(money.counted_at_least)),
             },
-            None => money.spent.display(money.at_least),
+            None => money.counted.display(money.counted_at_least),
         }
     }
 
