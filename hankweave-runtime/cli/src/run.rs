@@ -563,15 +563,19 @@ impl Start<'_> {
     }
 }
 
-/// Describes a run that could not start; where nothing is left to spend, with the command that `status` offers.
+/// Describes a run that could not start; where nothing is left of the limits of its hank, with the command that `status` offers.
 fn refused_start(
     error: &RunError,
     typed: &HintCommands,
     (execution, state): (&Path, &HankweaveState),
 ) -> CliError {
     let failure = run_failure(error, typed);
+    // A limit that was typed is the one that is too low.
+    let is_limited = ["max-cost", "max-time"]
+        .iter()
+        .any(|name| typed.option(name).is_some());
     let ways = match error {
-        RunError::NothingLeft { .. } => status::ways_on(execution, state),
+        RunError::NothingLeft { .. } if !is_limited => status::ways_on(execution, state),
         _ => Vec::new(),
     };
     match ways.into_iter().next() {

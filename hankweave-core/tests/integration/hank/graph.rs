@@ -332,3 +332,15 @@ fn a_limit_of_extensions_that_never_come_is_a_warning() {
         "",
     );
 }
+
+/// A loop whose command never passed counts as done where the failure of its last codon is ignored, which nobody means who ends it by a command.
+// covers: STATE-41
+#[test]
+fn a_loop_until_a_check_passes_is_warned_of_when_its_last_failure_is_ignored() {
+    let until = r#"{"type": "untilCheckPasses", "run": "make test", "limit": 2}"#;
+    let ignoring = |id: &str| fresh(id, r#""onFailure": "ignore""#);
+    let warned = "onFailure (codon \"b\"): the loop counts as done at its limit although its command never passed";
+    check(&[loop_of(until, &[fresh("a", ""), ignoring("b")])], warned);
+    check(&[loop_of(until, &[ignoring("a"), fresh("b", "")])], "");
+    check(&[loop_of(ONCE, &[ignoring("b")])], "");
+}

@@ -240,6 +240,11 @@ fn a_crash_while_a_question_waits_keeps_its_time() {
     let before = crash();
     project.run(["approve"]).expect_code(0);
     assert_eq!(crash(), before, "who found it does not move it");
+    let history = project.run(["history", "--all"]).expect_code(0).stdout.clone();
+    assert!(
+        history.contains(" crashed (started ") && history.contains(", found at "),
+        "{history}"
+    );
     project.run(["run", "--headless"]).expect_code(0);
     let report = project.run(["report"]).expect_code(0).stdout.clone();
     assert!(

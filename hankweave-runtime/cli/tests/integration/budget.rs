@@ -384,7 +384,7 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     assert_eq!(statuses(&state(&project)["runs"][0]), [("a", "failed")]);
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains("continues with a, with a `maxDollars` above $0.3000 in hank.json"),
+        status.contains("continues with a in its session, with a `maxDollars` above $0.3000 in hank.json"),
         "{status}"
     );
 
@@ -687,7 +687,7 @@ fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
     assert!(finished.expect_code(3).stderr.contains(why), "{finished}");
     let status = paused.run(["status"]).expect_code(0).stdout.clone();
     let [inside, before] = [
-        "b#1, with a `maxDollars` of its loop above $0.9000",
+        "b#1 in its session, with a `maxDollars` of its loop above $0.9000",
         "c#1, with a larger budget",
     ];
     let offers = [inside, before].map(|offer| format!("continues with {offer} in hank.json"));
@@ -762,18 +762,25 @@ fn the_next_run_is_offered_with_the_total_that_hank_json_has_by_then() {
     };
     hank(0.3);
     let paused = project.run(["run", "--headless"]);
-    let raise = "  continue     hankweave run --max-cost 0.60\n               continues with a, for $0.6000 in all, beyond the $0.3000 of the hank\n";
+    let raise = "  continue     hankweave run --max-cost 0.60\n               continues with a in its session, for $0.6000 in all, beyond the $0.3000 of the hank\n";
     assert!(paused.expect_code(3).stderr.contains(raise), "{paused}");
     hank(1.0);
-    assert_eq!(offered(), "hankweave run continues with a, for $1.0000 in all");
+    assert_eq!(
+        offered(),
+        "hankweave run continues with a in its session, for $1.0000 in all"
+    );
     let paused = project.run(["run", "--headless", "--max-cost", "0.6"]);
-    let own = "  continue     hankweave run\n               continues with a, for $1.0000 in all\n";
+    let own =
+        "  continue     hankweave run\n               continues with a in its session, for $1.0000 in all\n";
     assert!(paused.expect_code(3).stderr.contains(own), "{paused}");
-    assert_eq!(offered(), "hankweave run continues with a, for $1.0000 in all");
+    assert_eq!(
+        offered(),
+        "hankweave run continues with a in its session, for $1.0000 in all"
+    );
     hank(0.5);
     assert_eq!(
         offered(),
-        "hankweave run --max-cost 1.20 continues with a, for $1.2000 in all, beyond the $0.5000 of the hank"
+        "hankweave run --max-cost 1.20 continues with a in its session, for $1.2000 in all, beyond the $0.5000 of the hank"
     );
 }
 

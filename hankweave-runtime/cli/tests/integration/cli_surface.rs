@@ -660,7 +660,7 @@ fn a_dry_run_says_what_is_next_and_what_it_may_cost_and_does_nothing() {
     assert_eq!(
         dry(&project, &["--max-cost", "2"], 0),
         said(
-            "blocked: b failed; a run rolls back to the last success, or asks on a terminal (--recover says which)",
+            "blocked: b failed; a run rolls back to the last success, a, and runs b again; asks first on a terminal",
             "$2.0000, of which $0.2500 is used (in place of $5.0000 in the hank)"
         )
     );

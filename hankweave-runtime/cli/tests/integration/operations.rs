@@ -409,7 +409,10 @@ fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
         .run(["run", "--headless", "--max-cost", "0.1"])
         .expect_code(3);
     let paused = project.run(["status"]).expect_code(0).stdout.clone();
-    assert!(paused.contains("continues with long, for $0."), "{paused}");
+    assert!(
+        paused.contains("continues with long in its session, for $0."),
+        "{paused}"
+    );
     project
         .run(["run", "--headless", "--max-cost", "9"])
         .expect_code(0);

@@ -83,7 +83,12 @@ fn results_are_copied_in_groups_behind_their_commands() {
         let arguments = ["run", "--headless", "--new", "--output", output];
         project.run(arguments.iter().chain(more)).expect_code(0).clone()
     };
-    run(&[]);
+    let copied = run(&[]);
+    assert!(
+        copied.stdout.contains("/out: report/a.md, done.txt")
+            || copied.stderr.contains("/out: report/a.md, done.txt"),
+        "the copies are named: {copied}"
+    );
     assert_eq!(names(&out), ["done.txt", "report"]);
     assert_eq!(
         (read(out.join("report/a.md")), names(&out.join("report"))),
