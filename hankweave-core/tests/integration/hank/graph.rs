@@ -339,7 +339,8 @@ fn a_limit_of_extensions_that_never_come_is_a_warning() {
 fn a_loop_until_a_check_passes_is_warned_of_when_its_last_failure_is_ignored() {
     let until = r#"{"type": "untilCheckPasses", "run": "make test", "limit": 2}"#;
     let ignoring = |id: &str| fresh(id, r#""onFailure": "ignore""#);
-    let warned = "onFailure (codon \"b\"): the loop counts as done at its limit although its command never passed";
+    let warned =
+        "onFailure (codon \"b\"): the loop counts as done at its limit although its command never passed";
     check(&[loop_of(until, &[fresh("a", ""), ignoring("b")])], warned);
     check(&[loop_of(until, &[ignoring("a"), fresh("b", "")])], "");
     check(&[loop_of(ONCE, &[ignoring("b")])], "");
