@@ -154,7 +154,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status typed validate wrap",
+        "args directory exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status typed validate wrap",
     ),
     (
         "view",

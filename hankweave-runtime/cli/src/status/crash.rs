@@ -73,6 +73,24 @@ impl UnseenCrash {
     }
 }
 
+impl StatusView<'_> {
+    /// Describes a crash of the newest run that a start has recorded, which ran nothing.
+    pub(super) fn recorded_crash(&self) -> Option<String> {
+        let run = self
+            .state
+            .runs
+            .front()
+            .filter(|run| run.status == RunStatus::Crashed)?;
+        let codon = run.codons.last().filter(|codon| codon.crashed())?;
+        let after = codon.start_time().after(codon.duration()?);
+        Some(crash_words(
+            Some((codon.codon_id(), CodonStatus::Running)),
+            None,
+            Some(after),
+        ))
+    }
+}
+
 /// Describes a crash: when it was at the earliest, and the codon that was open with its state, or the one that waited for an approval.
 pub(crate) fn crash_words(
     open: Option<(&CodonId, CodonStatus)>,

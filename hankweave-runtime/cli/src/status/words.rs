@@ -137,6 +137,8 @@ impl StatusView<'_> {
             if let Some(left) = crash.left_words() {
                 writeln!(text, "  {left}")?;
             }
+        } else if let Some(crash) = self.recorded_crash() {
+            writeln!(text, "  {}", with_local_times(&crash))?;
         }
         let (newest, attempts) = (thread.newest_records(), self.attempts());
         let width = id_width(state.execution_plan.iter().map(|entry| &entry.codon_id));

@@ -1,7 +1,12 @@
 //! `hankweave task executions` and `task show --attempts` (TASK-106)
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use hankweave_core::budget::time_at_work;
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::RunRecord;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::registry::TaskRow;
@@ -12,13 +17,16 @@ use serde_json::json;
 
 use super::show::in_words;
 use crate::args::Global;
+use crate::directory::lived;
 use crate::exit::CliError;
 use crate::holding::{AbsentWorker, TaskHolders};
 use crate::output;
+use crate::receipt;
 use crate::registry::Registry;
 use crate::report::money;
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{local_second, local_time, one_line};
+use crate::state::read_execution;
 
 /// Returns the attempts of a task, oldest first.
 pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<TaskExecution>, CliError> {
@@ -80,10 +88,11 @@ pub(super) async fn executions(
     } else {
         local_time
     };
+    let recorded = RecordedWork::of(&registry.workspace_of(&row));
     let lines = (1..).zip(&attempts);
     output::print(
         lines
-            .map(|(number, attempt)| line(number, attempt, &open, time))
+            .map(|(number, attempt)| line(number, (attempt, recorded.within(attempt)), &open, time))
             .collect::<String>(),
     )?;
     Ok(ExitCode::SUCCESS)
@@ -127,8 +136,41 @@ impl OpenAttempt {
     }
 }
 
-/// Returns the duration of an attempt in words.
-fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
+/// Time at work that the workspace of a task on this machine has recorded, by the start of each run.
+struct RecordedWork(Vec<(Timestamp, Duration)>);
+
+impl RecordedWork {
+    fn of(workspace: &Path) -> Self {
+        let state = receipt::has_record(workspace).then(|| read_execution(workspace).ok());
+        let Some(state) = state.flatten() else {
+            return Self(Vec::new());
+        };
+        let of_codon = |codon: &CodonExecution| match codon.is_terminal() {
+            true => time_at_work(codon),
+            false => lived(workspace, codon).unwrap_or_default(),
+        };
+        let of_run = |run: &RunRecord| run.codons.iter().map(|codon| of_codon(codon)).sum();
+        Self(
+            state
+                .runs
+                .iter()
+                .map(|run| (run.start_time, of_run(run)))
+                .collect(),
+        )
+    }
+
+    /// Returns the time at work of the runs of an attempt; `None` where none is recorded.
+    fn within(&self, attempt: &TaskExecution) -> Option<Duration> {
+        let is_of = |(start, _): &&(Timestamp, Duration)| {
+            *start >= attempt.started_at && attempt.ended_at.is_none_or(|end| *start <= end)
+        };
+        let sum: Duration = self.0.iter().filter(is_of).map(|(_, worked)| *worked).sum();
+        (!sum.is_zero()).then_some(sum)
+    }
+}
+
+/// Returns the duration of an attempt in words; `recorded` is the time at work that its runs have recorded.
+fn took(execution: &TaskExecution, recorded: Option<Duration>, open: &OpenAttempt) -> String {
     let since_start = |end: Timestamp| short_duration(execution.worked(end));
     // An attempt that lost its worker ended before it was requeued or cancelled, and nobody knows when.
     let is_cancelled = execution.status == TaskStatus::Cancelled.as_str();
@@ -136,17 +178,23 @@ fn took(execution: &TaskExecution, open: &OpenAttempt) -> String {
         || (is_cancelled && (execution.cost.is_none() || execution.cost_is_lower_bound));
     let is_lost = is_ended_by_others && !execution.by_hand;
     match (execution.ended_at, open.worked) {
-        (Some(end), _) if is_lost => format!("≤ {}", since_start(end)),
+        (Some(end), _) if is_lost => match recorded {
+            Some(worked) => format!("≥ {}", short_duration(worked)),
+            None => format!("≤ {}", since_start(end)),
+        },
         (Some(end), _) | (None, WorkedUntil::Now(end)) => since_start(end),
         (None, WorkedUntil::LastRenewal(Some(end))) => format!("≥ {}", since_start(end)),
-        (None, WorkedUntil::LastRenewal(None)) => "unknown".to_owned(),
+        (None, WorkedUntil::LastRenewal(None)) => match recorded {
+            Some(worked) => format!("≥ {}", short_duration(worked)),
+            None => "unknown".to_owned(),
+        },
     }
 }
 
 /// Number, outcome, worker, start, end, duration, cost and error.
 fn line(
     number: usize,
-    execution: &TaskExecution,
+    (execution, recorded): (&TaskExecution, Option<Duration>),
     open: &OpenAttempt,
     time: fn(Timestamp) -> String,
 ) -> String {
@@ -166,7 +214,7 @@ fn line(
         outcome,
         one_line(&execution.agent_id),
         time(execution.started_at),
-        took(execution, open),
+        took(execution, recorded, open),
         error.unwrap_or_default(),
     )
 }

@@ -194,7 +194,7 @@ fn budget(row: &TaskRow) -> Option<Usd> {
 /// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
 pub(super) fn in_words(error: &str) -> Option<&'static str> {
     Some(match error {
-        ORPHANED => "ORPHANED: no worker held it any more, and no result was recorded",
+        ORPHANED => "ORPHANED: its worker was gone, for nobody renewed its lease, and no result was recorded",
         "DETACHED" => "DETACHED: no worker held it, and it was requeued by hand",
         "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
         _ => return None,

@@ -329,6 +329,9 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
     create(&project, "slow", "Slow", "slow", &[]);
     let mut worker = project.start(["worker", "--lease", "1s", "--owner", "w1"]);
     worker.wait_for_line(|line| line.contains("running"));
+    while !text(&project, &["task", "show", "slow"]).contains("\n  running      ") {
+        std::thread::yield_now();
+    }
     worker.kill();
     std::fs::remove_file(&hold).unwrap();
     let mut said = String::new();
@@ -339,10 +342,16 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
         said.push_str(&again.stderr);
     }
     assert!(
-        said.contains("ORPHANED: no worker held it any more, and no result was recorded"),
+        said.contains(
+            "ORPHANED: its worker was gone, for nobody renewed its lease, and no result was recorded"
+        ),
         "{said}"
     );
     assert!(!said.contains("WARN"), "{said}");
+    // What its run has recorded is known, whenever somebody noticed.
+    let attempts = text(&project, &["task", "show", "slow", "--attempts"]);
+    let lost = attempts.lines().find(|line| line.contains(" requeued ")).unwrap();
+    assert!(lost.contains(" ≥ ") && !lost.contains('≤'), "{attempts}");
 }
 
 /// A task that is to be cancelled costs no other attempt, whether another worker finds it or a user lets it go.
