@@ -278,6 +278,18 @@ impl CodonExecution {
         self.extra().get(COST_IS_LOWER_BOUND) == Some(&Value::Bool(true))
     }
 
+    /// Whether the codon cost more than is recorded, or its agent works and may be in the middle of an answer.
+    #[must_use]
+    pub fn spends_at_least(&self) -> bool {
+        self.cost_is_lower_bound() || self.status() == CodonStatus::Running
+    }
+
+    /// Whether the agent of the codon used more tokens than are recorded, or works and may be in the middle of an answer.
+    #[must_use]
+    pub fn uses_at_least(&self) -> bool {
+        self.agent_cost_is_lower_bound() || self.status() == CodonStatus::Running
+    }
+
     /// Notes that the codon cost more than is recorded.
     pub(crate) fn set_cost_is_lower_bound(&mut self) {
         self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));

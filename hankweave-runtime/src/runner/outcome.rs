@@ -175,11 +175,9 @@ impl CodonSummary {
             status: codon.status(),
             duration: codon.duration().unwrap_or_default(),
             cost: codon.spend(),
-            // An agent that works may be in the middle of an answer.
-            cost_is_lower_bound: codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running,
+            cost_is_lower_bound: codon.spends_at_least(),
             tokens: codon.agent_tokens(),
-            tokens_are_lower_bound: codon.agent_cost_is_lower_bound()
-                || codon.status() == CodonStatus::Running,
+            tokens_are_lower_bound: codon.uses_at_least(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             files_changed: codon.files_changed(),
             failure: codon.failure_reason().map(|reason| FailureReason {

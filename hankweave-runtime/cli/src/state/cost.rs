@@ -140,7 +140,7 @@ struct SentinelCost<'a> {
 impl CostTotals {
     /// Returns the figures of a codon; one that works may have used more than is known.
     fn of(codon: &CodonExecution) -> Self {
-        let is_lower_bound = codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running;
+        let is_lower_bound = codon.spends_at_least();
         Self {
             codon_cost: codon.codon_cost(),
             spend: codon.spend(),
@@ -148,7 +148,7 @@ impl CostTotals {
             tokens: codon.codon_tokens(),
             agents_at_least: is_lower_bound && codon.status() != CodonStatus::Skipped,
             used: codon.agent_tokens(),
-            used_at_least: codon.agent_cost_is_lower_bound() || codon.status() == CodonStatus::Running,
+            used_at_least: codon.uses_at_least(),
         }
     }
 

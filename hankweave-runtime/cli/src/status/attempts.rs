@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hankweave_core::budget::time_at_work;
-use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::id::CodonId;
@@ -95,11 +95,9 @@ impl AttemptTotals {
         };
         self.count += 1;
         self.cost += codon.spend();
-        // An agent that works may be in the middle of an answer.
-        self.is_lower_bound |= codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running;
+        self.is_lower_bound |= codon.spends_at_least();
         self.tokens += codon.agent_tokens();
-        self.tokens_are_lower_bound |=
-            codon.agent_cost_is_lower_bound() || codon.status() == CodonStatus::Running;
+        self.tokens_are_lower_bound |= codon.uses_at_least();
         self.worked += worked;
         self.has_lost_time |= codon.crashed() || (!codon.is_terminal() && !open.is_live);
     }
