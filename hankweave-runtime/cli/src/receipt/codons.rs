@@ -101,15 +101,10 @@ pub(super) struct UnsavedReport {
 /// A codon that asks before it starts.
 #[derive(Debug, Serialize)]
 pub(super) struct AskingReport {
-    pub(super) id: CodonId,
-    pub(super) name: String,
+    /// What it is to do.
+    #[serde(flatten)]
+    pub(super) planned: PlannedReport,
     pub(super) denied: bool,
-    /// Beginning of its prompt, or the files that hold it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) asked: Option<String>,
-    /// Effects that it must have, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) requires: Option<String>,
     pub(super) agent: Option<AgentReport>,
 }
 
@@ -145,16 +140,37 @@ pub(super) fn asking(
 ) -> Option<AskingReport> {
     let (id, denied) = status.asked()?;
     let config = hank.zip(hank.and_then(|hank| hank.codon(id.configured())));
-    let (known, codon) = config?;
-    let required = known.required_of(codon).filter(|required| required.needs_files());
     Some(AskingReport {
-        id: id.clone(),
-        name: codon.name.clone(),
+        planned: PlannedReport::of(id, config?, values),
         denied,
-        asked: written(codon, values),
-        requires: required.map(Requires::words),
         agent: agent(id, config, &heard.view),
     })
+}
+
+impl PlannedReport {
+    fn of(id: &CodonId, (hank, codon): (&Hank, &CodonConfig), values: Option<&PromptValues>) -> Self {
+        let required = hank.required_of(codon);
+        Self {
+            id: id.clone(),
+            name: codon.name.clone(),
+            asked: written(codon, values),
+            requires: required
+                .filter(|required| required.needs_files())
+                .map(Requires::words),
+            asks: codon.approval.is_some(),
+        }
+    }
+
+    /// A codon that the hank does not have any more.
+    fn unknown(id: &CodonId) -> Self {
+        Self {
+            id: id.clone(),
+            name: id.configured().to_owned(),
+            asked: None,
+            requires: None,
+            asks: false,
+        }
+    }
 }
 
 /// Returns what the first of these codons are to do, by the hank.
@@ -163,19 +179,9 @@ pub(super) fn planned(
     hank: Option<&Hank>,
     values: Option<&PromptValues>,
 ) -> Vec<PlannedReport> {
-    let of = |id: &CodonId| {
-        let config = hank.and_then(|hank| Some((hank, hank.codon(id.configured())?)));
-        let required = config.and_then(|(hank, codon)| hank.required_of(codon));
-        let codon = config.map(|(_, codon)| codon);
-        PlannedReport {
-            id: id.clone(),
-            name: codon.map_or_else(|| id.configured().to_owned(), |codon| codon.name.clone()),
-            asked: codon.and_then(|codon| written(codon, values)),
-            requires: required
-                .filter(|required| required.needs_files())
-                .map(Requires::words),
-            asks: codon.is_some_and(|codon| codon.approval.is_some()),
-        }
+    let of = |id: &CodonId| match hank.and_then(|hank| Some((hank, hank.codon(id.configured())?))) {
+        Some(config) => PlannedReport::of(id, config, values),
+        None => PlannedReport::unknown(id),
     };
     ids.into_iter().take(LISTED).map(of).collect()
 }

@@ -65,7 +65,7 @@ impl Receipt {
             )?;
         }
         if let Some(asking) = &self.asking {
-            let (name, id) = (plain(&asking.name), code(asking.id.as_str()));
+            let (name, id) = (plain(&asking.planned.name), code(asking.planned.id.as_str()));
             let state = if asking.denied {
                 "denied"
             } else {

@@ -223,20 +223,15 @@ impl AgentReport {
 impl AskingReport {
     /// Writes what it is to do, and with which agent: `ship` is to do: Ship it; requires changes of out.md; on claude with opus.
     fn write(&self, text: &mut String) -> fmt::Result {
-        let asked = self.asked.as_deref().map(plain);
-        let requires = self
-            .requires
-            .as_deref()
-            .map(|words| format!("requires {}", plain(words)));
         let agent = self
             .agent
             .as_ref()
             .map(|agent| format!("on {}", plain(&agent.words())));
-        let parts: Vec<String> = asked.into_iter().chain(requires).chain(agent).collect();
+        let parts: Vec<String> = self.planned.to_do().into_iter().chain(agent).collect();
         writeln!(
             text,
             "{} is to do: {}.\n",
-            code(self.id.as_str()),
+            code(self.planned.id.as_str()),
             parts.join("; ")
         )
     }
