@@ -213,9 +213,13 @@ pub(super) struct FailedCheck {
 }
 
 impl FailedCheck {
-    /// How the command ended and the end of its output, without what differs from one time to the next by itself.
+    /// How the command ended and the end of its output, without what differs from one time to the next by itself: times, and the order in which the lines of its two
+    /// streams came.
     pub(super) fn outcome(&self) -> String {
-        without_times(&format!("{}\n{}", self.how, self.printed.text()))
+        let text = without_times(&format!("{}\n{}", self.how, self.printed.text()));
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        lines.join("\n")
     }
 
     /// Returns the last line of its output, cut, as its event has it, or how the command ended where it printed nothing.

@@ -149,6 +149,17 @@ fn a_loop_that_only_repeats_itself_is_stuck_and_goes_on_when_the_user_says_so() 
     assert_eq!(ran(&project), ["fix#4", "look#4", "end"]);
 }
 
+/// Lines of a command's two streams come in an order of chance; the same lines are the same output.
+// covers: STATE-69
+#[test]
+fn the_order_of_lines_makes_no_other_output() {
+    let check = "if [ $((HANKWEAVE_ITERATION % 2)) = 0 ]; then echo one; echo two; else echo two; echo one; fi; exit 1";
+    let project = stage("true", check, &json!({}));
+    let told = run(&project, 3);
+    assert!(told.contains("stuck"), "{told}");
+    assert_eq!(ran(&project).len(), 6, "three iterations of two codons");
+}
+
 // covers: STATE-69
 #[test]
 fn a_changed_file_or_another_output_starts_the_count_again() {
