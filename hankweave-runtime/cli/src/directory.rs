@@ -86,9 +86,14 @@ pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
 
 /// Returns advice about a process that asks in its terminal where to continue.
 pub(crate) fn answer_there(pid: u32) -> String {
-    format!(
-        "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
-    )
+    match SystemIdentity.is_suspended(pid) {
+        true => format!(
+            "it asks in its terminal where to continue, and is suspended: `fg` there or `kill -CONT {pid}` continues it; nothing has begun"
+        ),
+        false => format!(
+            "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
+        ),
+    }
 }
 
 /// Returns the last sign of life of the run that has worked in this execution directory: its newest event, or the heartbeat in the lock file that a killed one leaves.

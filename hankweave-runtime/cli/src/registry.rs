@@ -342,6 +342,9 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
                 typed(place, &format!("task resume {id}"))
             )
         }
+        TaskError::InvalidTransition { id, from: "failed" | "cancelled", method: "fail resume" } => {
+            format!("`{}` lets a worker continue it", typed(place, &format!("task resume {id}")))
+        }
         TaskError::InvalidTransition { id, from: "waiting", .. } => {
             let [approve, deny] = ["approve", "deny"].map(|answer| typed(place, &format!("task {answer} {id}")));
             format!("`{approve}` or `{deny}` answers its question")

@@ -70,10 +70,13 @@ impl StatusView<'_> {
             return self.live_commands();
         }
         if let Some(pid) = self.asking_process() {
-            return vec![offer(
-                format!("kill {pid}"),
-                "ends the question; nothing has begun",
-            )];
+            return vec![match self.suspended {
+                Some(_) => offer(
+                    format!("kill -CONT {pid}"),
+                    "continues it, as `fg` does in its terminal",
+                ),
+                None => offer(format!("kill {pid}"), "ends the question; nothing has begun"),
+            }];
         }
         if run.is_rehearsal() {
             return vec![offer(

@@ -116,8 +116,13 @@ fn limits(ceiling: Ceiling, own: Ceiling, money: MoneyView) -> String {
         .map(|most| match money.counted() == Usd::ZERO && !money.at_least {
             true => most.to_string(),
             false => format!(
-                "{most}, of which {} is used",
-                money.counted().display(money.at_least)
+                "{most}, of which {} is used{}",
+                money.counted().display(money.at_least),
+                if money.counted() >= most {
+                    ", so that a run would pause at once"
+                } else {
+                    ""
+                }
             ),
         });
     let dollars =
