@@ -101,7 +101,7 @@ pub(super) struct UnsavedReport {
 /// A codon that asks before it starts.
 #[derive(Debug, Serialize)]
 pub(super) struct AskingReport {
-    /// What it is to do.
+    /// Codon with its task.
     #[serde(flatten)]
     pub(super) planned: PlannedReport,
     pub(super) denied: bool,

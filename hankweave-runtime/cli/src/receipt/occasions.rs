@@ -1,4 +1,4 @@
-//! What happened, in its order: what the journal says, the waits, and the answers that only a task has.
+//! Occasions of a report in their order: those of the journal, the waits, and the answers that only a task has.
 
 use std::time::Duration;
 

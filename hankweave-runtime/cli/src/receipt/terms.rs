@@ -23,7 +23,7 @@ pub(super) struct LoopReport {
     /// Limits of all its iterations together, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<String>,
-    /// What else it asks for: when it pauses without a change, and what it archives.
+    /// Other requests: when it pauses without a change, and what it archives.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     asks: Vec<String>,
 }

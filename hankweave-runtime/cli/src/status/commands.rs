@@ -218,7 +218,7 @@ impl StatusView<'_> {
                 offer(self.onward(), self.way_back(id)),
                 offer(self.recover("crash-point"), again),
             ];
-            if failed.rig_setup_checkpoint().is_some() {
+            if self.has_set_up(id) {
                 let back = typed.command(&format!("rollback --codon {id} --at rig-setup"));
                 let began = format!("takes the files back to where {id} began");
                 offers.push(offer(back, began));
@@ -310,12 +310,15 @@ impl StatusView<'_> {
         }
     }
 
+    /// Returns the newest attempt, if it is one of the next codon that was interrupted.
+    fn interrupted(&self, next: &str) -> Option<&CodonExecution> {
+        let newest = self.thread.codons.first()?.codon.as_ref();
+        (newest.codon_id().as_str() == next && newest.interruption().is_some()).then_some(newest)
+    }
+
     /// Whether the next codon was interrupted after its agent had named its session, in which it continues.
     fn is_paused_within(&self, next: &str) -> bool {
-        let newest = self.thread.codons.first().map(|entry| entry.codon.as_ref());
-        let newest =
-            newest.filter(|codon| codon.codon_id().as_str() == next && codon.interruption().is_some());
-        newest.is_some() && self.thread.own_session().is_some()
+        self.interrupted(next).is_some() && self.thread.own_session().is_some()
     }
 
     /// Describes what the next codon needs where the run paused at a limit of its own or of its loop, which no option raises: ``a `maxDollars` above $0.0300``.
@@ -325,15 +328,15 @@ impl StatusView<'_> {
         if !is_at_limit || is_total {
             return None;
         }
-        let newest = self.thread.codons.first()?.codon.as_ref();
-        let is_next = newest.codon_id().as_str() == next && newest.interruption().is_some();
-        let exceeded = newest.budget_exceeded().filter(|_| is_next);
-        let exceeded = exceeded.and_then(|exceeded| Some((exceeded, exceeded.key_in_hank()?)));
+        let reached = self.interrupted(next).and_then(|paused| {
+            let exceeded = paused.budget_exceeded()?;
+            Some((paused.codon_id(), exceeded, exceeded.key_in_hank()?))
+        });
         // A codon that has not started has no record of the limit; the run's cause names it.
-        let Some((exceeded, key)) = exceeded else {
+        let Some((id, exceeded, key)) = reached else {
             return Some("a larger budget".to_owned());
         };
-        let attempts = || self.attempts_of(newest.codon_id());
+        let attempts = || self.attempts_of(id);
         let used = match exceeded {
             BudgetExceeded::Cost {
                 limit,
@@ -396,10 +399,7 @@ impl StatusView<'_> {
     /// Whether the next codon is one that was interrupted, and a rollback has led there: the conversation of its agent may know what was undone since, so it
     /// begins anew with the files of its interruption.
     pub(super) fn runs_again(&self, next: &str) -> bool {
-        let newest = self.thread.codons.first().map(|entry| &entry.codon);
-        let is_interrupted =
-            newest.is_some_and(|codon| codon.interruption().is_some() && codon.codon_id().as_str() == next);
-        self.state.pending_rollback.is_some() && is_interrupted
+        self.state.pending_rollback.is_some() && self.interrupted(next).is_some()
     }
 
     /// Whether the next run runs its first codon again with the files as they are, because a rollback has led there.

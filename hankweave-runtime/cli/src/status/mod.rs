@@ -268,7 +268,7 @@ pub(crate) struct StatusView<'a> {
     decision: Option<Decision>,
     /// How hank.json has changed since the plan was made.
     changes: PlanChanges,
-    /// What the hank and the settings allow in all, as they are now.
+    /// Total that the hank and the settings allow, as they are now.
     own_ceiling: Option<Ceiling>,
     now: Timestamp,
     /// The codon that has ended, and what follows its end has not.

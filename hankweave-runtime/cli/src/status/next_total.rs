@@ -60,7 +60,7 @@ fn next<T: PartialOrd + Copy>(last: Option<T>, own: Option<T>, used: T, is_given
     }
 }
 
-/// Returns what the hank and the settings allow in all, as they are now; `None` where other settings hold than those of this folder.
+/// Returns the total that the hank and the settings allow, as they are now; `None` where other settings hold than those of this folder.
 pub(super) fn own_ceiling(hank: &Hank, typed: &HintCommands) -> Option<Ceiling> {
     if !typed.has_settings_of_here() {
         return None;

@@ -663,7 +663,7 @@ fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {
     assert_eq!(iterations, [(json!(0), json!(false)), (json!(1), json!(true))]);
 }
 
-/// What a loop has left is told as that, a loop that pauses waits for more before its next codon, and one that fails says within what it would run again.
+/// A loop tells what it has left as that, one that pauses waits for more before its next codon, and one that fails says within what it would run again.
 // covers: HANK-34, HANK-38, CLI-4
 #[test]
 fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
@@ -764,7 +764,14 @@ fn the_next_run_is_offered_with_the_total_that_hank_json_has_by_then() {
     let paused = project.run(["run", "--headless"]);
     let raise = "  continue     hankweave run --max-cost 0.60\n               continues with a in its session, for $0.6000 in all, beyond the $0.3000 of the hank\n";
     assert!(paused.expect_code(3).stderr.contains(raise), "{paused}");
+    let dry = project.run(["run", "--dry-run"]).expect_code(0).stdout.clone();
+    assert!(
+        dry.contains(" is used, so that a run would pause at once"),
+        "{dry}"
+    );
     hank(1.0);
+    let dry = project.run(["run", "--dry-run"]).expect_code(0).stdout.clone();
+    assert!(!dry.contains("pause at once"), "{dry}");
     assert_eq!(
         offered(),
         "hankweave run continues with a in its session, for $1.0000 in all"

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hankweave_testing::{Running, TestProject};
 use rustix::process::{Pid, Signal};
@@ -225,14 +225,12 @@ fn a_question_that_waits_in_another_terminal_is_told() {
     };
     terminal.until("Where shall it continue?");
     let advice = "it asks in its terminal where to continue: answer there, or end it with `kill ";
-    let mut status = String::new();
+    let printed = || project.run(["status"]).expect_code(0).stdout.clone();
     // The lock file is written when the question stands.
-    for _ in 0..200 {
-        status = project.run(["status"]).expect_code(0).stdout.clone();
-        if status.contains(advice) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+    let deadline = Instant::now() + SOON;
+    let mut status = printed();
+    while !status.contains(advice) && Instant::now() < deadline {
+        status = printed();
     }
     assert!(status.contains(advice), "{status}");
     assert!(
