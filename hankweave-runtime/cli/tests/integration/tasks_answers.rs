@@ -128,6 +128,11 @@ fn a_workspace_takes_no_answer_and_names_the_command_that_does() {
     );
     // A task that was denied has no question until it is resumed.
     step(&project, "deny", "page-3");
+    // Its report has the denial, which no run saw.
+    let report = project.run(["task", "show", "page-3", "--report"]);
+    let happened = &report.expect_code(0).stdout;
+    let happened = happened.split_once("## What happened").unwrap().1;
+    assert_eq!(happened.matches(": denied by ").count(), 1, "{happened}");
     let twice = project.run(["task", "approve", "page-3"]);
     let said = &twice.expect_code(65).stderr;
     assert!(
