@@ -22,7 +22,9 @@ pub(crate) struct RollbackArgs {
     /// Checkpoint of the codon
     #[arg(long, value_enum, value_name = "POINT", default_value_t = RollbackPointArg::End, conflicts_with_all = ["to", "last_success"])]
     pub(crate) at: RollbackPointArg,
-    /// Return to the newest completed codon; where none has completed, to the newest checkpoint
+    /// Return to the newest completed codon, or else to the newest checkpoint
+    ///
+    /// Where no codon has completed, it is the newest checkpoint of all.
     #[arg(long)]
     pub(crate) last_success: bool,
     /// List the files that would change; change nothing
