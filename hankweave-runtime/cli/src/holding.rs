@@ -84,6 +84,12 @@ impl Requeue {
         }
     }
 
+    /// Returns the worker that is there to act, after the command that does the same.
+    fn by_another(&self) -> Option<String> {
+        let worker = self.by.as_ref()?;
+        Some(format!("; {}", self.by(worker, "does so")))
+    }
+
     /// Returns what is known of it without a command.
     fn in_short(&self) -> String {
         match &self.by {
@@ -342,7 +348,19 @@ impl AbsentWorker {
         match self {
             Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` {does} it"),
             _ if self.is_gone() => format!("{known}; `{detach}` {does} it now"),
-            _ => format!("{known}; then `{detach}` {does} it"),
+            _ => {
+                let other = self.requeue().by_another().unwrap_or_default();
+                format!("{known}; then `{detach}` {does} it{other}")
+            }
+        }
+    }
+
+    const fn requeue(&self) -> &Requeue {
+        match self {
+            Self::Late { requeue, .. }
+            | Self::Gone { requeue }
+            | Self::ByHand { requeue, .. }
+            | Self::Suspended { requeue, .. } => requeue,
         }
     }
 
@@ -551,6 +569,19 @@ mod tests {
             .push(present("w4", 0, terms(90_000, OrphanAction::Requeue)));
         assert_eq!(says(&holders), "no worker holds it; w4 requeues it in 29s");
         holders.workers[3].tasks = 1;
+        let held = TaskHolders {
+            now: Timestamp::UNIX_EPOCH.after(Duration::from_secs(40)),
+            ..holders
+        };
+        assert_eq!(
+            held.absent(&row, true).unwrap().with_way_out(&row, str::to_owned),
+            "its run has crashed; the lease of its worker w1 ends in 20s; then `task detach slow` requeues it; \
+            w4 does so in 50s, once it has room"
+        );
+        let mut holders = TaskHolders {
+            now: Timestamp::UNIX_EPOCH.after(Duration::from_secs(61)),
+            ..held
+        };
         assert_eq!(
             advice(&holders),
             "none holds it; `task detach slow` requeues it now; w4 does so in 29s, once it has room"

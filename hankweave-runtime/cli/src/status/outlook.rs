@@ -5,6 +5,7 @@ use std::fmt;
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, stuck_words};
+use hankweave_task_model::task::TaskStatus;
 
 use super::StatusView;
 use super::commands::{SuggestedCommand, first_part};
@@ -125,6 +126,14 @@ impl StatusView<'_> {
         if let (Some(id), Some(answer)) = (self.asked_codon(), self.answer()) {
             return match answer.approval.granted {
                 true => format!("{id} was approved; a worker starts it"),
+                false
+                    if self
+                        .task
+                        .as_ref()
+                        .is_some_and(|task| task.status() == TaskStatus::Failed) =>
+                {
+                    format!("{id} was denied, so the task failed; once it is resumed, {id} asks again")
+                }
                 false => format!("{id} was denied; once the task is resumed, it asks again"),
             };
         }

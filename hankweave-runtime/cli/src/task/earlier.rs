@@ -46,35 +46,39 @@ impl<'r> EarlierTasks<'r> {
         Ok((!earlier.is_empty()).then(|| earlier.join(", ")))
     }
 
-    /// Returns why a pending task waits in vain, and the command that helps: `blocked: waits for red, which failed; …`. `None` if nothing blocks it.
+    /// Returns why a pending task waits in vain, and the commands that help: `blocked: waits for red, which failed; …`. `None` if nothing blocks it.
     pub(crate) async fn blocked(&mut self, row: &TaskRow) -> Result<Option<String>, CliError> {
-        let Some(chain) = self.chain_to_ended(row).await? else {
-            return Ok(None);
+        let chains = self.chains_to_ended(row).await?;
+        let (mut waits, mut resume) = (Vec::new(), Vec::new());
+        for (last, between) in chains.iter().filter_map(|chain| chain.split_last()) {
+            let between: String = between
+                .iter()
+                .map(|row| format!("{}, which waits for ", row.id()))
+                .collect();
+            let ended = match last.record.status() {
+                TaskStatus::Failed => "failed",
+                _ => "was cancelled",
+            };
+            waits.push(format!("{between}{}, which {ended}", last.id()));
+            resume.extend(resume_command(self.registry, last).map(|command| format!("`{command}`")));
+        }
+        let blocked = || {
+            format!(
+                "blocked: waits for {}; {}",
+                waits.join(", and for "),
+                resume.join(" and ")
+            )
         };
-        let Some((last, between)) = chain.split_last() else {
-            return Ok(None);
-        };
-        let waits: String = between
-            .iter()
-            .map(|row| format!("{}, which waits for ", row.id()))
-            .collect();
-        let ended = match last.record.status() {
-            TaskStatus::Failed => "failed",
-            _ => "was cancelled",
-        };
-        let resume = resume_command(self.registry, last).unwrap_or_default();
-        Ok(Some(format!(
-            "blocked: waits for {waits}{}, which {ended}; `{resume}`",
-            last.id()
-        )))
+        Ok((!waits.is_empty()).then(blocked))
     }
 
-    /// Returns the nearest earlier task that failed or was cancelled, after those between it and `row`.
-    async fn chain_to_ended(&mut self, row: &TaskRow) -> Result<Option<Vec<TaskRow>>, CliError> {
+    /// Returns the earlier tasks that failed or were cancelled, nearest first, each after those between it and `row`.
+    async fn chains_to_ended(&mut self, row: &TaskRow) -> Result<Vec<Vec<TaskRow>>, CliError> {
+        let mut ended = Vec::new();
         if row.record.status() != TaskStatus::Pending {
-            return Ok(None);
+            return Ok(ended);
         }
-        // Nearest first; each task comes once, so that the walk ends.
+        // Each task comes once, so that the walk ends.
         let (mut seen, mut next) = (BTreeSet::new(), vec![vec![row.clone()]]);
         while !next.is_empty() {
             let mut farther = Vec::new();
@@ -88,7 +92,7 @@ impl<'r> EarlierTasks<'r> {
                     let mut chain = chain.clone();
                     chain.push(earlier);
                     match status {
-                        TaskStatus::Failed | TaskStatus::Cancelled => return Ok(Some(chain.split_off(1))),
+                        TaskStatus::Failed | TaskStatus::Cancelled => ended.push(chain.split_off(1)),
                         TaskStatus::Pending => farther.push(chain),
                         _ => {}
                     }
@@ -96,6 +100,6 @@ impl<'r> EarlierTasks<'r> {
             }
             next = farther;
         }
-        Ok(None)
+        Ok(ended)
     }
 }

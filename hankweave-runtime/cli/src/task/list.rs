@@ -86,10 +86,17 @@ async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliErro
         let line = format!("waiting: `{}` or `{}` answers", typed("approve"), typed("deny"));
         print_hint(&line);
     }
-    if has(TaskStatus::Failed) {
+    let ended = [TaskStatus::Failed, TaskStatus::Cancelled];
+    let ended: Vec<&str> = ended
+        .into_iter()
+        .filter(|status| has(*status))
+        .map(TaskStatus::as_str)
+        .collect();
+    if !ended.is_empty() {
         let (show, resume) = (typed("show"), typed("resume"));
         print_hint(&format!(
-            "failed: `{show}` says more, `{resume}` lets a worker continue the task"
+            "{}: `{show}` says more, `{resume}` lets a worker continue the task",
+            ended.join(", ")
         ));
     }
     if has(TaskStatus::Pending) || has(TaskStatus::Running) {

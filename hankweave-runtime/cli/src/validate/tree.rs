@@ -105,8 +105,7 @@ fn details(codon: &CodonView<'_>) -> Vec<String> {
         .approval
         .iter()
         .map(|question| format!("waits for an approval: {question}"));
-    let copies = codon.copies.iter().map(|copy| format!("copies {copy}"));
-    let spawns = codon.spawns.iter().map(|command| format!("starts {command}"));
+    let steps = codon.steps.iter().map(ToString::to_string);
     let sentinels = codon
         .sentinels
         .iter()
@@ -121,8 +120,7 @@ fn details(codon: &CodonView<'_>) -> Vec<String> {
     };
     let limits = codon.budget.and_then(budgets::of_codon);
     approval
-        .chain(copies)
-        .chain(spawns)
+        .chain(steps)
         .chain(sentinels)
         .chain(files)
         .chain(codon.asks.iter().cloned())

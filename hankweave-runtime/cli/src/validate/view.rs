@@ -1,5 +1,7 @@
 //! Details of a codon for people, before it runs.
 
+use std::fmt;
+
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{
     AgentChoice, CodonBudget, CodonConfig, ContinuationMode, Hank, LoopConfig, OnFailure, RigAction,
@@ -9,9 +11,40 @@ use hankweave_core::id::{CodonId, LoopId};
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::world::disk::RealDisk;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::asks;
+
+/// One step of a codon: of its rig, its agent, its check or its results.
+#[derive(Debug)]
+pub(super) enum CodonStep {
+    /// A copy of its rig.
+    Copies(String),
+    /// A program or shell command that a run starts.
+    Starts(String),
+}
+
+impl fmt::Display for CodonStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Copies(copy) => write!(f, "copies {copy}"),
+            Self::Starts(command) => write!(f, "starts {command}"),
+        }
+    }
+}
+
+/// Writes `copies` and `spawns`, each in the order of its steps.
+fn by_kind<S: Serializer>(steps: &[CodonStep], serializer: S) -> Result<S::Ok, S::Error> {
+    let (mut copies, mut spawns) = (Vec::new(), Vec::new());
+    for step in steps {
+        match step {
+            CodonStep::Copies(copy) => copies.push(copy),
+            CodonStep::Starts(command) => spawns.push(command),
+        }
+    }
+    json!({"copies": copies, "spawns": spawns}).serialize(serializer)
+}
 
 /// One codon, as `validate` shows it.
 #[derive(Debug, Serialize)]
@@ -43,13 +76,12 @@ pub(super) struct CodonView<'a> {
     pub(super) asks: Vec<String>,
     /// Variables it sets that redirect programs or traffic (S8).
     pub(super) redirects: Vec<&'a str>,
-    /// Copies of its rig.
-    pub(super) copies: Vec<String>,
     /// Its sentinels, with what triggers them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sentinels: Vec<String>,
-    /// Every program and shell command that a run would start for it, in order.
-    pub(super) spawns: Vec<String>,
+    /// All that a run would copy and start for it, in order.
+    #[serde(flatten, serialize_with = "by_kind")]
+    pub(super) steps: Vec<CodonStep>,
 }
 
 impl<'a> CodonView<'a> {
@@ -72,7 +104,7 @@ impl<'a> CodonView<'a> {
                 before = Some(&codon.id);
             }
             if let (Some(check), Some(last)) = (item.as_loop().and_then(loop_check), views.last_mut()) {
-                last.spawns.push(check);
+                last.steps.push(CodonStep::Starts(check));
             }
         }
         views
@@ -109,9 +141,8 @@ impl<'a> CodonView<'a> {
             budget: codon.budget.as_ref(),
             asks: asks::of_codon(hank, codon, prices),
             redirects: redirecting_variables(codon),
-            copies: copies(codon),
             sentinels: sentinels(loaded, codon),
-            spawns: spawns(codon),
+            steps: steps(codon),
         }
     }
 }
@@ -129,14 +160,6 @@ fn sentinels(loaded: &LoadedHank, codon: &CodonConfig) -> Vec<String> {
     shown.collect()
 }
 
-fn copies(codon: &CodonConfig) -> Vec<String> {
-    let copies = codon.rig_setup.iter().filter_map(|item| match &item.action {
-        RigAction::Copy { copy, .. } => Some(format!("{} to {}", copy.from, copy.to)),
-        RigAction::Command { .. } => None,
-    });
-    copies.collect()
-}
-
 /// The command at the end of each iteration.
 fn loop_check(found: &LoopConfig) -> Option<String> {
     match &found.terminate_on {
@@ -145,11 +168,11 @@ fn loop_check(found: &LoopConfig) -> Option<String> {
     }
 }
 
-fn spawns(codon: &CodonConfig) -> Vec<String> {
-    let shell = |command: &RigCommand| format!("sh -c {:?}", command.run);
-    let rig = codon.rig_setup.iter().filter_map(|item| match &item.action {
-        RigAction::Copy { .. } => None,
-        RigAction::Command { command } => Some(shell(command)),
+fn steps(codon: &CodonConfig) -> Vec<CodonStep> {
+    let shell = |command: &RigCommand| CodonStep::Starts(format!("sh -c {:?}", command.run));
+    let rig = codon.rig_setup.iter().map(|item| match &item.action {
+        RigAction::Copy { copy, .. } => CodonStep::Copies(format!("{} to {}", copy.from, copy.to)),
+        RigAction::Command { command } => shell(command),
     });
     let agent = match &codon.agent {
         Some(choice @ (AgentChoice::Command(_) | AgentChoice::Acp(_))) => choice.command().join(" "),
@@ -164,6 +187,10 @@ fn spawns(codon: &CodonConfig) -> Vec<String> {
         .iter()
         .flat_map(|item| &item.before_copy)
         .map(shell);
-    let check = codon.check.iter().map(|check| format!("sh -c {:?}", check.run));
-    rig.chain([agent]).chain(check).chain(output).collect()
+    let check = codon.check.iter();
+    let check = check.map(|check| CodonStep::Starts(format!("sh -c {:?}", check.run)));
+    rig.chain([CodonStep::Starts(agent)])
+        .chain(check)
+        .chain(output)
+        .collect()
 }

@@ -269,7 +269,8 @@ fn validate_shows_what_would_be_started_and_starts_nothing() {
     let project = project();
     let rig = json!({"type": "command", "command": {"run": "touch started"}});
     let first = json!({"id": "a", "name": "A", "agent": {"command": ["my-agent", "--json"], "stream": "claude"},
-        "continuationMode": "fresh", "promptText": "hello", "rigSetup": [rig], "checkpointedFiles": ["*.md"],
+        "continuationMode": "fresh", "promptText": "hello", "checkpointedFiles": ["*.md"],
+        "rigSetup": [rig, {"type": "copy", "copy": {"from": "hank.json", "to": "kept.json"}}],
         "env": {"HTTPS_PROXY": "http://x"}});
     let inner = json!({"id": "b", "name": "B", "agent": "scripted", "continuationMode": "fresh", "promptText": "x",
         "onFailure": "ignore"});
@@ -278,13 +279,14 @@ fn validate_shows_what_would_be_started_and_starts_nothing() {
     project.write_hank(&json!({"hank": [first, found]}));
     let before = project.files();
     let shown = project.run(["validate"]);
-    let tree: Vec<&str> = shown.expect_code(0).stdout.lines().take(8).collect();
+    let tree: Vec<&str> = shown.expect_code(0).stdout.lines().take(9).collect();
     assert_eq!(
         tree,
         [
             "hank",
             "├─ a  command, prompt 5 B, fresh",
             "│     starts sh -c \"touch started\"",
+            "│     copies hank.json to kept.json",
             "│     starts my-agent --json",
             "│     checkpoints *.md",
             "│     sets HTTPS_PROXY, which redirects programs or traffic",

@@ -31,14 +31,14 @@ fn the_workspace_knows_the_answer(project: &TestProject) {
             ": paused (approval denied), ",
             "  publish: denied by ann at ",
             ": not on a Friday\n",
-            "publish was denied; once the task is resumed, it asks again\n",
+            "publish was denied, so the task failed; once it is resumed, publish asks again\n",
             "hankweave task resume page-3 ",
         ],
     );
     assert!(
         !status.contains("approval needed")
             && !status.contains("task approve")
-            && !status.contains("the task failed"),
+            && !status.contains("the task failed:"),
         "{status}"
     );
     let json = project.run(["status", "-e", &place, "--json"]).json_document();
@@ -358,11 +358,17 @@ fn a_task_after_a_failed_one_is_blocked_and_names_the_command() {
     create(&project, "red", "Red", "red", &[]);
     create(&project, "next", "Next", "quick", &["--after", "red"]);
     create(&project, "last", "Last", "quick", &["--after", "next"]);
+    create(&project, "rust", "Rust", "red", &[]);
+    let after = ["--after", "last", "--after", "rust"];
+    create(&project, "both", "Both", "quick", &after);
     says(&text(&project, &["task", "list"]), &["    after red (pending)\n"]);
     work(&project);
     let next = "blocked: waits for red, which failed; `hankweave task resume red`";
     let last = "blocked: waits for next, which waits for red, which failed; `hankweave task resume red`";
     says(&text(&project, &["task", "list"]), &[next, last]);
+    let both = "blocked: waits for rust, which failed, and for last, which waits for next, which waits for red, which failed; \
+        `hankweave task resume rust` and `hankweave task resume red`";
+    says(&text(&project, &["task", "show", "both"]), &[both]);
     says(
         &text(&project, &["task", "show", "next"]),
         &["  after        red (failed)\n", next],
@@ -374,9 +380,14 @@ fn a_task_after_a_failed_one_is_blocked_and_names_the_command() {
     assert_eq!(shown(&project, "next")["task"]["status"], "pending");
     project.run(["task", "resume", "red"]).expect_code(0);
     project.run(["task", "cancel", "red"]).expect_code(0);
+    let list = project.run(["task", "list"]);
     says(
-        &text(&project, &["task", "list"]),
+        &list.expect_code(0).stdout,
         &["waits for red, which was cancelled; "],
+    );
+    says(
+        &list.stderr,
+        &["failed, cancelled: `hankweave task show ID` says more, "],
     );
 }
 
