@@ -414,7 +414,7 @@ impl OptionRefusal {
     /// Gives the advice for an agent that only stands in for others, which a run lets do so without their options.
     fn advise_stand_in(&mut self) {
         self.hint = format!(
-            "leave {:?} out: a script does only what it says. A real agent, such as \"agent\": \"claude\", keeps it; `--agent scripted` of `validate` and `run` plays the script here without it",
+            "leave {:?} out: a script does only what it says. A real agent, such as \"agent\": \"claude\", keeps it; `--agent scripted` of `validate`, `run` and `run --rehearse` plays the script here without it",
             self.key
         );
     }

@@ -25,8 +25,8 @@ pub enum TargetError {
     /// The codon is not part of the thread.
     #[error("codon `{0}` is not in the execution thread")]
     UnknownCodon(CodonId),
-    /// The codon has no checkpoint there, or none that still exists.
-    #[error("codon `{0}` has no such checkpoint that still exists")]
+    /// The newest record of the codon has no checkpoint there, or none that still exists.
+    #[error("the newest attempt of `{0}` has no such checkpoint")]
     NoCheckpoint(CodonId),
     /// No checkpoint of any run begins like that.
     #[error("no checkpoint begins with `{0}`")]

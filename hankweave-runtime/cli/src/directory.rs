@@ -108,10 +108,13 @@ pub(crate) fn lived(execution: &Path, codon: &CodonExecution) -> Option<Duration
     Some(inspect::lived(&RealDisk, &dir, codon, last_sign(execution)?))
 }
 
-/// Returns the process that works in this execution directory, if it is suspended, as by Ctrl+Z.
-pub(crate) fn suspended(execution: &Path) -> Option<u32> {
-    let holder = holder(execution)?;
-    SystemIdentity.is_suspended(holder.pid).then_some(holder.pid)
+/// Returns the run that works in this execution directory, if it is suspended, as by Ctrl+Z: since its last sign of life.
+pub(crate) fn suspended(execution: &Path) -> Option<SuspendedRun> {
+    let pid = holder(execution)?.pid;
+    let since = || last_sign(execution).unwrap_or_else(|| SystemClock.now());
+    SystemIdentity
+        .is_suspended(pid)
+        .then(|| SuspendedRun::new(pid, since()))
 }
 
 /// Looks for as long as a client follows a run whether that is suspended, and reports each change.
@@ -126,9 +129,9 @@ pub(crate) async fn watch_suspension(
     let mut before: Option<SuspendedRun> = None;
     loop {
         sleep(LOOK).await;
-        let found = suspended(execution).map(|pid| match before {
-            Some(known) if known.pid() == pid => known,
-            _ => SuspendedRun::new(pid, SystemClock.now()),
+        let found = suspended(execution).map(|found| match before {
+            Some(known) if known.pid() == found.pid() => known,
+            _ => SuspendedRun::new(found.pid(), SystemClock.now()),
         });
         if found != before {
             before = found;

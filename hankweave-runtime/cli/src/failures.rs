@@ -174,10 +174,11 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
 
 /// Returns advice about a process that has the directory.
 fn held(typed: &HintCommands) -> String {
-    if let Some(pid) = suspended(typed.execution()) {
+    if let Some(run) = suspended(typed.execution()) {
         let stop = typed.command("stop");
         return format!(
-            "the run is suspended: `fg` in its terminal continues it, and so does `kill -CONT {pid}` anywhere; `{stop}` stops it"
+            "the run is suspended: {}; `{stop}` stops it",
+            run.how_to_continue()
         );
     }
     if takes_clients(typed.execution()) {

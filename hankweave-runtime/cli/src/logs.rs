@@ -24,6 +24,7 @@ use crate::owning_task::existing_state_dir;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
 use crate::report::{MarkedText, RunProcess, event_text, run_standing};
 use crate::screen::{JsonLines, SafeText, local_time, print, print_stderr};
+use crate::suspended_run::SuspendedRun;
 
 /// Our own log is smaller than this, each half of it (CLI-20).
 const SERVER_LOG_BYTES: u64 = 16 << 20;
@@ -77,8 +78,8 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
 struct NewestRun {
     /// Codon that the run left open, because it was killed or is suspended.
     left_open: Option<CodonId>,
-    /// Its process, where that is suspended.
-    suspended: Option<u32>,
+    /// The run, where that is suspended.
+    suspended: Option<SuspendedRun>,
     state_words: &'static str,
 }
 
@@ -307,7 +308,11 @@ impl LogPrinter<'_> {
             self.speaker = Some(codon.clone());
         }
         let words = match newest.suspended {
-            Some(pid) => format!("suspended; `kill -CONT {pid}` continues it"),
+            Some(run) => format!(
+                "suspended since {}; `kill -CONT {}` continues it",
+                local_time(run.since()),
+                run.pid()
+            ),
             None => "crashed: its process no longer exists".to_owned(),
         };
         let (mark, style) = ("— ", Style::new().dimmed());

@@ -233,6 +233,7 @@ mod tests {
                 .map(|number| path(&format!("src/{number}.txt")))
                 .collect(),
             spared: Vec::new(),
+            absent: Vec::new(),
         };
         let question = RecoveryQuestion::new(trouble, Some(&files));
         assert_eq!(question.answer(&mut typed.as_bytes(), &mut put), expected);

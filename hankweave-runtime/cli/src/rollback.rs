@@ -424,10 +424,28 @@ fn instead(
                 true => "it has none that can be restored".to_owned(),
                 false => format!("it has {}", points.join(" and ")),
             };
-            Some(format!(
-                "{points}; `{}` lists those of all codons",
-                typed.command("history")
-            ))
+            let undone = thread.undone_codons(state).map(|(run, at)| &run.codons[at]);
+            let undone = undone.filter(|codon| codon.codon_id() == id);
+            let undone = undone.flat_map(|codon| codon.checkpoints());
+            let undone = undone.filter(|(_, sha)| known.is_none_or(|known| known.find(sha).is_some()));
+            let undone: Vec<String> = undone
+                .take(MOST_NAMED)
+                .map(|(at, sha)| {
+                    format!(
+                        "{at} `{}`",
+                        typed.command(&format!("rollback --to {}", sha.short()))
+                    )
+                })
+                .collect();
+            let undone = match undone.is_empty() {
+                true => String::new(),
+                false => format!(
+                    "; attempts that are undone or were run again: {}",
+                    undone.join(", ")
+                ),
+            };
+            let all = typed.command("history --all");
+            Some(format!("{points}{undone}; `{all}` lists those of all codons"))
         }
         RollbackError::Target(TargetError::UnknownSha(_)) => {
             Some(format!("`{}` lists all of them", typed.command("checkpoints")))

@@ -362,7 +362,6 @@ async fn drive(
     let commander = start.waits.then(|| hankweave.commander());
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
     let execution = directory.root().to_owned();
-    receipt::forget(&*start.world.disk, &execution);
     let listening = Listening::start(start.world, &execution, hankweave.subscribe());
     let note = hankweave.note(TERMINAL_CLOSED.to_owned());
     let hang_ups = signals::note_hang_up(start.args.hang_up(), note);
@@ -442,7 +441,9 @@ async fn drive(
                 &execution,
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
             ),
-            changed_data: changed_since_start(&RealDisk, &directory.data_record()),
+            // Of a run without --data the record is that of an earlier one.
+            changed_data: (start.args.hank.data.as_ref())
+                .and_then(|_| changed_since_start(&RealDisk, &directory.data_record())),
             warnings: crate::state::record_warnings(&execution, &state()),
             rehearse: typed.rehearse(),
             ways,

@@ -6,7 +6,7 @@ use hankweave_core::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SuspendedRun {
     pid: u32,
-    /// When that was noticed.
+    /// When that was noticed, or the last sign of life before.
     since: Timestamp,
 }
 
@@ -17,6 +17,10 @@ impl SuspendedRun {
 
     pub(crate) const fn pid(self) -> u32 {
         self.pid
+    }
+
+    pub(crate) const fn since(self) -> Timestamp {
+        self.since
     }
 
     /// Returns the time that durations are counted to: they stop with the run.

@@ -102,6 +102,7 @@ impl SimCheckpoints {
             write: write.map(|(path, _)| tree_path(path)).collect(),
             delete: delete.map(|path| tree_path(path)).collect(),
             spared: Vec::new(),
+            absent: Vec::new(),
         })
     }
 

@@ -103,16 +103,16 @@ fn plan(
         entry.is_some_and(|entry| entry.mode == FileMode::Link)
     };
     let may_be = |path: &TreePath| !(is_link(path) && is_never_a_link(path.split().1));
-    let is_spared = |path: &TreePath| {
-        let found = current.files.get(path.as_bytes());
-        spares_changed && found.is_some() && found != left.get(path.as_bytes())
-    };
-    let (spared, write) = write.filter(ours).filter(may_be).partition(is_spared);
+    let found = |path: &TreePath| current.files.get(path.as_bytes());
+    let is_spared = |path: &TreePath| spares_changed && found(path) != left.get(path.as_bytes());
+    let (spared, write): (Vec<TreePath>, _) = write.filter(ours).filter(may_be).partition(is_spared);
+    let (spared, absent): (Vec<TreePath>, _) = spared.into_iter().partition(|path| found(path).is_some());
     let (kept, delete): (Vec<TreePath>, _) = delete.filter(|path| ours(path)).cloned().partition(is_spared);
     let plan = RestorePlan {
         write,
         delete,
         spared: [spared, kept].concat(),
+        absent,
     };
     match current
         .skipped

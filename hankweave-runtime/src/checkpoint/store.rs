@@ -373,6 +373,8 @@ pub struct RestorePlan {
     pub delete: Vec<TreePath>,
     /// Files that stay, because somebody has changed them since the checkpoint being left.
     pub spared: Vec<TreePath>,
+    /// Files that stay away, because somebody has deleted them since the checkpoint being left.
+    pub absent: Vec<TreePath>,
 }
 
 impl RestorePlan {

@@ -2,7 +2,7 @@
 //! repeats itself (STATE-69).
 
 use hankweave_core::agent::FailureReason;
-use hankweave_core::codon::{LoopCheck, LoopStall};
+use hankweave_core::codon::{BudgetExceeded, LoopCheck, LoopStall};
 use hankweave_core::hank::{HankItem, LoopConfig, OnExceeded};
 use sha2::{Digest, Sha256};
 
@@ -25,8 +25,9 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
         return;
     };
     // At a limit of the whole the run pauses before the next iteration, which a higher limit lets follow.
-    let ends = |exceeded| codon.limits.consequence(&exceeded) != OnExceeded::Pause;
-    let ends_loop = work.exceeded(&exit.usage).is_some_and(ends);
+    let ends = |exceeded: &BudgetExceeded| codon.limits.consequence(exceeded) != OnExceeded::Pause;
+    let ended_by = work.exceeded(&exit.usage).filter(ends);
+    let ends_loop = ended_by.is_some();
     // Before the check, whose command may write files itself.
     let repeats = Repeats::seen(codon).await;
     let Some((run, is_last)) = codon.entry.due_check(&codon.run.hank, ends_loop) else {
@@ -48,10 +49,15 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let says = match said {
         Ok(()) => None,
         Err(missed) if is_last || missed.is_over => {
-            let (why, helps) = match (ends_loop, is_last) {
-                (true, _) => ("its budget is used up, so no iteration follows", None),
-                (false, true) => ("no iteration is left", limit_of_loop(codon)),
-                (false, false) => ("its time is used up, so no iteration follows", None),
+            let (why, helps) = match (ended_by, is_last) {
+                (Some(exceeded), _) => (
+                    "its budget is used up, so no iteration follows",
+                    exceeded
+                        .key_in_hank()
+                        .map(|key| format!(": a larger {key} in hank.json lets one follow")),
+                ),
+                (None, true) => ("no iteration is left", limit_of_loop(codon)),
+                (None, false) => ("its time is used up, so no iteration follows", None),
             };
             report_next(codon, why.to_owned()).await;
             let why = format!("{why}{}", helps.unwrap_or_default());

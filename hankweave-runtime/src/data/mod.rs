@@ -177,7 +177,7 @@ impl Data {
         let before = if known.path != self.path.to_string_lossy() {
             format!("`{}`", known.path)
         } else if known.fingerprint.differs_from(now) {
-            "another state of it".to_owned()
+            "an earlier state of it".to_owned()
         } else {
             return Ok(());
         };

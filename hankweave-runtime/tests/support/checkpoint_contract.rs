@@ -689,7 +689,8 @@ fn an_interrupted_restore_can_be_finished(fixture: &Fixture) {
             RestorePlan {
                 write: vec![],
                 delete: vec![],
-                spared: vec![]
+                spared: vec![],
+                absent: vec![],
             }
         )
     );

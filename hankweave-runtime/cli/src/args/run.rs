@@ -25,7 +25,7 @@ pub(crate) struct RunArgs {
     ///
     /// Works in a copy of the execution directory, which is removed again. Every codon runs with the scripted agent; a loop makes one pass. What a real run would
     /// ask, check or start besides is shown.
-    #[arg(long, conflicts_with_all = ["dry_run", "agent", "no_autostart", "replan", "recover"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "no_autostart", "replan", "recover"])]
     pub(crate) rehearse: bool,
     /// Start from the first codon; keep the files and the history
     ///

@@ -93,7 +93,8 @@ impl Listening {
         let mut heard = earlier.and_then(|_| Heard::of(execution).ok());
         let (disk, blocking, execution) = (Arc::clone(&world.disk), world.blocking, execution.to_owned());
         Self(AbortOnDropHandle::new(tokio::spawn(async move {
-            let mut is_written = false;
+            // Until the first codon starts, the report of an earlier run is true.
+            let mut is_written = None;
             loop {
                 let entries = match events.next().await {
                     Ok(Some(Delivery::Events(entries))) => entries,
@@ -107,11 +108,10 @@ impl Listening {
                 let changes = entries
                     .values()
                     .filter_map(|entry| waits_for_person(&entry.event));
-                let waits = changes.last().unwrap_or(is_written);
-                if waits == is_written {
+                let Some(waits) = changes.last().filter(|waits| is_written != Some(*waits)) else {
                     continue;
-                }
-                is_written = waits;
+                };
+                is_written = Some(waits);
                 let (disk, execution, known) = (Arc::clone(&disk), execution.clone(), heard.clone());
                 // Awaited, so that it is written before the report of the end.
                 match waits {
@@ -206,7 +206,7 @@ pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
 
 /// Removes the report of an earlier run, which says nothing of the one that starts. `disk` is that of the run: what another one removes of the record is put
 /// back.
-pub(crate) fn forget(disk: &dyn Disk, execution: &Path) {
+fn forget(disk: &dyn Disk, execution: &Path) {
     let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
     // One that is not there says nothing either.
     let _ = disk.remove_file(&path);

@@ -24,7 +24,7 @@ use crate::output;
 use crate::owning_task::{check_stop, onward};
 use crate::screen::print_stderr;
 use crate::status;
-use crate::suspended_run::how_to_continue;
+use crate::suspended_run::{SuspendedRun, how_to_continue};
 use crate::typed::{ATTACH_BY_ADDRESS, HintCommands};
 
 pub(super) use attach::{attach, on_whole_screen};
@@ -69,8 +69,8 @@ pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, CliErro
 }
 
 /// Lets a suspended run continue; returns whether it may.
-fn wake(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+fn wake(run: SuspendedRun) -> bool {
+    let pid = i32::try_from(run.pid()).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| kill_process(pid, Signal::CONT).is_ok())
 }
 

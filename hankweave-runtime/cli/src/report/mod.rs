@@ -17,8 +17,8 @@ use std::time::Duration;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::view::{RunState, RunView};
 use hankweave_core::wire::JournalEntry;
-use hankweave_runtime::RunOutcome;
 use hankweave_runtime::state_manager::Events;
+use hankweave_runtime::{RunOutcome, RunResult};
 
 use self::live::LiveView;
 use self::plain::Plain;
@@ -205,6 +205,8 @@ impl Reporter {
         let with_codons = match &self {
             Self::Live(_) => false,
             Self::Plain(_) => true,
+            // Who reads the log of a job reads no events.
+            Self::Json(_) if !matches!(outcome.result, RunResult::Completed | RunResult::NothingToDo) => true,
             Self::Json(_) | Self::Quiet => return,
         };
         drop(self);

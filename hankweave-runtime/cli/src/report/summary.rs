@@ -101,9 +101,8 @@ impl SummaryContext<'_> {
         }
         if let Some(path) = &self.changed_data {
             let path = path.display();
-            let line = format!(
-                "  data         {path} has changed since the run began; the next start refuses it without --new"
-            );
+            let refused = "a next run with --data is refused without --new";
+            let line = format!("  data         {path} has changed since the run began; {refused}");
             write_sentence(text, &line)?;
         }
         for StateWarning { kind, path, message } in &self.warnings {

@@ -1,5 +1,6 @@
 //! `hankweave history --all`
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingConditions};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
@@ -24,14 +26,19 @@ use crate::screen::{local_period, local_time};
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
     let state = look::read(document)?;
+    let thread = thread::build(&state, None, None);
+    let undone: UndoneAttempts = thread
+        .undone_codons(&state)
+        .map(|(run, at)| (&run.run_id, at))
+        .collect();
     if global.json() {
-        return output::print_json(&History::of(&state));
+        return output::print_json(&History::of(&state, &undone));
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(
         &mut text,
-        &state,
+        (&state, &undone),
         (
             look::process_of(document.state.as_deref(), &document.execution.execution, &state),
             holder(&document.execution.execution).as_ref(),
@@ -40,6 +47,9 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Attempts that no longer count, as runs and places in them.
+type UndoneAttempts<'a> = HashSet<(&'a RunId, usize)>;
 
 /// Output of `--format json`; runs newest first, their codons oldest first.
 #[derive(Serialize)]
@@ -66,6 +76,8 @@ struct RunHistory<'a> {
 struct CodonHistory<'a> {
     codon_id: &'a CodonId,
     status: CodonStatus,
+    /// Whether it was undone, or the codon has run again.
+    undone: bool,
     start_time: Timestamp,
     end_time: Option<Timestamp>,
     codon_cost: Usd,
@@ -80,16 +92,19 @@ struct CheckpointMade<'a> {
 }
 
 impl<'a> History<'a> {
-    fn of(state: &'a HankweaveState) -> Self {
+    fn of(state: &'a HankweaveState, undone: &UndoneAttempts<'_>) -> Self {
+        let runs = state.runs.iter();
         Self {
             current_run_id: state.current_run_id.as_ref(),
-            runs: state.runs.iter().map(|run| RunHistory::of(run)).collect(),
+            runs: runs.map(|run| RunHistory::of(run, undone)).collect(),
         }
     }
 }
 
 impl<'a> RunHistory<'a> {
-    fn of(run: &'a RunRecord) -> Self {
+    fn of(run: &'a RunRecord, undone: &UndoneAttempts<'_>) -> Self {
+        let codons = run.codons.iter().enumerate();
+        let codons = codons.map(|(at, codon)| CodonHistory::of(codon, undone.contains(&(&run.run_id, at))));
         Self {
             run_id: &run.run_id,
             status: run.status,
@@ -97,17 +112,18 @@ impl<'a> RunHistory<'a> {
             end_time: run.end_time,
             starting_conditions: &run.starting_conditions,
             codon_cost: run.codon_cost(),
-            codons: run.codons.iter().map(|codon| CodonHistory::of(codon)).collect(),
+            codons: codons.collect(),
         }
     }
 }
 
 impl<'a> CodonHistory<'a> {
-    fn of(codon: &'a CodonExecution) -> Self {
+    fn of(codon: &'a CodonExecution, undone: bool) -> Self {
         let made = |(checkpoint_type, sha)| CheckpointMade { checkpoint_type, sha };
         Self {
             codon_id: codon.codon_id(),
             status: codon.status(),
+            undone,
             start_time: *codon.start_time(),
             end_time: codon.end_time().copied(),
             codon_cost: codon.codon_cost(),
@@ -118,7 +134,7 @@ impl<'a> CodonHistory<'a> {
 
 fn write(
     text: &mut String,
-    state: &HankweaveState,
+    (state, undone): (&HankweaveState, &UndoneAttempts<'_>),
     (process, holder): (RunProcess, Option<&ServerLockRecord>),
 ) -> std::fmt::Result {
     if state.runs.is_empty() {
@@ -146,7 +162,7 @@ fn write(
             };
             writeln!(text, "  continues run {} {place}", source.run_id)?;
         }
-        for codon in &run.codons {
+        for (at, codon) in run.codons.iter().enumerate() {
             let summary = CodonSummary::of(codon);
             let line = codon_line(
                 codon_standing(codon, process),
@@ -154,9 +170,13 @@ fn write(
                 &summary,
             );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
+            let undone = match undone.contains(&(&run.run_id, at)) {
+                true => "  undone or run again",
+                false => "",
+            };
             let note = budget_note(&summary);
             let line = format!(
-                "  {:<width$}  {line}  {checkpoint}{note}",
+                "  {:<width$}  {line}  {checkpoint}{note}{undone}",
                 summary.codon_id.as_str()
             );
             writeln!(text, "{}", line.trim_end())?;

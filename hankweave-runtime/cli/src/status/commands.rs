@@ -16,6 +16,7 @@ use super::StatusView;
 use super::next_total::NextTotal;
 use crate::directory::answer_there;
 use crate::report;
+use crate::suspended_run::SuspendedRun;
 use crate::typed::CommandEdit;
 
 /// A command, and what it does.
@@ -122,7 +123,7 @@ impl StatusView<'_> {
     /// While a run is live.
     fn live_commands(&self) -> Vec<SuggestedCommand> {
         let typed = &self.typed;
-        if let Some(pid) = self.suspended {
+        if let Some(pid) = self.suspended.map(SuspendedRun::pid) {
             return vec![
                 offer(
                     format!("kill -CONT {pid}"),

@@ -44,6 +44,7 @@ use crate::plan_changes::PlanChanges;
 use crate::report::{RunProcess, elapsed};
 use crate::screen::{SafeText, with_local_times};
 pub(crate) use crate::state::last_hank;
+use crate::suspended_run::SuspendedRun;
 use crate::typed::HintCommands;
 pub(crate) use attempts::{AttemptTotals, OpenCodon};
 use commands::{SuggestedCommand, first_part};
@@ -77,7 +78,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             })),
             "live": view.live,
             "crash": view.crash,
-            "suspendedPid": view.suspended,
+            "suspendedPid": view.suspended.map(SuspendedRun::pid),
             "task": view.task_json(),
             "view": view.drawn.to_json(),
             "outlook": state.runs.front().map(|run| view.outlook(run)),
@@ -252,8 +253,8 @@ pub(crate) struct StatusView<'a> {
     pub(crate) typed: HintCommands,
     /// A process works in the directory.
     pub(crate) live: bool,
-    /// This process, if it is suspended.
-    suspended: Option<u32>,
+    /// The run of this process, if it is suspended.
+    suspended: Option<SuspendedRun>,
     /// Worker of the run that alone is suspended.
     suspended_worker: Option<SuspendedWorker>,
     /// Crash of the newest run, which nothing has continued yet.
@@ -634,7 +635,7 @@ impl StatusView<'_> {
         match (self.live, self.suspended) {
             (false, _) => RunProcess::None,
             (true, None) => RunProcess::Working,
-            (true, Some(pid)) => RunProcess::Suspended(pid),
+            (true, Some(run)) => RunProcess::Suspended(run.pid()),
         }
     }
 

@@ -278,7 +278,11 @@ impl StatusView<'_> {
     pub(crate) fn state_words(&self, run: &RunRecord) -> String {
         match self.suspended {
             _ if !self.is_working(run) => self.drawn.state_words(),
-            Some(pid) => format!("suspended (process {pid})"),
+            Some(suspended) => format!(
+                "suspended (process {}) since {}",
+                suspended.pid(),
+                local_time(suspended.since())
+            ),
             None if self.is_stopping() => "stopping".to_owned(),
             None => self.drawn.state_words(),
         }

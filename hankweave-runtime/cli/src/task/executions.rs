@@ -136,8 +136,23 @@ impl OpenAttempt {
     }
 }
 
+/// Time at work of a run, or of several, as recorded.
+#[derive(Clone, Copy)]
+struct RecordedTime {
+    worked: Duration,
+    /// None of them crashed or works.
+    is_whole: bool,
+}
+
+impl RecordedTime {
+    fn words(self) -> String {
+        let bound = if self.is_whole { "" } else { "≥ " };
+        format!("{bound}{}", short_duration(self.worked))
+    }
+}
+
 /// Time at work that the workspace of a task on this machine has recorded, by the start of each run.
-struct RecordedWork(Vec<(Timestamp, Duration)>);
+struct RecordedWork(Vec<(Timestamp, RecordedTime)>);
 
 impl RecordedWork {
     fn of(workspace: &Path) -> Self {
@@ -149,28 +164,33 @@ impl RecordedWork {
             true => time_at_work(codon),
             false => lived(workspace, codon).unwrap_or_default(),
         };
-        let of_run = |run: &RunRecord| run.codons.iter().map(|codon| of_codon(codon)).sum();
-        Self(
-            state
-                .runs
+        let of_run = |run: &RunRecord| RecordedTime {
+            worked: run.codons.iter().map(|codon| of_codon(codon)).sum(),
+            is_whole: run
+                .codons
                 .iter()
-                .map(|run| (run.start_time, of_run(run)))
-                .collect(),
-        )
+                .all(|codon| codon.is_terminal() && !codon.crashed()),
+        };
+        let runs = state.runs.iter();
+        Self(runs.map(|run| (run.start_time, of_run(run))).collect())
     }
 
     /// Returns the time at work of the runs of an attempt; `None` where none is recorded.
-    fn within(&self, attempt: &TaskExecution) -> Option<Duration> {
-        let is_of = |(start, _): &&(Timestamp, Duration)| {
+    fn within(&self, attempt: &TaskExecution) -> Option<RecordedTime> {
+        let is_of = |(start, _): &&(Timestamp, RecordedTime)| {
             *start >= attempt.started_at && attempt.ended_at.is_none_or(|end| *start <= end)
         };
-        let sum: Duration = self.0.iter().filter(is_of).map(|(_, worked)| *worked).sum();
-        (!sum.is_zero()).then_some(sum)
+        let own = || self.0.iter().filter(is_of).map(|(_, time)| time);
+        let worked: Duration = own().map(|time| time.worked).sum();
+        (!worked.is_zero()).then(|| RecordedTime {
+            worked,
+            is_whole: own().all(|time| time.is_whole),
+        })
     }
 }
 
 /// Returns the duration of an attempt in words; `recorded` is the time at work that its runs have recorded.
-fn took(execution: &TaskExecution, recorded: Option<Duration>, open: &OpenAttempt) -> String {
+fn took(execution: &TaskExecution, recorded: Option<RecordedTime>, open: &OpenAttempt) -> String {
     let since_start = |end: Timestamp| short_duration(execution.worked(end));
     // An attempt that lost its worker ended before it was requeued or cancelled, and nobody knows when.
     let is_cancelled = execution.status == TaskStatus::Cancelled.as_str();
@@ -179,22 +199,25 @@ fn took(execution: &TaskExecution, recorded: Option<Duration>, open: &OpenAttemp
     let is_lost = is_ended_by_others && !execution.by_hand;
     match (execution.ended_at, open.worked) {
         (Some(end), _) if is_lost => match recorded {
-            Some(worked) => format!("≥ {}", short_duration(worked)),
+            Some(time) => time.words(),
             None => format!("≤ {}", since_start(end)),
         },
         (Some(end), _) | (None, WorkedUntil::Now(end)) => since_start(end),
-        (None, WorkedUntil::LastRenewal(Some(end))) => format!("≥ {}", since_start(end)),
-        (None, WorkedUntil::LastRenewal(None)) => match recorded {
-            Some(worked) => format!("≥ {}", short_duration(worked)),
-            None => "unknown".to_owned(),
-        },
+        (None, WorkedUntil::LastRenewal(renewed)) => {
+            let renewed = renewed.map(|end| execution.worked(end));
+            let worked = recorded.map(|time| time.worked).max(renewed);
+            worked.map_or_else(
+                || "unknown".to_owned(),
+                |worked| format!("≥ {}", short_duration(worked)),
+            )
+        }
     }
 }
 
 /// Number, outcome, worker, start, end, duration, cost and error.
 fn line(
     number: usize,
-    (execution, recorded): (&TaskExecution, Option<Duration>),
+    (execution, recorded): (&TaskExecution, Option<RecordedTime>),
     open: &OpenAttempt,
     time: fn(Timestamp) -> String,
 ) -> String {

@@ -63,8 +63,14 @@ fn data_that_has_changed_while_a_run_worked_is_said_at_its_end() {
     assert!(!clean.expect_code(0).stderr.contains("has changed"), "{clean}");
     script(&json!({"bash": {"command": "echo touched, longer > read_only_data_source/one.txt"}}));
     let written = project.run(["run", "--headless", "--new", "--data", data]);
-    let told = "has changed since the run began; the next start refuses it without --new";
+    let told = "has changed since the run began; a next run with --data is refused without --new";
     assert!(written.expect_code(0).stderr.contains(told), "{written}");
+    // One that is given no data begins with none.
+    let without = project.run(["run", "--headless", "--new"]);
+    assert!(
+        !without.expect_code(0).stderr.contains("has changed"),
+        "{without}"
+    );
     project.run(["run", "--headless", "--data", data]).expect_code(65);
 }
 

@@ -211,10 +211,12 @@ fn each_file_that_stays_is_named_once_and_new_ones_are_named_too() {
     project.write("prices.txt", "pear 3\n");
     project.write("late.txt", "mine\n");
     fs::remove_file(project.directory().join("broken")).unwrap();
+    fs::remove_file(project.directory().join("done.txt")).unwrap();
     let finished = project.run(["run", "--headless"]);
     let said = &finished.expect_code(0).stdout;
     for line in [
-        " of one (2 files changed: done.txt, notes.txt)\n",
+        " of one (1 file changed: notes.txt)\n",
+        "deleted since the run ended, so not brought back: done.txt\n",
         "taken back to what they were when two began, with what was changed before: notes.txt\n",
         "changed since the run ended, so kept: late.txt, prices.txt\n",
     ] {
@@ -222,7 +224,7 @@ fn each_file_that_stays_is_named_once_and_new_ones_are_named_too() {
     }
     assert_eq!(said.matches("prices.txt").count(), 1, "{finished}");
     let files = ["done.txt", "notes.txt", "prices.txt", "late.txt"].map(|name| read(&project, name));
-    assert_eq!(files, ["one\ntwo\n", "mine\n", "pear 3\n", "mine\n"]);
+    assert_eq!(files, ["two\n", "mine\n", "pear 3\n", "mine\n"]);
 }
 
 /// An undo goes to the files with which the run began, not to an older checkpoint, and the next run leaves what the user had changed by then.

@@ -127,6 +127,10 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
             "| From start to end | | ",
         ],
     );
+    // A run that finds nothing to do leaves the report of the one before.
+    let written = read(&project, ".hankweave/report.md");
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(read(&project, ".hankweave/report.md"), written);
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
     assert_eq!((&json["state"], &json["runs"]), (&json!("completed"), &json!(2)));
     assert_eq!(json["sentinels"]["watch"]["says"], "be | careful");

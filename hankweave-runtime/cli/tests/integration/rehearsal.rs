@@ -530,13 +530,7 @@ fn a_broken_hank_fails_its_rehearsal_with_the_place() {
         rehearsed.expect_code(1).stderr.contains("no-such-tool"),
         "{rehearsed}"
     );
-    for other in [
-        "--dry-run",
-        "--agent=claude",
-        "--no-autostart",
-        "--replan",
-        "--recover=session",
-    ] {
+    for other in ["--dry-run", "--no-autostart", "--replan", "--recover=session"] {
         project.run(["run", "--rehearse", other]).expect_code(2);
     }
 }

@@ -283,7 +283,8 @@ fn a_budget_that_ends_the_loop_comes_first_and_sentinels_watch_as_ever() {
     );
     project.write("do.sh", "true");
     let said = run(&project, 1);
-    assert!(said.contains("no iteration follows"), "{said}");
+    let raise = "so no iteration follows: a larger `maxOutputTokens` in hank.json lets one follow";
+    assert!(said.contains(raise), "{said}");
     let project = project_with(&watch);
     run(&project, 3);
     assert_eq!(ran(&project).len(), 6);

@@ -138,7 +138,8 @@ fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
     );
     let logs = project.run(["logs"]).expect_code(0).stdout.clone();
     assert!(
-        logs.ends_with(&format!("— suspended; `kill -CONT {number}` continues it\n")),
+        logs.contains("— suspended since ")
+            && logs.ends_with(&format!("; `kill -CONT {number}` continues it\n")),
         "{logs}"
     );
     let modes = fs::read_to_string(modes).unwrap();
@@ -149,7 +150,7 @@ fn ctrl_z_suspends_the_agents_as_well_and_counts_against_no_limit() {
     let status = project.run(["status"]);
     let status = &status.expect_code(0).stdout;
     for words in [
-        format!(": suspended (process {number}), started "),
+        format!(": suspended (process {number}) since "),
         "one is suspended with its run".to_owned(),
         format!("  kill -CONT {number} "),
     ] {

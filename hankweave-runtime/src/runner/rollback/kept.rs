@@ -68,7 +68,7 @@ impl KeptFiles {
         let is_named = |path: &&TreePath| taken_back.contains(path) || newer.contains(path);
         let older = self.older.iter().filter(|path| !is_named(path)).collect();
         let first = &self.first;
-        let lines: [(String, BTreeSet<&TreePath>); 4] = [
+        let lines: [(String, BTreeSet<&TreePath>); 5] = [
             (
                 format!("taken back to what they were when {first} began, with what was changed before"),
                 taken_back,
@@ -79,6 +79,10 @@ impl KeptFiles {
             ),
             (format!("changed before {first} began, so kept"), older),
             ("changed since the run ended, so kept".to_owned(), newer),
+            (
+                "deleted since the run ended, so not brought back".to_owned(),
+                plan.absent.iter().collect(),
+            ),
         ];
         let lines = lines.into_iter().filter(|(_, files)| !files.is_empty());
         let event = |(what, files): (String, BTreeSet<&TreePath>)| {

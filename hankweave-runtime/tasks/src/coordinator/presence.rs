@@ -57,7 +57,7 @@ pub struct WorkerPresence {
     pub since: Timestamp,
     /// When it renewed its presence last.
     pub seen_at: Timestamp,
-    /// It is late to renew its presence, as when it was killed.
+    /// It is late to renew its presence or the lease of a task, as when it was killed.
     pub is_late: bool,
     /// Number of tasks that it holds.
     pub tasks: u64,
@@ -108,11 +108,16 @@ pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> 
         let lease = i64::try_from(terms.lease_ms).unwrap_or(i64::MAX);
         let end = lock.held.expires_at?;
         let third = Duration::from_millis(terms.lease_ms) / 3;
+        let is_overdue = |end: Timestamp| end.since(now) < third;
+        let ends = held
+            .iter()
+            .filter(holds)
+            .filter_map(|other| other.held.expires_at);
         Some(WorkerPresence {
             name: lock.resource.strip_prefix(RESOURCE)?.to_owned(),
             since: lock.held.acquired_at,
             seen_at: Timestamp::from_millis(end.as_millis().saturating_sub(lease)),
-            is_late: end.since(now) < third,
+            is_late: std::iter::once(end).chain(ends).any(is_overdue),
             tasks: held.iter().filter(holds).count() as u64,
             terms,
         })
@@ -199,5 +204,43 @@ impl Presence {
         if let Err(error) = self.coordinator.release(release).await {
             tracing::debug!(%error, "the registry was not told that this worker ends");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_task_model::LockGrant;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A worker whose task is overdue is late, though its presence was renewed since.
+    // covers: TASK-128
+    #[test]
+    fn a_worker_is_late_with_the_lease_of_its_task() {
+        let scope =
+            json!({"id": "1", "slots": 1, "leaseMs": 30_000, "orphanAfterMs": 0, "orphans": "requeue"});
+        let lock = |resource: &str, end| HeldLock {
+            resource: resource.to_owned(),
+            held: LockGrant {
+                holder: Holder {
+                    owner: "lifecycle:w1".into(),
+                    scope: scope.to_string().into(),
+                },
+                mode: LockMode::Collaborative,
+                token: 1,
+                count: 1,
+                acquired_at: Timestamp::UNIX_EPOCH,
+                expires_at: Some(Timestamp::from_millis(end)),
+            },
+        };
+        let late = |presence, task| {
+            let held = [lock("worker:w1", presence), lock("task:t", task)];
+            let found = present(&held, Timestamp::from_millis(10_000));
+            (found[0].tasks, found[0].is_late)
+        };
+        assert_eq!(late(35_000, 35_000), (1, false));
+        assert_eq!(late(35_000, 14_000), (1, true));
+        assert_eq!(late(14_000, 35_000), (1, true));
     }
 }

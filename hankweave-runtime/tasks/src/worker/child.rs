@@ -129,7 +129,9 @@ impl Run {
 
     /// The last lines of its messages. Call it when it has ended.
     pub(super) async fn last_messages(mut self) -> Vec<String> {
-        while let Ok(message @ Some(_)) = timeout(DRAINING, next_message(&mut self.messages)).await {
+        while self.messages.is_some()
+            && let Ok(message) = timeout(DRAINING, next_message(&mut self.messages)).await
+        {
             self.note(message);
         }
         self.process.control.sweep().await;
@@ -149,5 +151,32 @@ async fn next_message(messages: &mut Option<BoundedLines>) -> Option<Vec<u8>> {
     match messages {
         Some(lines) => lines.next().await.unwrap_or_default(),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, pause};
+
+    use super::*;
+
+    /// Nothing more can come from messages that have ended before the run, so nobody waits for it.
+    #[tokio::test]
+    async fn messages_that_have_ended_are_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let order = TaskSpec {
+            hank: folder.path().join("hank"),
+            data: None,
+            arguments: Vec::new(),
+        };
+        let world = World::real();
+        let program = Path::new("/bin/true");
+        let mut run = Run::start(&world, program, &order, folder.path(), "m".to_owned()).unwrap();
+        while let ChildEvent::Event(_) = run.next().await.unwrap() {}
+        run.note(None);
+        pause();
+        let begun = Instant::now();
+        assert!(run.last_messages().await.is_empty());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 }

@@ -98,6 +98,13 @@ async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back:
         .await;
     assert_eq!((worked.lost, worked.completed), (1, 0));
     assert_eq!(stage.status().await.0, TaskStatus::Running);
+    let now = async || stage.coordinator.now().await.unwrap();
+    let held = stage.coordinator.held().await.unwrap();
+    for lock in held {
+        while lock.lives(now().await) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
     let mut second = stage.worker.clone();
     let mut options = WorkerOptions::clone(&second.options);
     (options.name, options.orphans) = ("w2".into(), OrphanPolicyConfig::Requeue { tries: 5 });
