@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use hankweave_core::id::TaskId;
+use hankweave_task_model::registry::FilesLocation;
 use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 
 use crate::args::RegistryArgs;
@@ -57,6 +58,11 @@ fn continues(place: &RegistryArgs, missing: &MissingFiles) -> String {
         true => format!("its files are not there any more; {pushed} continues it"),
         false => format!("a worker there continues it, or {pushed}"),
     }
+}
+
+/// Returns where the newest files of a task are: `in /tasks on host-b, where its newest files are`.
+pub(crate) fn newest_in(FilesLocation { machine, folder }: &FilesLocation) -> String {
+    format!("in {folder} on {machine}, where its newest files are")
 }
 
 /// Returns the hint for a command that needs the files.

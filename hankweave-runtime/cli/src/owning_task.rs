@@ -12,7 +12,7 @@ use hankweave_core::wire::Command;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CommandGuard, CommandRefusal};
-use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::registry::{FilesLocation, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{LogEntry, LogQuery};
 use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE};
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::args::RegistryArgs;
+use crate::begun_elsewhere;
 use crate::directory::{self, SuspendedWorker};
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
@@ -51,6 +52,8 @@ pub(crate) struct OwningTask {
     /// Its row, where the registry was asked.
     row: Option<TaskRow>,
     holders: Option<TaskHolders>,
+    /// Where a later attempt has worked than those of these files.
+    went_on_in: Option<FilesLocation>,
     /// Its registry was asked and did not answer.
     is_unanswered: bool,
 }
@@ -197,6 +200,7 @@ impl OwningTask {
             files,
             row: None,
             holders: None,
+            went_on_in: None,
             is_unanswered: false,
         })
     }
@@ -241,6 +245,7 @@ impl OwningTask {
             status: row.record.status(),
             error: failed.map(|failed| failed.error.clone()),
             needed: failed.and_then(|failed| failed.failure.as_ref()?.needed),
+            went_on_in: self.files.went_on_in(&row),
             row: Some(row),
             holders,
             ..self
@@ -292,6 +297,15 @@ impl OwningTask {
     /// Returns how the task ended whose newest run ended in another way, or was undone.
     pub(crate) fn end(&self) -> Option<TaskEnd> {
         TaskEnd::of(self.status, self.row.as_ref())
+    }
+
+    /// Returns how the task stands whose newest files are elsewhere: `completed in /tasks on host-b, where its newest files are`.
+    pub(crate) fn went_on(&self) -> Option<String> {
+        Some(format!(
+            "{} {}",
+            self.status,
+            begun_elsewhere::newest_in(self.went_on_in.as_ref()?)
+        ))
     }
 
     /// Whether its registry was asked and did not answer, so that its files alone say how it stands.

@@ -23,6 +23,18 @@ pub(crate) fn words(workers: &[WorkerPresence], start: &str) -> String {
     }
 }
 
+/// Returns who runs new tasks, `it` or `them`: the workers that are there, or the command that starts one.
+pub(crate) async fn takers(registry: &Registry, them: &str) -> Result<String, CliError> {
+    let there = present(registry).await?;
+    let there = there.iter().filter(|worker| !worker.is_late);
+    let names: Vec<_> = there.map(|worker| one_line(&worker.name)).collect();
+    Ok(match &names[..] {
+        [] => format!("`{}` runs {them} here", registry.typed("worker --once")),
+        [one] => format!("{one} takes {them}"),
+        several => format!("{} take {them}", several.join(", ")),
+    })
+}
+
 fn worker(worker: &WorkerPresence) -> String {
     let name = one_line(&worker.name);
     match (worker.tasks, worker.terms.slots) {

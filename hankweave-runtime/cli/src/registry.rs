@@ -358,6 +358,9 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
         TaskError::RegistryUnusable(_) => {
             "restore the registry from a copy, or start a new one with another --registry; `sqlite3 FILE .recover` reads what is left of a file".to_owned()
         }
+        TaskError::LockBackendUnavailable(_) if is_of_server(place) => {
+            "start its database again, for which its workers wait, or name a registry that answers with --registry".to_owned()
+        }
         TaskError::RegistryNotInitialized(_) | TaskError::LockBackendUnavailable(_) => {
             "name a registry that answers with --registry sqlite:PATH or --registry postgres://…".to_owned()
         }
@@ -368,6 +371,11 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
 
 /// Remedy where two registries use the same folder of tasks.
 pub(crate) const FOLDER_TAKEN: &str = "use another id, or give this registry a folder of its own with --tasks DIR or HANKWEAVE_TASKS, for its workers, too; a begun task stays with the workers of the folder in which it was begun";
+
+/// Whether the registry is a database server.
+fn is_of_server(place: &RegistryArgs) -> bool {
+    placed(place).is_ok_and(|(url, _)| url.starts_with("postgres"))
+}
 
 /// Whether there may be a registry: one in a file is made by the first command that opens it.
 pub(crate) fn is_there(place: &RegistryArgs) -> bool {

@@ -520,7 +520,9 @@ impl Start<'_> {
 
     /// Tells how one looks at the run and continues with it, and opens the page where that is wanted.
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
-        if let Some(address) = hankweave.page_address() {
+        // A rehearsal is over before anybody could look.
+        let is_watched = !self.args.rehearse || self.args.open;
+        if let Some(address) = hankweave.page_address().filter(|_| is_watched) {
             let typed = match self.copy {
                 Some(copy) => self.typed.command_in(copy, "page"),
                 None => self.typed.command("page"),

@@ -7,6 +7,8 @@ use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{Shutdown, StopCause};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use hankweave_tasks::worker::WORKER_VARIABLE;
+
 use crate::screen::end_echoed_line;
 
 /// Effect of SIGHUP.
@@ -19,11 +21,14 @@ pub(crate) enum HangUp {
 }
 
 /// Catches signals from the call on. The first one stops in order, the second one forces. A hang-up stops as well and never forces: one closed terminal can
-/// send several. A program started with `nohup` outlives its terminal.
+/// send several. A program started with `nohup` outlives its terminal. The run of a worker gets SIGTERM from that, and says so.
 pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Output = Infallible> {
     let interrupts = signal(SignalKind::interrupt());
     let terminations = signal(SignalKind::terminate());
     let mut hang_ups = hang_ups();
+    let stopper = Environment::of_process()
+        .get(WORKER_VARIABLE)
+        .map(|worker| format!("its worker {} stops it", worker.display()));
     async move {
         let (Ok(mut interrupts), Ok(mut terminations)) = (interrupts, terminations) else {
             tracing::warn!("signals cannot be caught; the default applies");
@@ -35,7 +40,12 @@ pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Out
                     end_echoed_line();
                     shutdown.request(StopCause::Interrupt);
                 }
-                _ = terminations.recv() => shutdown.request(StopCause::Terminate),
+                _ = terminations.recv() => {
+                    if let Some(stopper) = stopper.as_ref().filter(|_| shutdown.cause().is_none()) {
+                        shutdown.explain(stopper);
+                    }
+                    shutdown.request(StopCause::Terminate);
+                }
                 () = received(&mut hang_ups) => match hang_up_does {
                     HangUp::Ignored => tracing::info!("SIGHUP: the run continues, as --on-hangup asks"),
                     HangUp::Stops if shutdown.cause().is_none() => shutdown.request(StopCause::HangUp),

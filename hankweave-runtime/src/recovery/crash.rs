@@ -175,7 +175,8 @@ pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestam
             CodonExecution::Running(codon) => costs_of_running(sources, state, run, (open, codon)),
             // Its agent may have asked its model already, and nobody knows in which session.
             CodonExecution::Initializing(_) => (Vec::new(), true),
-            _ => (Vec::new(), false),
+            // Without the lock file that its process left, the record may be that of another machine, where it went on.
+            _ => (Vec::new(), sources.heartbeat.is_none()),
         };
         let lived = last.map(|last| lived(disk, sources.dir, open, last));
         let closed = cut_off(run, open, now).filter(|_| is_lower_bound || lived.is_some());
@@ -303,24 +304,31 @@ mod tests {
             World::with_environment(Environment::default()),
             ExecutionDir::new(folder.path().to_owned()),
         );
-        let sources = Sources {
-            world: &world,
-            dir: &dir,
-            hank: None,
-            prices: &Arc::default(),
-            heartbeat: None,
-        };
         let begun = serde_json::json!({"codonId": "a", "startTime": "2025-01-04T12:00:00.000Z"});
-        for (status, is_uncertain) in [("preparing", false), ("starting", false), ("initializing", true)] {
+        // A record without the lock file of its process may be one of another machine.
+        let here = Some(Timestamp::UNIX_EPOCH);
+        for (status, heartbeat, is_uncertain) in [
+            ("preparing", here, false),
+            ("starting", here, false),
+            ("initializing", here, true),
+            ("preparing", None, true),
+        ] {
+            let sources = Sources {
+                world: &world,
+                dir: &dir,
+                hank: None,
+                prices: &Arc::default(),
+                heartbeat,
+            };
             let mut codon = begun.clone();
             codon["status"] = status.into();
-            if is_uncertain {
+            if status == "initializing" {
                 codon["claudePid"] = 7.into();
                 codon["claudeLogPath"] = "runs/r/a-claude.log".into();
             }
             let mut live = LiveState::new(running(codon));
             let events = costs(&sources, live.document(), Timestamp::UNIX_EPOCH);
-            assert_eq!(events.len(), usize::from(is_uncertain), "{status}");
+            assert!(!is_uncertain || events.len() == 1, "{status}");
             for event in events.into_iter().chain(
                 crashes(live.document(), Timestamp::UNIX_EPOCH, None)
                     .into_iter()

@@ -263,7 +263,9 @@ fn words(status: &StatusView<'_>) -> String {
         .task
         .as_ref()
         .filter(|_| !status.live && status.drawn.state != RunState::Failed);
+    let is_here = status.went_on().is_none();
     let words = match (status.end_of_task(), failed.map(OwningTask::status)) {
+        (_, Some(task)) if !is_here => format!("{task} elsewhere (its newest run here: {ended})"),
         (Some(end), _) => format!("{} (its run: {ended})", end.words),
         (None, Some(TaskStatus::Failed)) => format!("failed (its run: {ended})"),
         (None, Some(TaskStatus::Pending)) => format!("pending (its run: {ended})"),
@@ -302,7 +304,9 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
     let left_running = status.crash.as_ref().and_then(UnseenCrash::left_words);
     let left_running = left_running.map(|words| format!("{words}."));
     // Only work by hand completes a task whose newest run did not complete.
-    let is_by_hand = status.drawn.state != RunState::Completed;
+    let went_on = status.went_on();
+    let is_by_hand = status.drawn.state != RunState::Completed && went_on.is_none();
+    let went_on = went_on.map(|went_on| format!("The task is {went_on}; this report ends before."));
     let by_hand = status
         .end_of_task()
         .filter(|end| end.is_completed && is_by_hand)
@@ -310,8 +314,9 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
             "The task was completed by hand: changes since the last checkpoint are not among the files."
                 .to_owned()
         });
-    let of_task = absent
+    let of_task = went_on
         .into_iter()
+        .chain(absent)
         .chain(failed)
         .chain(left_running)
         .chain(by_hand);

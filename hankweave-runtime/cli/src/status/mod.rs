@@ -534,6 +534,11 @@ impl StatusView<'_> {
         self.task.as_ref().filter(is_over)
     }
 
+    /// Returns how the task stands where a later attempt has worked elsewhere, so that the newest run here says nothing of that.
+    pub(crate) fn went_on(&self) -> Option<String> {
+        self.task_at_rest()?.went_on()
+    }
+
     /// Returns how the task ended, where its newest run does not show that.
     pub(crate) fn end_of_task(&self) -> Option<TaskEnd> {
         let is_shown = self.drawn.state == RunState::Completed && self.state.pending_rollback.is_none();

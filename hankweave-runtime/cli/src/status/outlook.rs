@@ -74,6 +74,9 @@ impl StatusView<'_> {
         if run.is_rehearsal() && !self.live {
             return "it was a rehearsal: a run begins at the first codon".to_owned();
         }
+        if let Some(went_on) = self.went_on() {
+            return format!("the task is {went_on}");
+        }
         if let Some(end) = self.end_of_task() {
             return match (end.is_completed, self.next()) {
                 (true, Some(next)) => {

@@ -108,7 +108,9 @@ impl StatusView<'_> {
                     local_time(at)
                 )?;
             }
-            if let Some(end) = self.end_of_task() {
+            if let Some(went_on) = self.went_on() {
+                writeln!(text, "  the task is {went_on}; what follows ended before")?;
+            } else if let Some(end) = self.end_of_task() {
                 writeln!(text, "  the task was {}", end.words)?;
             }
             if let Some(error) = self.failure_of_task() {

@@ -16,6 +16,7 @@ use crate::args::{Global, TaskCreateArgs, settings_of_run};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_with_mistakes;
 use crate::output;
+use crate::present_workers::takers;
 use crate::registry::Registry;
 use crate::screen::{columns_of_errors, one_line, print_stderr};
 use crate::typed::in_folder;
@@ -58,11 +59,10 @@ pub(super) async fn create(
     }
     if !global.quiet {
         output::print(format!("{id}\n"))?;
-        let blocked = EarlierTasks::new(registry, &[]).blocked(&row).await?;
-        let waits = blocked.unwrap_or_else(|| {
-            let next = registry.typed("worker --once");
-            format!("waits for a worker; `{next}` runs it here")
-        });
+        let waits = match EarlierTasks::new(registry, &[]).blocked(&row).await? {
+            Some(blocked) => blocked,
+            None => format!("waits for a worker; {}", takers(registry, "it").await?),
+        };
         print_hint(&format!("\"{}\" {waits}", one_line(name)));
         let limits = TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines());
         limits.iter().for_each(|limit| print_hint(limit));

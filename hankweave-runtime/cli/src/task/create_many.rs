@@ -18,6 +18,7 @@ use super::file_order::creation_order;
 use crate::args::{Global, TaskCreateArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::present_workers::takers;
 use crate::registry::Registry;
 use crate::validate::TaskLimits;
 
@@ -174,12 +175,11 @@ pub(super) async fn create_many(
                 .map(|row| format!("{}\n", row.id()))
                 .collect::<String>(),
         )?;
-        let next = registry.typed("worker --once");
         let (wait, them) = match rows.len() {
             1 => ("1 task waits".to_owned(), "it"),
             many => (format!("{many} tasks wait"), "them"),
         };
-        print_hint(&format!("{wait} for a worker; `{next}` runs {them} here"));
+        print_hint(&format!("{wait} for a worker; {}", takers(registry, them).await?));
         limits_of(&rows).iter().for_each(|line| print_hint(line));
     }
     Ok(ExitCode::SUCCESS)

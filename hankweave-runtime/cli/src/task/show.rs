@@ -24,6 +24,7 @@ use super::details::{Details, broken};
 use super::earlier::EarlierTasks;
 use super::executions::attempts_with_codons;
 use crate::args::{Global, TaskDecisionsArgs};
+use crate::begun_elsewhere::newest_in;
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
 use crate::output;
@@ -194,7 +195,9 @@ fn budget(row: &TaskRow) -> Option<Usd> {
 /// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
 pub(super) fn in_words(error: &str) -> Option<&'static str> {
     Some(match error {
-        ORPHANED => "ORPHANED: its worker was gone, for nobody renewed its lease, and no result was recorded",
+        ORPHANED => {
+            "ORPHANED: nobody renewed its lease, as its worker was gone or its registry did not answer for so long, and no result was recorded"
+        }
         "DETACHED" => "DETACHED: no worker held it, and it was requeued by hand",
         "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
         _ => return None,
@@ -397,10 +400,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
-        details.add(
-            "in all",
-            &json!(format!("{in_short}{}", later.unwrap_or_default())),
-        );
+        let went_on = files.went_on_in(&row).map(|place| newest_in(&place));
+        let label = if went_on.is_some() { "here" } else { "in all" };
+        details.add("went on", &json!(went_on));
+        details.add(label, &json!(format!("{in_short}{}", later.unwrap_or_default())));
         details.add_whole("report", &json!(whole));
     }
     details.add("checkpoints", &json!(checkpoints));

@@ -68,7 +68,11 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         output::print_json(&document)?;
     } else {
         let mut text = looked.as_text();
-        let limits = limits(looked.ceiling, looked.own, money);
+        let is_left = state.as_ref().is_none_or(|state| {
+            let thread = thread::build(state, None, None);
+            thread.next_codon_id.is_some() || thread.failed || thread.has_running_codon
+        });
+        let limits = limits(looked.ceiling, looked.own, (money, is_left));
         // Writing to a text cannot fail.
         let _ = changes.write(&mut text);
         let _ = text.styled(Style::new().bold(), next);
@@ -110,7 +114,7 @@ fn first(looked: &ValidationInput) -> String {
 }
 
 /// `$5.0000, of which $1.2400 is used (in place of $2.0000 in the hank), and 15m`
-fn limits(ceiling: Ceiling, own: Ceiling, money: MoneyView) -> String {
+fn limits(ceiling: Ceiling, own: Ceiling, (money, is_left): (MoneyView, bool)) -> String {
     let dollars = ceiling
         .max_dollars
         .map(|most| match money.counted() == Usd::ZERO && !money.at_least {
@@ -118,7 +122,7 @@ fn limits(ceiling: Ceiling, own: Ceiling, money: MoneyView) -> String {
             false => format!(
                 "{most}, of which {} is used{}",
                 money.counted().display(money.at_least),
-                if money.counted() >= most {
+                if is_left && money.counted() >= most {
                     ", so that a run would pause at once"
                 } else {
                     ""

@@ -225,6 +225,14 @@ fn each_file_that_stays_is_named_once_and_new_ones_are_named_too() {
     assert_eq!(said.matches("prices.txt").count(), 1, "{finished}");
     let files = ["done.txt", "notes.txt", "prices.txt", "late.txt"].map(|name| read(&project, name));
     assert_eq!(files, ["two\n", "mine\n", "pear 3\n", "mine\n"]);
+    // Its newest attempt has completed; those before it have failed.
+    let refused = project.run(["rollback", "--codon", "two", "--at", "error"]);
+    let said = &refused.expect_code(65).stderr;
+    let earlier = "attempts that are undone or were run again: error `hankweave rollback --to ";
+    assert!(
+        said.contains("the newest attempt of `two` has no such checkpoint") && said.contains(earlier),
+        "{said}"
+    );
 }
 
 /// An undo goes to the files with which the run began, not to an older checkpoint, and the next run leaves what the user had changed by then.

@@ -196,15 +196,52 @@ impl Place {
 
     /// Waits until a codon of the task has completed on this machine and the remote knows that.
     pub(crate) fn until_pushed(&self, codon: &str) {
+        let codon = format!("\"codonId\":\"{codon}\"");
+        self.until_in_log(|line| line.contains(&codon) && line.contains("\"to\":\"completed\""));
+    }
+
+    /// Waits for a line of the log of states on the remote.
+    fn until_in_log(&self, is_it: impl Fn(&str) -> bool) {
         until(|| {
             self.references("/record").first().is_some_and(|record| {
                 let state = self.git(&["cat-file", "blob", &format!("{record}:state/state.log/000000")]);
-                state.lines().any(|line| {
-                    line.contains(&format!("\"codonId\":\"{codon}\""))
-                        && line.contains("\"to\":\"completed\"")
-                })
+                state.lines().any(&is_it)
             })
         });
+    }
+
+    /// The machine that lost the task to the other one, which cannot be reached, says where the task went on.
+    fn is_told_where_it_left(&self) {
+        let tasks = [0, 1].map(|machine: usize| self.machines[machine].home().join("tasks"));
+        let away = tasks[1].with_extension("away");
+        std::fs::rename(&tasks[1], &away).unwrap();
+        let workspace = self.workspace(0);
+        let there = format!("in {} on ", tasks[1].display());
+        let told = |arguments: &[&str], words: &[&str]| {
+            let told = self.machines[0].run(arguments).expect_code(0).stdout.clone();
+            for words in words {
+                assert!(told.contains(words), "{words}: {told}");
+            }
+            assert!(told.contains(&there) && !told.contains("by hand"), "{told}");
+        };
+        told(
+            &["task", "show", TASK],
+            &["  went on      in ", "  here         1 of 3 codons"],
+        );
+        let execution = workspace.to_str().unwrap();
+        let here = "the task is completed in ";
+        told(
+            &["status", "-e", execution],
+            &[here, "where its newest files are; what follows ended before"],
+        );
+        told(
+            &["report", "-e", execution],
+            &[
+                "completed elsewhere (its newest run here: crashed)",
+                "The task is completed in ",
+            ],
+        );
+        std::fs::rename(&away, &tasks[1]).unwrap();
     }
 }
 
@@ -316,9 +353,21 @@ fn is_followed_elsewhere(place: &Place) {
     place.go(&["one"]);
     let first = place.start(0, "laptop");
     place.until_pushed("one");
+    // Where a codon has begun, more may have been spent than the remote knows.
+    place.until_in_log(|line| line.contains("CodonStarted") && line.contains("\"two\""));
     assert_eq!(first.kill().signal, Some(9));
     place.go(&["two", "three"]);
     place.complete(1, "server");
+    let shown = place.machines[1]
+        .run(["task", "show", TASK])
+        .expect_code(0)
+        .stdout
+        .clone();
+    assert!(
+        shown.contains("  in all       3 of 3 codons, 1 file changed, at least $"),
+        "{shown}"
+    );
+    place.is_told_where_it_left();
     assert_eq!(done(&place.workspace(1)), "one\ntwo\nthree\n");
     let state = place.state(1);
     assert_eq!(completed(&state), ["one", "two", "three"], "{state:#}");
@@ -367,6 +416,9 @@ fn a_push_that_failed_is_made_again_before_the_next_checkpoint() {
     until(|| place.messages(0).contains("Run pushed again"));
     worker.signal(Signal::TERM);
     worker.finish_within(Duration::from_secs(90)).expect_code(143);
+    let status = place.machines[0].run(["status", "-e", place.workspace(0).to_str().unwrap()]);
+    let stopped = "terminated by SIGTERM: its worker laptop stops it";
+    assert!(status.expect_code(0).stdout.contains(stopped), "{status}");
 }
 
 /// An agent writes settings into its workspace, and the record takes them to the next machine.

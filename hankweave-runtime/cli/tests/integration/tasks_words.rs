@@ -343,7 +343,7 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
     }
     assert!(
         said.contains(
-            "ORPHANED: its worker was gone, for nobody renewed its lease, and no result was recorded"
+            "ORPHANED: nobody renewed its lease, as its worker was gone or its registry did not answer for so long, and no result was recorded"
         ),
         "{said}"
     );

@@ -27,7 +27,7 @@ pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> B
 const PREFIX: &str = "HANKWEAVE_";
 
 /// Names after the prefix in hankweave's own variables (CLI-21), and in those that it sets for agents.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "EXECUTION",
     "PORT",
     "TOKEN",
@@ -36,6 +36,7 @@ const OWN: [&str; 12] = [
     "CODON",
     "ITERATION",
     "REHEARSAL",
+    "WORKER",
     "RESULTS",
     "MODEL",
     "RESUME_SESSION",

@@ -7,6 +7,7 @@ use hankweave_core::id::TaskId;
 use hankweave_runtime::ExecutionDir;
 use hankweave_task_model::TaskError;
 use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
+use hankweave_task_model::task::TaskStatus;
 
 use super::WORKSPACE;
 use super::files::{TaskFiles, TaskLayers};
@@ -103,6 +104,16 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
+    /// Returns where a later attempt than the newest one of these files has worked; `None` where it is these, or another name of their folder. It blocks.
+    #[must_use]
+    pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
+        let location = FilesLocation::of(&row.record)?;
+        let own = self.load_state().ok()??.data.get("attempt")?.as_u64()?;
+        let attempt = serde_json::to_value(&row.record).ok()?["attempt"].as_u64()?;
+        let begun = attempt.saturating_sub(u64::from(row.record.status() == TaskStatus::Pending));
+        (own < begun && location != self.layers.location()).then_some(location)
+    }
+
     /// Whether a run is recorded in the workspace of the task.
     #[must_use]
     pub fn has_run(&self) -> bool {

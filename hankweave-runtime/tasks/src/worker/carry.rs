@@ -215,8 +215,8 @@ pub(super) struct BackgroundPush {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PushDue {
-    /// Number of checkpoints made.
-    Checkpoints(u64),
+    /// Number of codons that have started or completed.
+    Codons(u64),
     /// The run has ended.
     Last,
 }
@@ -224,7 +224,7 @@ enum PushDue {
 impl BackgroundPush {
     /// Begins with a push of what is there, so that the remote knows the token.
     pub(super) fn start(route: PushTarget, workspace: &Path) -> Self {
-        let (due_sender, due) = watch::channel(PushDue::Checkpoints(0));
+        let (due_sender, due) = watch::channel(PushDue::Codons(0));
         let (note_sender, notes) = mpsc::channel(MAX_PENDING_NOTES);
         let (pushed_sender, pushed) = watch::channel(None);
         let superseded = CancellationToken::new();
@@ -247,10 +247,10 @@ impl BackgroundPush {
         }
     }
 
-    /// A checkpoint was made.
-    pub(super) fn checkpoint(&self) {
+    /// A codon has started or completed: whoever takes the task over knows that it may have cost something, and continues after it.
+    pub(super) fn codon(&self) {
         self.due_sender.send_modify(|due| {
-            if let PushDue::Checkpoints(number) = due {
+            if let PushDue::Codons(number) = due {
                 *number += 1;
             }
         });

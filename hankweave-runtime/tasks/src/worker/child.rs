@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::ProcessExit;
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::process::{CommandSpec, SpawnedProcess, Stdin, stop};
 use tokio::time::timeout;
 
@@ -23,6 +24,9 @@ const MESSAGES: usize = 10;
 
 /// How long what an ended run has printed may take to be read.
 const DRAINING: Duration = Duration::from_secs(2);
+
+/// Variable with the name of the worker that has started a run, and that stops it with SIGTERM.
+pub const WORKER_VARIABLE: &str = "HANKWEAVE_WORKER";
 
 /// A run; dropping it kills it and what it started.
 pub(super) struct Run {
@@ -48,9 +52,10 @@ impl Run {
         program: &Path,
         order: &TaskSpec,
         execution: &Path,
-        marker: String,
+        (worker, marker): (&str, String),
     ) -> io::Result<Self> {
-        let env = world.environment.iter().filter(|(name, _)| !is_for_one_run(name));
+        let environment = Environment::clone(&world.environment).with(WORKER_VARIABLE, worker);
+        let env = environment.iter().filter(|(name, _)| !is_for_one_run(name));
         let mut process = world.spawner.spawn(CommandSpec {
             program: program.to_owned(),
             args: order.command_line(execution),
@@ -171,7 +176,7 @@ mod tests {
         };
         let world = World::real();
         let program = Path::new("/bin/true");
-        let mut run = Run::start(&world, program, &order, folder.path(), "m".to_owned()).unwrap();
+        let mut run = Run::start(&world, program, &order, folder.path(), ("w1", "m".to_owned())).unwrap();
         while let ChildEvent::Event(_) = run.next().await.unwrap() {}
         run.note(None);
         pause();

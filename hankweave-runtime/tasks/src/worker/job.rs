@@ -374,7 +374,13 @@ impl Job {
         let options = &self.worker.options;
         // Of its own, so that a sweep takes no process of a worker that has lost the task or has it now.
         let marker = format!("{}{}", marker(self.row.id()), self.worker.world.ids.nonce());
-        let started = Run::start(&self.worker.world, &options.program, order, execution, marker);
+        let started = Run::start(
+            &self.worker.world,
+            &options.program,
+            order,
+            execution,
+            (&options.name, marker),
+        );
         match started {
             Ok(run) => self.run = Some(run),
             Err(error) => {
@@ -466,6 +472,9 @@ impl Job {
         log.append(&[self.files.entry(level, message, Some(data))])?;
         self.report_costs();
         self.save_progress(None).await?;
+        if let (Milestone::Started(_), Some(carrier)) = (&milestone, &self.carrier) {
+            carrier.codon();
+        }
         if let Milestone::Ended { codon, success, .. } = milestone {
             let agent = codon.clone();
             let take_over = move |files: &TaskFiles| files.take_over_decisions(&agent);
@@ -473,7 +482,7 @@ impl Job {
             if success {
                 self.checkpoint(format!("codon {codon} completed")).await?;
                 match &self.carrier {
-                    Some(carrier) => carrier.checkpoint(),
+                    Some(carrier) => carrier.codon(),
                     None => self.record_what_is_here().await,
                 }
             }

@@ -21,6 +21,7 @@ mod schedule;
 mod tests;
 
 pub use called_off::called_off;
+pub use child::WORKER_VARIABLE;
 pub use claims::{Worker, WorkerSummary};
 pub use job::NOT_FETCHED;
 pub use metrics::{Metrics, WorkerMetrics};
