@@ -1,5 +1,6 @@
 //! An execution directory without a run.
 
+use hankweave_core::time::Timestamp;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl OpenDirectory {
         runner::clean_up(&self.possession, plan, command).await
     }
 
-    /// Answers whether `codon` may begin, in the words of `reason` if there are any: the next run goes by it (STATE-65).
+    /// Answers whether `codon` may begin, in the words of `reason` if there are any: the next run goes by it (STATE-65). `at` is when somebody has said so, where
+    /// that was earlier.
     ///
     /// # Errors
     ///
@@ -110,9 +112,10 @@ impl OpenDirectory {
         codon: &CodonId,
         granted: bool,
         reason: Option<String>,
+        at: Option<Timestamp>,
     ) -> Result<(), TransitionError> {
         let by = self.possession.world.environment.user();
-        runner::answer_approval(&self.possession.manager, codon, granted, reason, by).await
+        runner::answer_approval(&self.possession.manager, codon, granted, reason, (by, at)).await
     }
 
     /// Withdraws the recorded answer, so that the next run asks again (STATE-65).

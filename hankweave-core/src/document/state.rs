@@ -1,5 +1,6 @@
 //! The document as a whole (STATE-5).
 
+use crate::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -94,10 +95,21 @@ pub struct Approval {
     /// Client or user who answered, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// When it was given, where it is recorded later: the registry of a task had it before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
+}
+
+impl Approval {
+    /// Returns when it was given, of one that is recorded at `recorded`.
+    #[must_use]
+    pub fn given_at(&self, recorded: Timestamp) -> Timestamp {
+        self.at.map_or(recorded, |given| given.min(recorded))
+    }
 }
 
 /// A rollback that was chosen and with which no run has begun yet.

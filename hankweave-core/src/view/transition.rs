@@ -349,7 +349,8 @@ impl RunView {
     }
 
     /// Takes an answer in, and ends the wait for it.
-    fn answer(&mut self, answer: &Approval, at: Timestamp) {
+    fn answer(&mut self, answer: &Approval, recorded: Timestamp) {
+        let at = answer.given_at(recorded);
         self.approved = Some(answer.granted);
         let answered = AnsweredApproval {
             codon: answer.codon_id.clone(),
@@ -367,7 +368,7 @@ impl RunView {
             (wait.to, wait.answer) = (Some(at), Some(answered));
         }
         if !self.state.has_ended() {
-            self.enter(RunState::Running, at);
+            self.enter(RunState::Running, recorded);
         }
     }
 }

@@ -379,6 +379,7 @@ pub(crate) mod tests {
             granted: true,
             reason: reason.map(str::to_owned),
             by: Some(by.to_owned()),
+            at: None,
             extra: hankweave_core::machine::Extra::default(),
         };
         assert_eq!(

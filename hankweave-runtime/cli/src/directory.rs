@@ -87,9 +87,9 @@ pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
 /// Returns advice about a process that asks in its terminal where to continue.
 pub(crate) fn answer_there(pid: u32) -> String {
     match SystemIdentity.is_suspended(pid) {
-        true => format!(
-            "it asks in its terminal where to continue, and is suspended: `fg` there or `kill -CONT {pid}` continues it; nothing has begun"
-        ),
+        // Continued from elsewhere it would read its terminal in the background, which suspends it again.
+        true => "it asks in its terminal where to continue, and is suspended: `fg` there continues it; nothing has begun"
+            .to_owned(),
         false => format!(
             "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
         ),

@@ -444,6 +444,10 @@ async fn drive(
             // Of a run without --data the record is that of an earlier one.
             changed_data: (start.args.hank.data.as_ref())
                 .and_then(|_| changed_since_start(&RealDisk, &directory.data_record())),
+            rolled_back: outcome
+                .run_id
+                .as_ref()
+                .and_then(|_| status::rolled_back_first(&state())),
             warnings: crate::state::record_warnings(&execution, &state()),
             rehearse: typed.rehearse(),
             ways,
@@ -638,6 +642,7 @@ fn ending<'a>(
         log,
         left_out: LeftOut::default(),
         changed_data: None,
+        rolled_back: None,
         warnings: Vec::new(),
         rehearse: String::new(),
     }

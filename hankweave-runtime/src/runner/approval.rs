@@ -6,6 +6,7 @@ use hankweave_core::document::{Approval, HankweaveState, PlanEntry};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::machine::Extra;
+use hankweave_core::time::Timestamp;
 
 use super::outcome::{Pause, RunResult};
 use crate::codon::{RunContext, prompt_values};
@@ -58,19 +59,20 @@ fn paused(codon: CodonId, why: String) -> RunResult {
     })
 }
 
-/// Records the answer; it is durable afterwards.
+/// Records the answer of `by`, who gave it `at` that time where that was earlier; it is durable afterwards.
 pub(crate) async fn record(
     manager: &StateManager,
     codon_id: &CodonId,
     granted: bool,
     reason: Option<String>,
-    by: Option<String>,
+    (by, at): (Option<String>, Option<Timestamp>),
 ) -> Result<(), TransitionError> {
     let answer = Approval {
         codon_id: codon_id.clone(),
         granted,
         reason,
         by,
+        at,
         extra: Extra::default(),
     };
     set(manager, Some(answer)).await

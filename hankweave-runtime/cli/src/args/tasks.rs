@@ -387,7 +387,7 @@ impl TaskResumeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TaskAnswerArgs {
     #[command(flatten)]
-    pub(crate) task: TaskName,
+    pub(crate) tasks: TaskNames,
     /// Reason, which is recorded with the answer
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,

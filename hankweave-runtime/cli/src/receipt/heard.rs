@@ -344,7 +344,7 @@ impl Heard {
             StateEvent::ApprovalSet {
                 approval: Some(answer),
             } => {
-                let words = whole_answer(answer);
+                let (words, at) = (whole_answer(answer), answer.given_at(at));
                 let waited = self.asked.take().map(|asked| at.since(asked));
                 self.answers.insert(answer.codon_id.clone(), words.clone());
                 self.note(at, format!("{}: {words}{}", answer.codon_id, after_words(waited)));

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::files::FileReport;
 use crate::status::StatusView;
+use crate::typed::word;
 
 /// Rollbacks that a report lists, the newest ones.
 const LISTED: usize = 20;
@@ -41,6 +42,9 @@ pub(super) struct RollbackReport {
     /// Checkpoint that holds what it replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) safety: Option<CheckpointSha>,
+    /// Command that prints a file of that, once it is named in the place of FILE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prints: Option<String>,
     /// Command that brings that back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) brings_back: Option<String>,
@@ -88,6 +92,10 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
                     .take(NAMED)
                     .map(FileReport::of)
                     .collect(),
+                prints: safety.as_ref().map(|sha| {
+                    let repository = word(&repository.to_string_lossy());
+                    format!("git --git-dir={repository} show {}:FILE", sha.short())
+                }),
                 brings_back: brings_back.map(|sha| status.typed.command(&command(sha))),
                 safety,
             }

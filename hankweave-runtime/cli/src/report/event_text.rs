@@ -174,7 +174,8 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             suspended_ms,
             ..
         } => suspension(*suspended_at, *suspended_ms),
-        Event::Info { message } => excerpt(&with_local_times(message)),
+        // Names of files are cut nowhere: a log is all that somebody has who was away.
+        Event::Info { message } => one_line(with_local_times(&message.replace('\n', " "))),
         Event::Error { message, .. } => format!("error: {}", excerpt(message)),
         Event::OutputTruncated { codon_id, length, .. } => {
             format!("{codon_id}: a line of {length} bytes is too long to be read; the log has it")

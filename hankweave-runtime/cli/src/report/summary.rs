@@ -39,6 +39,8 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) logs: String,
     /// The file with everything that the agent of the codon has printed that failed.
     pub(crate) log: Option<PathBuf>,
+    /// That the run began by taking files back, and where they are as they were.
+    pub(crate) rolled_back: Option<String>,
     /// Files that belong to the last checkpoint and are not in it.
     pub(crate) left_out: LeftOut,
     /// Data of the run that changed while it worked.
@@ -96,6 +98,9 @@ impl SummaryContext<'_> {
         let execution = self.execution.display();
         writeln!(text, "  files        {execution}")?;
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
+        if let Some(words) = &self.rolled_back {
+            write_sentence(text, &format!("  went back    {words}"))?;
+        }
         if let Some(files) = self.left_out.words() {
             write_sentence(text, &format!("  not in them  {files}"))?;
         }

@@ -13,7 +13,7 @@ use hankweave_core::time::short_duration;
 use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
 
 use super::StatusView;
-use super::next_total::NextTotal;
+use super::next_total::next_total;
 use crate::directory::answer_there;
 use crate::report;
 use crate::suspended_run::SuspendedRun;
@@ -73,8 +73,8 @@ impl StatusView<'_> {
         if let Some(pid) = self.asking_process() {
             return vec![match self.suspended {
                 Some(_) => offer(
-                    format!("kill -CONT {pid}"),
-                    "continues it, as `fg` does in its terminal",
+                    format!("kill {pid}; kill -CONT {pid}"),
+                    "ends the question, which `fg` in its terminal continues; nothing has begun",
                 ),
                 None => offer(format!("kill {pid}"), "ends the question; nothing has begun"),
             }];
@@ -295,7 +295,7 @@ impl StatusView<'_> {
     /// Describes the total of the next run where it is another one than that of the last: `, for $0.9400 in all, beyond the $0.5000 of the hank`.
     fn new_total(&self) -> String {
         let (last, more) = (self.ceiling(), self.more());
-        let NextTotal { ceiling, .. } = self.next_total();
+        let ceiling = self.next_total();
         let dollars = more.max_dollars.or(ceiling.max_dollars);
         let time = more.max_time.or(ceiling.max_time);
         let dollars = dollars.filter(|_| dollars != last.max_dollars);
@@ -421,8 +421,8 @@ impl StatusView<'_> {
     }
 
     fn run_with_more(&self, also: Option<CommandEdit<'_>>) -> String {
-        let edits: Vec<CommandEdit<'_>> = self.next_total().left_out.into_iter().chain(also).collect();
-        self.typed.run_with_more(self.more(), self.patience(), &edits)
+        let also: Vec<CommandEdit<'_>> = also.into_iter().collect();
+        self.typed.run_with_more(self.more(), self.patience(), &also)
     }
 
     /// Describes where the next run continues by itself after `id` has not completed.
@@ -474,13 +474,13 @@ impl StatusView<'_> {
 
     /// With how much more a run continues that paused at a ceiling.
     pub(super) fn more(&self) -> Ceiling {
-        CeilingUse::of(self.next_total().ceiling, self.state).more()
+        CeilingUse::of(self.next_total(), self.state).more()
     }
 
     /// Returns the total of the next run, before it is raised.
-    fn next_total(&self) -> NextTotal {
+    fn next_total(&self) -> Ceiling {
         let own = self.own_ceiling.filter(|_| self.task.is_none());
-        NextTotal::of(self.ceiling(), own, &self.typed, self.state)
+        next_total(self.ceiling(), own, &self.typed)
     }
 
     /// Returns the ceiling of the newest run, as the view draws it.

@@ -51,7 +51,7 @@ use commands::{SuggestedCommand, first_part};
 pub(crate) use crash::{UnseenCrash, crash_words};
 use next_total::own_ceiling;
 pub(crate) use outlook::Outlook;
-pub(crate) use words::{rolled_back, undone_words};
+pub(crate) use words::{rolled_back, rolled_back_first, undone_words};
 
 pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitCode, CliError> {
     let state = crate::state::read_execution(&execution.execution)?;

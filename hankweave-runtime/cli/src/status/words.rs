@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::{Usd, over_budget};
-use hankweave_core::document::{PendingRollback, RunRecord, StateWarning};
+use hankweave_core::document::{HankweaveState, Operation, PendingRollback, RunRecord, StateWarning};
 use hankweave_core::view::{RunState, RunView};
 use hankweave_runtime::CodonSummary;
 use hankweave_task_model::task::TaskStatus;
@@ -82,6 +82,24 @@ pub(crate) fn rolled_back(pending: &PendingRollback) -> String {
     }
 }
 
+/// Returns that the newest run began by taking files back, if it did, and where they are as they were.
+pub(crate) fn rolled_back_first(state: &HankweaveState) -> Option<String> {
+    let (newest, before) = (state.runs.front()?, state.runs.get(1)?);
+    let is_its_own = |operation: &&Operation| {
+        operation.command == Operation::BY_A_RUN
+            && operation.behind == before.run_id
+            && operation.at <= newest.start_time
+            && operation.files > 0
+    };
+    let own = state.operations.iter().filter(is_its_own);
+    let own = own.max_by_key(|operation| operation.at)?;
+    Some(format!(
+        "it began by rolling back {}, which checkpoint {} holds as they were",
+        report::counted(usize::try_from(own.files).unwrap_or(usize::MAX), "file"),
+        own.before.checkpoint_sha.short()
+    ))
+}
+
 impl StatusView<'_> {
     pub(super) fn write(&self, text: &mut SafeText) -> std::fmt::Result {
         let Self { state, thread, .. } = self;
@@ -133,6 +151,9 @@ impl StatusView<'_> {
         let cause = self.drawn.cause.as_ref();
         if let Some(cause) = cause.filter(|_| self.drawn.approved.is_none() || self.answer().is_some()) {
             writeln!(text, "  {}", with_local_times(cause))?;
+        }
+        if let Some(words) = rolled_back_first(self.state) {
+            writeln!(text, "  {words}; `{}` names them", self.typed.command("report"))?;
         }
         if let Some(crash) = &self.crash {
             writeln!(text, "  {}", with_local_times(&crash.words()))?;

@@ -20,6 +20,7 @@ use hankweave_tasks::lifecycle::{TaskAnswer, TaskStep};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::json;
 
+use super::EarlierTasks;
 use super::create::print_hint;
 use super::show::{answered, held_until, line, needed_budget, patience, room_needed};
 use crate::args::{
@@ -31,6 +32,7 @@ use crate::holding::TaskHolders;
 use crate::keyboard::forget_typed;
 use crate::output;
 use crate::owning_task::patience_option;
+use crate::present_workers::takers;
 use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far};
@@ -143,20 +145,19 @@ pub(super) async fn answer(
         by,
         reason: args.reason.clone(),
     });
-    let id = &args.task.id;
-    let row = match registry.lifecycle.take(id, &step).await {
-        Ok(row) => row,
-        Err(error) => return Err(refused_answer(registry, id, &error).await),
-    };
-    print_row(global, registry, &row).await?;
-    if !global.quiet && !global.json() {
+    for_each(global, registry, &args.tasks.ids, async |id| {
+        let row = match registry.lifecycle.take(id, &step).await {
+            Ok(row) => row,
+            Err(error) => return Err(refused_answer(registry, id, &error).await),
+        };
         let resume = registry.typed(&format!("task resume {id}"));
-        print_hint(&match granted {
+        let next = match granted {
             true => "approved; the next worker continues the task".to_owned(),
             false => format!("denied; `{resume}` lets the task ask again"),
-        });
-    }
-    Ok(ExitCode::SUCCESS)
+        };
+        Ok((row, vec![next]))
+    })
+    .await
 }
 
 /// Describes an answer that was not taken, with the one that its question had before.
@@ -242,8 +243,14 @@ async fn resume_one(
         .await;
     let row = unless_held(registry, id, row).await?;
     let elsewhere = registry.begun_elsewhere(&row);
-    let elsewhere = elsewhere.map(|elsewhere| format!("it was {elsewhere}"));
-    Ok((row, room.into_iter().chain(elsewhere).collect()))
+    let next = match EarlierTasks::new(registry, &[]).blocked(&row).await? {
+        Some(blocked) => format!("it {blocked}"),
+        None => match elsewhere {
+            Some(elsewhere) => format!("it was {elsewhere}"),
+            None => format!("it waits for a worker; {}", takers(registry, "it").await?),
+        },
+    };
+    Ok((row, room.into_iter().chain([next]).collect()))
 }
 
 /// Forgets where the files of a task are that this folder lacks, so that any worker may start it anew (TASK-127).

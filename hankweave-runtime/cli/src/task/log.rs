@@ -6,9 +6,11 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::{LogEntry, LogLevel, LogQuery};
 use serde_json::json;
 
+use super::create::print_hint;
 use super::details::broken;
 use super::show::in_words;
 use crate::args::{Global, TaskHistoryArgs};
+use crate::begun_elsewhere::newest_in;
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
@@ -46,6 +48,16 @@ pub(super) async fn history(
     };
     let newest = newest(&lines, args.limit).iter();
     output::print(newest.map(|line| text(line, time)).collect::<String>())?;
+    let went_on = registry.files(&row).went_on_in(&row);
+    let elsewhere = match went_on {
+        Some(place) => Some(format!("the task went on {}", newest_in(&place))),
+        None => registry
+            .begun_elsewhere(&row)
+            .map(|words| format!("the task was {words}")),
+    };
+    if let Some(words) = elsewhere.filter(|_| !global.quiet) {
+        print_hint(&words);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

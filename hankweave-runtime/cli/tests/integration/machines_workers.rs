@@ -358,15 +358,9 @@ fn is_followed_elsewhere(place: &Place) {
     assert_eq!(first.kill().signal, Some(9));
     place.go(&["two", "three"]);
     place.complete(1, "server");
-    let shown = place.machines[1]
-        .run(["task", "show", TASK])
-        .expect_code(0)
-        .stdout
-        .clone();
-    assert!(
-        shown.contains("  in all       3 of 3 codons, 1 file changed, at least $"),
-        "{shown}"
-    );
+    let shown = place.machines[1].run(["task", "show", TASK]);
+    let unknown = "  in all       3 of 3 codons, 1 file changed, unknown, ";
+    assert!(shown.expect_code(0).stdout.contains(unknown), "{shown}");
     place.is_told_where_it_left();
     assert_eq!(done(&place.workspace(1)), "one\ntwo\nthree\n");
     let state = place.state(1);

@@ -128,9 +128,15 @@ fn a_task_that_needs_an_approval_asks_waits_and_continues_or_fails() {
     assert_eq!(history.matches("Codon draft completed").count(), 1, "{history}");
     assert!(history.contains("publish approved by ann: checked"), "{history}");
     // A denied task that is resumed asks again.
-    project.run(["task", "resume", "bad"]).expect_code(0);
+    let resumed = project.run(["task", "resume", "bad"]);
+    let next = "it waits for a worker; `hankweave worker --once` runs it here";
+    assert!(resumed.expect_code(0).stderr.contains(next), "{resumed}");
     work(&project);
     assert_eq!(shown(&project, "bad")["status"], "waiting");
+    // Several are answered at once, and one that is refused keeps none of the others from it.
+    let both = project.run(["task", "approve", "good", "bad"]);
+    assert!(both.expect_code(65).stderr.contains("good"), "{both}");
+    assert_eq!(shown(&project, "bad")["status"], "pending");
 }
 
 // covers: TASK-124

@@ -153,7 +153,7 @@ async fn record_approval(
     (reason, by): (Option<String>, Option<String>),
     reply: CommandReply,
 ) -> Option<LoopAction> {
-    let (result, turn) = match approval::record(&context.manager, id, granted, reason, by).await {
+    let (result, turn) = match approval::record(&context.manager, id, granted, reason, (by, None)).await {
         Err(error) => (Err(Refusal::NotRecorded(error)), None),
         Ok(()) if granted => (
             Ok(AcceptedCommand::Starting(id.clone())),

@@ -135,16 +135,19 @@ impl RollbackReport {
             None if self.count > 0 => write!(text, ". A cleanup has removed what it replaced")?,
             None => {}
         }
+        if let Some(prints) = &self.prints {
+            write!(text, "; {} prints a file of it", code(prints))?;
+        }
         match &self.brings_back {
             Some(command) if self.takes_back.is_empty() => {
-                writeln!(text, "; {} brings it back", code(command))?;
+                writeln!(text, "; {} brings all of it back", code(command))?;
             }
             Some(command) => {
                 let later = named(self.takes_back.iter().map(CodonId::as_str));
                 let command = code(command);
                 writeln!(
                     text,
-                    "; {command} brings it back, but undoes what came after it: {later}"
+                    "; {command} brings all of it back, but undoes what came after it: {later}"
                 )?;
             }
             None => writeln!(text)?,

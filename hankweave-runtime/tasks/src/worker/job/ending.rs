@@ -1,5 +1,6 @@
 //! Ending of a run: its cause if it failed, its question if a codon needs an approval, and the answer that counts (TASK-122, TASK-123).
 
+use hankweave_core::time::Timestamp;
 use std::path::Path;
 
 use hankweave_core::agent::{InterruptedBy, ProcessExit};
@@ -193,6 +194,8 @@ impl Job {
     /// Returns [`AnswerError`] when another process is in the way, or a codon could start that nobody has approved.
     pub(super) async fn align_answer(&mut self) -> Result<(), AnswerError> {
         let noted = self.row.record.metadata().get("approval").cloned();
+        let at = noted.as_ref();
+        let at = at.and_then(|noted| serde_json::from_value(noted["at"].clone()).ok());
         let noted = noted.and_then(|noted| serde_json::from_value::<TaskApproval>(noted).ok());
         let approval = noted.filter(|approval| approval.granted);
         let (world, dir, known) = (self.worker.world.clone(), self.execution(), approval.clone());
@@ -200,8 +203,8 @@ impl Job {
         let Some(change) = self.worker.world.blocking.run(find).await else {
             return Ok(());
         };
-        let reason = approval.map(|approval| approval.sentence());
-        match (self.change_answer(&change, reason).await, change) {
+        let answer = (approval.map(|approval| approval.sentence()), at);
+        match (self.change_answer(&change, answer).await, change) {
             (Err(AnswerError::Failed(why)), DueAnswer::Grant(_)) => {
                 tracing::warn!(taskId = %self.row.id(), why, "an approval is not recorded; the run asks again");
                 Ok(())
@@ -210,7 +213,11 @@ impl Job {
         }
     }
 
-    async fn change_answer(&mut self, change: &DueAnswer, reason: Option<String>) -> Result<(), AnswerError> {
+    async fn change_answer(
+        &mut self,
+        change: &DueAnswer,
+        (reason, at): (Option<String>, Option<Timestamp>),
+    ) -> Result<(), AnswerError> {
         let options = RunOptions {
             strict_state: true,
             ..RunOptions::default()
@@ -219,7 +226,7 @@ impl Job {
         let opened = OpenDirectory::open(self.worker.world.clone(), dir.root(), &options).await;
         let opened = opened.map_err(|error| AnswerError::of(&error))?;
         let changed = match change {
-            DueAnswer::Grant(codon) => opened.answer(codon, true, reason).await,
+            DueAnswer::Grant(codon) => opened.answer(codon, true, reason, at).await,
             DueAnswer::Withdraw => opened.withdraw_answer().await,
         };
         let closed = opened.close().await;
