@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::agent::{AgentChoice, agent_for_model};
-use super::document::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource};
+use super::document::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource, Requires};
 use super::keys::{did_you_mean, nearest};
 use super::problem::{Problem, Severity, quoted};
 use crate::agent::{Capabilities, CostReporting, OptionRefusal, ResultSupport};
@@ -193,6 +193,17 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
             );
             let problem = Problem::warning(&hank.places, format!("{path}.{key}"), message);
             problems.push(problem.with_hint("limit its time with maxTimeSeconds as well"));
+        }
+        let may_change_nothing = hank.required_of(codon) == Some(&Requires::Nothing);
+        if !can.success && codon.check.is_none() && watches_files && may_change_nothing {
+            let problem = Problem::warning(
+                &hank.places,
+                format!("{path}.requires"),
+                format!(
+                    "agent {agent} does not say whether it has succeeded, so a codon that changes nothing fails all the same"
+                ),
+            );
+            problems.push(problem.with_hint("write a \"check\" that passes when it has done its work"));
         }
         problems.extend(refused_options(hank, &path, codon, can));
         if !can.model_choice && codon.model.is_some() {
@@ -515,6 +526,9 @@ mod tests {
         assert_eq!(refused(&[codon("a", ""), codon("b", files)]), ["hank[0].agent"]);
         assert_eq!(refused(&[codon("a", files), codon("b", "")]), [""; 0]);
         assert_eq!(refused(&[codon("a", r#", "check": {"run": "true"}"#)]), [""; 0]);
+        // One that need not change anything fails where it does not.
+        let reviewer = codon("b", r#", "requires": "nothing""#);
+        assert_eq!(refused(&[codon("a", files), reviewer]), ["hank[1].requires"]);
     }
 
     // covers: AGENT-22

@@ -213,6 +213,7 @@ impl SentinelLoop {
         self.waits.clear();
         for index in 0..self.sentinels.len() {
             self.withhold(index);
+            self.drop_rest(index);
             self.tell_withheld(index).await;
         }
         for one in &self.sentinels {
@@ -256,17 +257,30 @@ impl SentinelLoop {
         is_withheld
     }
 
+    /// Gives up what a sentinel has collected and not acted on, because its codon was cut short.
+    fn drop_rest(&mut self, index: usize) {
+        let one = &mut self.sentinels[index];
+        if one.tracked.is_active() {
+            one.engine.flush();
+            one.withheld += one.engine.give_up();
+        }
+    }
+
     async fn tell_withheld(&mut self, index: usize) {
-        let Running {
-            withheld, loadable, ..
-        } = &self.sentinels[index];
-        if *withheld > 0 {
-            let (id, why) = (&loadable.config.id, self.context.allowance.why_closed());
-            let questions = match withheld {
-                1 => "1 question was".to_owned(),
-                more => format!("{more} questions were"),
+        let one = &self.sentinels[index];
+        if one.withheld > 0 {
+            let id = &one.loadable.config.id;
+            let why = match self.context.allowance.is_open() {
+                true => "the codon has ended",
+                false => self.context.allowance.why_closed(),
             };
-            let message = format!("sentinel {id}: {questions} not asked, because {why}");
+            let what = match (one.withheld, one.costs()) {
+                (1, true) => "1 question was not asked".to_owned(),
+                (more, true) => format!("{more} questions were not asked"),
+                (1, false) => "it did not act once more".to_owned(),
+                (more, false) => format!("it did not act {more} more times"),
+            };
+            let message = format!("sentinel {id}: {what}, because {why}");
             self.context.publish(Event::Info { message }).await;
         }
     }
