@@ -44,6 +44,9 @@ pub struct ServerLockRecord {
     /// The boot that the pid and the ticks belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
+    /// Name space of the pid, as a container has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<String>,
     /// Differs for each time the lock was taken.
     pub lock_id: String,
     /// The port of the server, once it listens.
@@ -162,7 +165,14 @@ pub struct ProcessFacts {
     pub start_ticks: Option<u64>,
     /// Whether there is a process with this pid that has not ended.
     pub is_alive: bool,
+    /// Name space of the pids that can be seen; `None` where the system does not tell.
+    pub pid_namespace: Option<String>,
+    /// When these facts were found.
+    pub at: Timestamp,
 }
+
+/// How long a process of another name space of pids is known to live after its last heartbeat: three of them.
+const HEARD: Duration = Duration::from_secs(15);
 
 impl ServerLockRecord {
     /// Returns for how long this codon has been run at the time `up`, if it is run. While the holder is suspended that does not grow.
@@ -193,10 +203,18 @@ impl ServerLockRecord {
             _ => true,
         };
         let same_process = match self.process_start_ticks {
+            // Its pid says nothing here, and its heartbeat all that there is.
+            _ if self.is_foreign(now) => now.at.since(self.last_heartbeat) <= HEARD,
             Some(then) => now.start_ticks == Some(then),
             None => now.is_alive,
         };
         same_boot && same_process
+    }
+
+    /// Whether the process is in another name space of pids, as in a container, so that its pid says nothing.
+    fn is_foreign(&self, now: &ProcessFacts) -> bool {
+        let spaces = self.pid_namespace.as_ref().zip(now.pid_namespace.as_ref());
+        spaces.is_some_and(|(own, seen)| own != seen)
     }
 
     /// The record as it is written.
@@ -297,11 +315,25 @@ mod tests {
             boot_id: Some(boot.to_owned()),
             start_ticks,
             is_alive,
+            pid_namespace: Some("here".to_owned()),
+            at: Timestamp::parse("2025-01-04T12:00:10Z").unwrap(),
         };
         assert!(record.is_live(&facts("today", Some(100), true)));
         assert!(!record.is_live(&facts("today", Some(101), true)));
         assert!(!record.is_live(&facts("today", None, false)));
         assert!(!record.is_live(&facts("tomorrow", Some(100), true)));
+        // In a container it has another pid, and lives as long as it is heard of.
+        let of = |space: &str| ServerLockRecord {
+            pid_namespace: Some(space.to_owned()),
+            ..record.clone()
+        };
+        let none = facts("today", None, false);
+        assert!(!of("here").is_live(&none) && of("there").is_live(&none));
+        let later = ProcessFacts {
+            at: Timestamp::parse("2025-01-04T12:00:16Z").unwrap(),
+            ..none
+        };
+        assert!(!of("there").is_live(&later));
         let without_ticks = ServerLockRecord {
             process_start_ticks: None,
             ..record

@@ -61,8 +61,13 @@ fn continues(place: &RegistryArgs, missing: &MissingFiles) -> String {
 }
 
 /// Returns where the newest files of a task are: `in /tasks on host-b, where its newest files are`.
-pub(crate) fn newest_in(FilesLocation { machine, folder }: &FilesLocation) -> String {
-    format!("in {folder} on {machine}, where its newest files are")
+pub(crate) fn newest_in(location: &FilesLocation) -> String {
+    format!("{}, where its newest files are", place(location))
+}
+
+/// Returns a location: `in /tasks on host-b`.
+pub(crate) fn place(FilesLocation { machine, folder }: &FilesLocation) -> String {
+    format!("in {folder} on {machine}")
 }
 
 /// Returns the hint for a command that needs the files.

@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{
-    ContinuationReason, ContinuationSource, HankweaveState, Removed, RunRecord, StartingConditions,
+    ContinuationReason, ContinuationSource, HankweaveState, Operation, Removed, RunRecord, StartingConditions,
 };
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::thread::{self, LoggedOperation};
@@ -112,7 +112,7 @@ impl OperationRow {
         state: &HankweaveState,
         history: Option<&GitHistory>,
         logged: LoggedOperation<'_>,
-        process: RunProcess,
+        (process, undone): (RunProcess, &UndoneAttempts<'_>),
     ) -> Self {
         let (before, after) = (logged.before(state), logged.after(state));
         let row = |kind, at, command, outcome| Self {
@@ -150,7 +150,7 @@ impl OperationRow {
                     "run",
                     run.start_time,
                     command(run).to_owned(),
-                    became(run, process),
+                    became(run, process, undone),
                 )
             },
             LoggedOperation::Recorded(operation) => Self {
@@ -207,14 +207,23 @@ const fn command(run: &RunRecord) -> &'static str {
 /// As many codons a line names.
 const MOST: usize = 4;
 
-/// `one completed, two skipped`
-fn became(run: &RunRecord, process: RunProcess) -> String {
-    let ended = run.codons.iter().map(|codon| {
+/// Attempts that count no longer, as runs and places in them.
+type UndoneAttempts<'a> = HashSet<(&'a RunId, usize)>;
+
+/// `one completed, two skipped`; where some of its codons count no longer, these are marked.
+fn became(run: &RunRecord, process: RunProcess, undone: &UndoneAttempts<'_>) -> String {
+    let is_undone = |at: usize| undone.contains(&(&run.run_id, at));
+    let is_part = !(0..run.codons.len()).all(is_undone);
+    let ended = run.codons.iter().enumerate().map(|(at, codon)| {
+        let undone = match is_part && is_undone(at) {
+            true => " (undone or run again)",
+            false => "",
+        };
         let is = match codon.is_terminal() || process == RunProcess::None {
             true => "",
             false => "is ",
         };
-        format!("{} {is}{}", codon.codon_id(), codon_words(codon, process))
+        format!("{} {is}{}{undone}", codon.codon_id(), codon_words(codon, process))
     });
     let mut words: Vec<String> = ended.collect();
     if words.is_empty() {
@@ -283,7 +292,12 @@ fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<Ope
     let (runs, gone) = (removed_runs(state), state.removed_checkpoints());
     let shown = log.into_iter().take(most);
     let process = process_of(None, execution);
-    let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged, process));
+    let thread = thread::build(state, None, None);
+    let again: UndoneAttempts = thread
+        .undone_codons(state)
+        .map(|(run, at)| (&run.run_id, at))
+        .collect();
+    let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged, (process, &again)));
     Ok(rows
         .map(|row| OperationRow {
             undone: undone.contains(&row.id),
@@ -363,7 +377,10 @@ impl OperationRow {
 fn write(text: &mut SafeText, row: &OperationRow, columns: LogColumns) -> std::fmt::Result {
     text.styled(AnsiColor::Cyan.on_default(), &row.id)?;
     write!(text, "  {:<1$}  ", local_time(row.at), columns.time)?;
-    let command = one_line(&row.command);
+    let command = match (row.kind, &*row.command) {
+        (kind, Operation::BY_A_RUN) if kind != "run" => "run (rolled back)".to_owned(),
+        (_, command) => one_line(command),
+    };
     text.styled(Style::new().bold(), &command)?;
     let gap = columns.command.saturating_sub(measure_text_width(&command));
     let cost = row.cost_words();

@@ -283,6 +283,21 @@ impl OwningTask {
         entries.into_iter().filter_map(denial).collect()
     }
 
+    /// Returns the steps that users took, which its log has, but for answers: `the task was cancelled by ann`.
+    pub(crate) fn steps_of_users(&self) -> Vec<(Timestamp, String)> {
+        let log = self.files.load_log(&LogQuery::default());
+        let step = |entry: LogEntry| {
+            let data = entry.data.filter(|data| data["approval"].is_null())?;
+            let (what, by) = (entry.message.strip_prefix("Task ")?, data["by"].as_str()?);
+            Some((
+                entry.timestamp,
+                format!("the task was {what} by {}", one_line(by)),
+            ))
+        };
+        let entries = log.map(|log| log.entries).unwrap_or_default();
+        entries.into_iter().filter_map(step).collect()
+    }
+
     /// Returns the worker of the running task if it does not renew its lease, with the state of the run in its workspace.
     pub(crate) fn absent_worker(&self, state: &HankweaveState, is_live: bool) -> Option<AbsentWorker> {
         let (row, holders) = (self.row.as_ref()?, self.holders.as_ref()?);

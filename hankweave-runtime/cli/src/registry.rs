@@ -242,7 +242,8 @@ impl Registry {
         let missing = self.layers.missing(row)?;
         // Nothing of one that has completed is left to continue.
         Some(match row.record.status() {
-            TaskStatus::Completed => format!("begun in {}", missing.location.folder),
+            TaskStatus::Completed if missing.is_of_machine => format!("begun in {}", missing.location.folder),
+            TaskStatus::Completed => format!("begun {}", begun_elsewhere::place(&missing.location)),
             _ => begun_elsewhere::words(&self.place, row.id(), &missing),
         })
     }

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hankweave_core::discovery::ProcessFacts;
+use hankweave_core::time::Timestamp;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -64,7 +66,14 @@ pub(super) fn process(pid: u32) -> ProcessFacts {
         boot_id: side::boot_id(),
         start_ticks: found.and_then(|found| found.started),
         is_alive,
+        pid_namespace: side::pid_namespace(),
+        at: now(),
     }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Whether a process is suspended, as by Ctrl+Z.

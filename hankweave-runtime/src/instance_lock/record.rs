@@ -7,6 +7,7 @@ use hankweave_core::discovery::{LOCK_FILE, MAX_LOCK_FILE_BYTES, ProcessFacts, Se
 use hankweave_core::time::Timestamp;
 
 use super::LockWorld;
+use crate::world::clock::{Clock as _, SystemClock};
 use crate::world::disk::Disk;
 use crate::world::identity::Identity;
 
@@ -16,6 +17,7 @@ pub(super) fn of_this_process(world: &LockWorld) -> ServerLockRecord {
         pid,
         process_start_ticks: world.identity.start_ticks(pid),
         boot_id: world.identity.boot_id(),
+        pid_namespace: world.identity.pid_namespace(),
         lock_id: world.ids.nonce(),
         port: None,
         address: None,
@@ -51,6 +53,8 @@ pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -
         boot_id: identity.boot_id(),
         start_ticks: identity.start_ticks(record.pid),
         is_alive: identity.is_alive(record.pid),
+        pid_namespace: identity.pid_namespace(),
+        at: SystemClock.now(),
     };
     record.is_live(&now).then_some(record)
 }

@@ -19,6 +19,11 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
     /// Identifies the current boot of the machine; `None` where the system does not tell.
     fn boot_id(&self) -> Option<String>;
 
+    /// Name space of the pids of this process, as a container has one of its own; `None` where the system does not tell.
+    fn pid_namespace(&self) -> Option<String> {
+        None
+    }
+
     /// When process `pid` started, in the unit of the system: clock ticks since boot on Linux, elsewhere seconds since 1970; `None` when there is no such process, when it is a zombie, or when the system
     /// does not tell.
     fn start_ticks(&self, pid: u32) -> Option<u64>;
@@ -43,6 +48,10 @@ impl Identity for SystemIdentity {
 
     fn boot_id(&self) -> Option<String> {
         system::boot_id()
+    }
+
+    fn pid_namespace(&self) -> Option<String> {
+        system::pid_namespace()
     }
 
     fn start_ticks(&self, pid: u32) -> Option<u64> {

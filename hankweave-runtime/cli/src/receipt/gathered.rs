@@ -262,7 +262,7 @@ fn words(status: &StatusView<'_>) -> String {
     let failed = status
         .task
         .as_ref()
-        .filter(|_| !status.live && status.drawn.state != RunState::Failed);
+        .filter(|task| !status.live && (status.drawn.state != RunState::Failed || task.is_pending()));
     let is_here = status.went_on().is_none();
     let words = match (status.end_of_task(), failed.map(OwningTask::status)) {
         (_, Some(task)) if !is_here => format!("{task} elsewhere (its newest run here: {ended})"),

@@ -50,6 +50,17 @@ pub(super) fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion>
     let mut occasions: Vec<Occasion> = waits.collect();
     occasions.extend(heard.occasions);
     occasions.extend(answers_of_task(status));
+    let steps = status
+        .task
+        .as_ref()
+        .map_or_else(Vec::new, OwningTask::steps_of_users);
+    occasions.extend(steps.into_iter().map(|(at, what)| Occasion {
+        at,
+        what,
+        command: None,
+        is_answer: false,
+        waited_ms: None,
+    }));
     occasions.sort_by_key(|occasion| occasion.at);
     occasions
 }

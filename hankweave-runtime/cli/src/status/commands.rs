@@ -474,7 +474,13 @@ impl StatusView<'_> {
 
     /// With how much more a run continues that paused at a ceiling.
     pub(super) fn more(&self) -> Ceiling {
-        CeilingUse::of(self.next_total(), self.state).more()
+        let used = CeilingUse::of(self.next_total(), self.state);
+        let own = self.own_ceiling.filter(|_| self.task.is_none());
+        let (more, own) = (used.more(), own.unwrap_or_default());
+        Ceiling {
+            max_dollars: within(more.max_dollars, own.max_dollars, used.spent()),
+            max_time: within(more.max_time, own.max_time, used.elapsed()),
+        }
     }
 
     /// Returns the total of the next run, before it is raised.
@@ -494,5 +500,13 @@ impl StatusView<'_> {
     /// Whether the newest codon was stopped with its run, so that somebody may choose where it continues.
     fn is_stopped(&self) -> bool {
         self.thread.interruption().is_some_and(|by| !by.is_pause())
+    }
+}
+
+/// Returns a raised limit: at most that of the hank, as long as that leaves room.
+fn within<T: PartialOrd>(more: Option<T>, own: Option<T>, used: T) -> Option<T> {
+    match (more, own) {
+        (Some(more), Some(own)) if used < own && own < more => Some(own),
+        (more, _) => more,
     }
 }

@@ -159,13 +159,18 @@ pub(crate) fn waiting(execution: &Path) -> Option<String> {
     of_run(execution, |view, run| view.retry().map(|_| view.outlook(run)))
 }
 
-/// Returns the codon in which the newest run of an execution directory crashed, with what it cost: `second crashed, at least $0.0200`.
-pub(crate) fn crashed_codon(execution: &Path) -> Option<String> {
+/// Returns the codon that a crash or a stop has cut off in the newest run of an execution directory, with what it cost: `second crashed, at least $0.0200`.
+pub(crate) fn cut_off_codon(execution: &Path) -> Option<String> {
     of_run(execution, |view, run| {
-        let open = run.open_codon().filter(|_| !view.live)?;
-        let totals = view.totals_of(open);
+        let newest = run.codons.last().filter(|_| !view.live)?;
+        let how = match newest.interruption() {
+            None if !newest.is_terminal() => "crashed",
+            Some(by) if !by.is_pause() => "stopped",
+            _ => return None,
+        };
+        let totals = view.totals_of(newest);
         let cost = totals.cost.display(totals.is_lower_bound);
-        Some(format!("{} crashed, {cost}", open.codon_id()))
+        Some(format!("{} {how}, {cost}", newest.codon_id()))
     })
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::create::print_hint;
 use super::executions::attempts;
-use super::show::{LineWidths, costs_so_far, in_table, reasons, write_with};
+use super::show::{LineWidths, costs_so_far, in_table, needed_budget, reasons, write_with};
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
 use crate::holding::{AbsentWorker, TaskHolders};
@@ -94,8 +94,14 @@ async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliErro
         .collect();
     if !ended.is_empty() {
         let (show, resume) = (typed("show"), typed("resume"));
+        let is_spent = rows.iter().any(|row| needed_budget(row).is_some());
+        let more = if is_spent {
+            ", with a larger --max-cost or --max-time where its budget is used up"
+        } else {
+            ""
+        };
         print_hint(&format!(
-            "{}: `{show}` says more, `{resume}` lets a worker continue the task",
+            "{}: `{show}` says more, `{resume}` lets a worker continue the task{more}",
             ended.join(", ")
         ));
     }

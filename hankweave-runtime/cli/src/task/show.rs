@@ -394,8 +394,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add_limits(&mut details, &row);
     add_codons(&mut details, registry, id, &attempts);
     let workspace = registry.workspace_of(&row);
-    let crashed = is_folder(&workspace).then(|| crate::status::crashed_codon(&workspace));
-    details.add("codon", &json!(crashed.flatten().filter(|_| taken.is_none())));
+    let cut_off = is_folder(&workspace).then(|| crate::status::cut_off_codon(&workspace));
+    details.add("codon", &json!(cut_off.flatten().filter(|_| taken.is_none())));
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));

@@ -777,12 +777,12 @@ fn the_next_run_is_offered_with_the_total_that_hank_json_has_by_then() {
         "hankweave run continues with a in its session, for $1.0000 in all"
     );
     let paused = project.run(["run", "--headless", "--max-cost", "0.6"]);
-    let own =
-        "  continue     hankweave run\n               continues with a in its session, for $1.0000 in all\n";
+    // A limit that was typed stays one, and is raised within that of the hank.
+    let own = "  continue     hankweave run --max-cost 1.00\n               continues with a in its session, for $1.0000 in all\n";
     assert!(paused.expect_code(3).stderr.contains(own), "{paused}");
     assert_eq!(
         offered(),
-        "hankweave run continues with a in its session, for $1.0000 in all"
+        "hankweave run --max-cost 1.00 continues with a in its session, for $1.0000 in all"
     );
     hank(0.5);
     assert_eq!(

@@ -584,7 +584,7 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
             "`undo` went back to checkpoint ",
             " before the first codon, 2 files changed. Checkpoint ",
             " holds what it replaced; `hankweave rollback --to ",
-            "` brings it back",
+            "` brings all of it back",
             "  - `done.txt` deleted\n  - `mine.txt` changed\n",
         ],
     );
@@ -614,9 +614,9 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
     let lines = report(&project);
     assert_has(
         &lines,
-        &["` brings it back, but undoes what came after it: `a`\n"],
+        &["` brings all of it back, but undoes what came after it: `a`\n"],
     );
-    assert!(!lines.contains("` brings it back\n"), "{lines}");
+    assert!(!lines.contains("` brings all of it back\n"), "{lines}");
 }
 
 /// A report of a failure says at its top why, how much of every limit is used, what is still to do, and how to see all changes; and its set-up is not run again by a way back

@@ -373,6 +373,35 @@ wait $run",
     assert_eq!(events(&project, "run.continued").len(), 1);
 }
 
+/// Whoever looks from outside sees no process with the number that the run has in its container, and its heartbeat.
+// covers: L5
+#[test]
+fn a_run_in_a_container_works_for_whoever_looks_from_outside() {
+    let project = project();
+    working(&project);
+    let inside = |line: &str| {
+        let mut command = project.command(Path::new("unshare"));
+        let space = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+        command.args(space).args(["sh", "-c", line]);
+        command
+    };
+    if !inside("true").output().is_ok_and(|tried| tried.status.success()) {
+        return println!("skipped: unshare makes no namespace of processes here");
+    }
+    let line = format!("exec '{}' run --headless", env!("CARGO_BIN_EXE_hankweave"));
+    let mut run = inside(&line).stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_for(&project.directory().join("tool.pid"));
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(
+        status.contains(": running, since ") && !status.contains("crash"),
+        "{status}"
+    );
+    project.write("go", "");
+    assert!(run.wait().unwrap().success());
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(status.contains(": completed, "), "{status}");
+}
+
 /// Nothing can stop the agent with a program that gets no signal; it is told at least.
 // covers: CLI-14
 #[test]

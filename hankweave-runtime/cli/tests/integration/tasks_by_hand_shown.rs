@@ -278,6 +278,10 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
     );
     project.run(["task", "resume", "page-3"]).expect_code(0);
     says(
+        &text(&project, &["report", "-e", &place]),
+        &["the task was cancelled by ann", "the task was resumed by ann"],
+    );
+    says(
         &text(&project, &["status", "-e", &place]),
         &["publish needs an approval; the next worker asks for it\n"],
     );

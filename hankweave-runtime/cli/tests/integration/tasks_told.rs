@@ -76,6 +76,17 @@ fn the_workspace_knows_the_answer(project: &TestProject) {
             "publish was approved; a worker starts it\n",
         ],
     );
+    // The report has it at the time of the answer, not at that of the worker which began with it.
+    let given = project.run(["task", "show", "page-3", "--json"]).json_document();
+    let given = given["task"]["metadata"]["approval"]["at"].clone();
+    work(project);
+    let report = project.run(["report", "-e", &place, "--json"]).json_document();
+    let occasions = report["occasions"].as_array().unwrap().iter();
+    let at: Vec<&Value> = occasions
+        .filter(|occasion| occasion["what"].as_str().unwrap().contains("approved by bob"))
+        .map(|occasion| &occasion["at"])
+        .collect();
+    assert!(given.is_string() && at == [&given], "{given} {at:?}");
 }
 
 // covers: TASK-123, CLI-14, CLI-44

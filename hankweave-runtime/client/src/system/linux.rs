@@ -12,6 +12,12 @@ pub(super) fn boot_id() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// Name space of the pids of this process.
+pub(super) fn pid_namespace() -> Option<String> {
+    let link = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
 /// The process with this number; `None` where it cannot be looked at.
 pub(super) fn find(pid: u32) -> Option<Found> {
     let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -31,6 +31,12 @@ pub(super) fn boot_id() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// Name space of the pids of this process.
+pub(super) fn pid_namespace() -> Option<String> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
 /// Time since the machine's start, with its sleep.
 pub(super) fn uptime() -> Option<Duration> {
     clock_gettime(ClockId::Boottime).try_into().ok()

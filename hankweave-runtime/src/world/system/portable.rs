@@ -28,6 +28,11 @@ pub(super) fn boot_id() -> Option<String> {
     None
 }
 
+/// None: all processes of the machine can be seen.
+pub(super) fn pid_namespace() -> Option<String> {
+    None
+}
+
 /// Time since the machine's start, with its sleep where the monotonic clock counts that, as on macOS.
 pub(super) fn uptime() -> Option<Duration> {
     clock_gettime(ClockId::Monotonic).try_into().ok()
