@@ -107,7 +107,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("registry", "args begun_elsewhere config exit settings typed"),
     ("holding", "directory exit registry screen typed"),
     ("present_workers", "exit registry screen"),
-    ("owning_task", "args directory exit holding registry screen typed"),
+    (
+        "owning_task",
+        "args begun_elsewhere directory exit holding registry screen typed",
+    ),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),
     ("version", "args exit output"),
@@ -124,12 +127,12 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "logs",
-        "approval_prompt args directory exit owning_task recorded report screen state",
+        "approval_prompt args directory exit owning_task recorded report screen state suspended_run",
     ),
     ("plan_changes", "screen"),
     (
         "status",
-        "approval_prompt args config directory exit holding left_out output owning_task plan_changes recorded report screen settings state typed wrap",
+        "approval_prompt args config directory exit holding left_out output owning_task plan_changes recorded report screen settings state suspended_run typed wrap",
     ),
     ("thread", "args directory exit output report screen state status"),
     (
@@ -154,7 +157,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args directory exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status typed validate wrap",
+        "args begun_elsewhere directory exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status typed validate wrap",
     ),
     (
         "view",
