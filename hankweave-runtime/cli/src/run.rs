@@ -68,7 +68,7 @@ use crate::stopping;
 use crate::suspend::{self, SuspendSignals};
 use crate::toggle::Toggle;
 use crate::typed::{CommandEdit, HintCommands, path_word};
-use crate::validate::{dry_run, replaced};
+use crate::validate::{dry_run, replaced, stand_ins_of_run};
 
 pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
     if args.dry_run {
@@ -124,8 +124,11 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let replaced = lost_limits::replaced(&args.settings, loaded.hank.as_ref(), ceiling);
     let has_data = args.hank.data.is_some() || RealDisk.metadata(&work.join(DATA)).is_ok();
     let no_data = (!has_data && loaded.names_data(&RealDisk)).then(|| NO_DATA.to_owned());
+    // A rehearsal lists what it leaves out.
+    let stand_ins = loaded.hank.as_ref().filter(|_| !args.rehearse);
+    let stand_ins = stand_ins.map_or_else(Vec::new, |hank| stand_ins_of_run(hank, &options));
     let notices = of_last.into_iter().flatten().flatten();
-    let notices: Vec<String> = notices.chain(replaced).chain(no_data).collect();
+    let notices: Vec<String> = notices.chain(replaced).chain(no_data).chain(stand_ins).collect();
     let known = LiveContext::of(ceiling, loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let copied = copy.as_ref().map(RehearsalCopy::path);

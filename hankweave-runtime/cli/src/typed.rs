@@ -234,11 +234,8 @@ impl HintCommands {
     /// The command that rehearses the hank without its agents, and touches nothing of what the run has.
     pub(crate) fn rehearse(&self) -> String {
         self.run_with(&[
-            CommandEdit::Without("output"),
-            CommandEdit::Without("overwrite-output"),
             CommandEdit::Without("no-autostart"),
             CommandEdit::Without("port"),
-            CommandEdit::Without("agent"),
             CommandEdit::Without("detach"),
             CommandEdit::Flag("rehearse"),
         ])

@@ -5,6 +5,7 @@ mod budgets;
 mod describe;
 mod dry_run;
 mod limits;
+mod misplaced;
 mod tree;
 mod view;
 
@@ -29,7 +30,7 @@ use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::{LoadedHank, missing_programs, missing_requirements};
-use hankweave_runtime::preflight::planned_with_problems;
+use hankweave_runtime::preflight::{planned, planned_with_problems};
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
@@ -39,6 +40,7 @@ pub(crate) use self::budgets::{of_codon as limits_of_codon, of_container as limi
 pub(crate) use self::describe::describe;
 pub(crate) use self::dry_run::dry_run;
 pub(crate) use self::limits::TaskLimits;
+use self::misplaced::misplaced_arguments;
 use self::view::CodonView;
 use crate::args::{Global, HankArgs, SettingArgs, ValidateArgs};
 use crate::config;
@@ -133,17 +135,11 @@ impl ValidationInput {
 
     fn as_text(&self) -> SafeText {
         let mut text = as_text(&self.loaded, &self.prices);
-        for (codon, list) in &self.left_out {
+        // Of a hank that is refused nothing stands in without its options.
+        let options = self.options_left_out.iter().filter(|_| self.is_valid());
+        for line in stand_ins(&self.left_out, options) {
             // Writing to a text cannot fail.
-            let _ = writeln!(
-                text,
-                "{codon}: the scripted agent stands in for {list} (fallback) as well"
-            );
-        }
-        // Of a hank that is refused nothing stands in.
-        let left_out = self.options_left_out.iter().filter(|_| self.is_valid());
-        for (codon, options) in left_out {
-            let _ = writeln!(text, "{codon}: the scripted agent stands in without {options}");
+            let _ = writeln!(text, "{line}");
         }
         text
     }
@@ -175,6 +171,7 @@ fn load_input(
         let data = args.data.as_deref();
         problems.extend(data.and_then(|data| unusable(hank, data, &work)));
         problems.extend(missing(hank, &loaded.root));
+        problems.extend(misplaced_arguments(&loaded, hank, &work));
         loaded.problems.extend(problems);
     }
     Ok(ValidationInput {
@@ -188,6 +185,29 @@ fn load_input(
         work,
         state,
     })
+}
+
+/// Returns in words for what the scripted agent stands in: fallbacks, and options of agents.
+fn stand_ins<'a>(
+    fallbacks: &'a [(CodonId, String)],
+    options: impl Iterator<Item = &'a (CodonId, String)>,
+) -> impl Iterator<Item = String> {
+    let fallbacks = fallbacks
+        .iter()
+        .map(|(codon, list)| format!("{codon}: the scripted agent stands in for {list} (fallback) as well"));
+    fallbacks.chain(
+        options.map(|(codon, options)| format!("{codon}: the scripted agent stands in without {options}")),
+    )
+}
+
+/// Returns in words for what the scripted agent stands in where a run with these options plays a hank with it.
+pub(crate) fn stand_ins_of_run(written: &Hank, options: &RunOptions) -> Vec<String> {
+    let planned = planned(written, options);
+    let (fallbacks, options) = (
+        fallbacks_left_out(written, &planned),
+        options_left_out(written, &planned),
+    );
+    stand_ins(&fallbacks, options.iter()).collect()
 }
 
 /// Returns the codons that have fallbacks as they are written, and none as they are planned.

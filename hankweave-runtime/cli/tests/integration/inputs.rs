@@ -74,6 +74,32 @@ fn data_that_has_changed_while_a_run_worked_is_said_at_its_end() {
     project.run(["run", "--headless", "--data", data]).expect_code(65);
 }
 
+/// A program looks for its files in the workspace, so `validate` warns of one that only the hank has.
+// covers: HANK-4
+#[test]
+fn files_of_programs_that_only_the_hank_has_are_warned_of() {
+    let project = project();
+    project.write("tool.sh", "");
+    let sentinel = json!({"id": "s", "name": "S", "command": ["sh", "tool.sh"], "execution": {"strategy": "immediate"},
+        "trigger": {"type": "event", "on": ["file.updated"]}});
+    let mut hank = json!({"hank": [{"id": "a", "name": "a", "agent": {"command": ["sh", "tool.sh"], "stream": "claude"}, "model": "sonnet",
+        "continuationMode": "fresh", "promptText": "x", "sentinels": [{"sentinelConfig": sentinel}]}]});
+    let warned = |arguments: &[&str]| {
+        let shown = project
+            .run([&["validate"][..], arguments].concat())
+            .stdout
+            .clone();
+        shown
+            .matches("`tool.sh` is a file of the hank, and the program looks for it in the workspace")
+            .count()
+    };
+    project.write_hank(&hank);
+    assert_eq!((warned(&[]), warned(&["-e", "elsewhere"])), (0, 2));
+    hank["hank"][0]["rigSetup"] = json!([{"type": "copy", "copy": {"from": "tool.sh", "to": "tool.sh"}}]);
+    project.write_hank(&hank);
+    assert_eq!(warned(&["-e", "elsewhere"]), 0);
+}
+
 #[test]
 fn prompts_are_joined_filled_in_and_lose_their_front_matter_and_comments() {
     let project = project();

@@ -190,13 +190,11 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
     );
     assert_has(&text(&project, &["logs", "mend"]), &["(undone or run again)"]);
     let history = text(&project, &["history", "--all"]);
-    let undone = history
-        .lines()
-        .filter(|line| line.ends_with("  undone or run again"));
-    assert!(
-        undone.clone().count() == 1 && undone.last().unwrap().contains("mend#1"),
-        "{history}"
-    );
+    let lines = history.lines();
+    let undone: Vec<&str> = lines
+        .filter(|line| line.ends_with("  undone or run again"))
+        .collect();
+    assert!(undone.len() == 1 && undone[0].contains("mend#1"), "{history}");
     assert_has(
         &text(&project, &["logs", "release"]),
         &["denied by ", ": not on a Friday"],

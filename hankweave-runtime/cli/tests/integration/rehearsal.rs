@@ -611,6 +611,8 @@ fn options_that_the_scripted_agent_leaves_out_are_named_where_it_stands_in() {
     let shown = project.run(["validate", "--agent", "scripted"]);
     let words = "only: the scripted agent stands in without permissions read-only\n";
     assert!(shown.expect_code(0).stdout.contains(words), "{shown}");
+    let ran = project.run(["run", "--agent", "scripted", "--headless"]);
+    assert!(ran.stderr.contains(&format!("note: {words}")), "{ran}");
     let json = project.run(["validate", "--agent", "scripted", "--json"]);
     let left_out = &json.expect_code(0).json_document()["optionsLeftOut"];
     assert_eq!(
