@@ -29,6 +29,9 @@ pub fn runs_of_history(state: &HankweaveState) -> usize {
     count
 }
 
+/// Attempts that count no longer, as runs and places in them.
+pub type UndoneAttempts<'s> = HashSet<(&'s RunId, usize)>;
+
 impl ExecutionThread {
     /// Returns the codons of this history that count no longer, newest run first, each with its position in its run: what a rollback undid, and what was
     /// run again. The thread is the one that ends in the newest run of `state`.
@@ -43,5 +46,12 @@ impl ExecutionThread {
         let own = state.runs.iter().take(runs_of_history(state));
         let all = own.flat_map(|run| (0..run.codons.len()).map(|at| (run.as_ref(), at)));
         all.filter(move |(run, at)| !counting.contains(&(&run.run_id, *at)))
+    }
+
+    /// Returns the [codons that count no longer](Self::undone_codons), to be looked up.
+    #[must_use]
+    pub fn undone_attempts<'s>(&self, state: &'s HankweaveState) -> UndoneAttempts<'s> {
+        let undone = self.undone_codons(state);
+        undone.map(|(run, at)| (&run.run_id, at)).collect()
     }
 }

@@ -12,7 +12,7 @@ use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, Operation, Removed, RunRecord, StartingConditions,
 };
 use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::thread::{self, LoggedOperation};
+use hankweave_core::thread::{self, LoggedOperation, UndoneAttempts};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::GitHistory;
 use hankweave_runtime::{ExecutionDir, RollbackTarget};
@@ -207,9 +207,6 @@ const fn command(run: &RunRecord) -> &'static str {
 /// As many codons a line names.
 const MOST: usize = 4;
 
-/// Attempts that count no longer, as runs and places in them.
-type UndoneAttempts<'a> = HashSet<(&'a RunId, usize)>;
-
 /// `one completed, two skipped`; where some of its codons count no longer, these are marked.
 fn became(run: &RunRecord, process: RunProcess, undone: &UndoneAttempts<'_>) -> String {
     let is_undone = |at: usize| undone.contains(&(&run.run_id, at));
@@ -293,10 +290,7 @@ fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<Ope
     let shown = log.into_iter().take(most);
     let process = process_of(None, execution);
     let thread = thread::build(state, None, None);
-    let again: UndoneAttempts = thread
-        .undone_codons(state)
-        .map(|(run, at)| (&run.run_id, at))
-        .collect();
+    let again = thread.undone_attempts(state);
     let rows = shown.map(|logged| OperationRow::of(state, history.as_ref(), logged, (process, &again)));
     Ok(rows
         .map(|row| OperationRow {

@@ -52,7 +52,7 @@ pub(crate) struct OwningTask {
     /// Its row, where the registry was asked.
     row: Option<TaskRow>,
     holders: Option<TaskHolders>,
-    /// Where a later attempt has worked than those of these files.
+    /// Place of a later attempt than those of these files.
     went_on_in: Option<FilesLocation>,
     /// Its registry was asked and did not answer.
     is_unanswered: bool,

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{Shutdown, StopCause};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use hankweave_tasks::worker::WORKER_VARIABLE;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::screen::end_echoed_line;
 

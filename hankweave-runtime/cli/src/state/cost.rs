@@ -39,8 +39,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let execution = &args.document.execution.execution;
     let process = look::process_of(args.document.state.as_deref(), execution, &state);
     let thread = thread::build(&state, None, None);
-    let undone = thread.undone_codons(&state).map(|(run, at)| (&run.run_id, at));
-    let undone: HashSet<_> = undone.collect();
+    let undone = thread.undone_attempts(&state);
     let cost_of = |run| RunCost::of(run, process, &undone);
     let runs: Vec<RunCost> = state.runs.iter().take(count).map(|run| cost_of(run)).collect();
     let current = state.current_run().map(cost_of);

@@ -1,6 +1,5 @@
 //! `hankweave history --all`
 
-use std::collections::HashSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::discovery::ServerLockRecord;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingConditions};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
-use hankweave_core::thread;
+use hankweave_core::thread::{self, UndoneAttempts};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
@@ -27,10 +26,7 @@ use crate::screen::{local_period, local_time};
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
     let state = look::read(document)?;
     let thread = thread::build(&state, None, None);
-    let undone: UndoneAttempts = thread
-        .undone_codons(&state)
-        .map(|(run, at)| (&run.run_id, at))
-        .collect();
+    let undone = thread.undone_attempts(&state);
     if global.json() {
         return output::print_json(&History::of(&state, &undone));
     }
@@ -47,9 +43,6 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
 }
-
-/// Attempts that no longer count, as runs and places in them.
-type UndoneAttempts<'a> = HashSet<(&'a RunId, usize)>;
 
 /// Output of `--format json`; runs newest first, their codons oldest first.
 #[derive(Serialize)]

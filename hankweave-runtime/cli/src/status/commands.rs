@@ -421,8 +421,8 @@ impl StatusView<'_> {
     }
 
     fn run_with_more(&self, also: Option<CommandEdit<'_>>) -> String {
-        let also: Vec<CommandEdit<'_>> = also.into_iter().collect();
-        self.typed.run_with_more(self.more(), self.patience(), &also)
+        self.typed
+            .run_with_more(self.more(), self.patience(), also.as_slice())
     }
 
     /// Describes where the next run continues by itself after `id` has not completed.
@@ -475,8 +475,7 @@ impl StatusView<'_> {
     /// With how much more a run continues that paused at a ceiling.
     pub(super) fn more(&self) -> Ceiling {
         let used = CeilingUse::of(self.next_total(), self.state);
-        let own = self.own_ceiling.filter(|_| self.task.is_none());
-        let (more, own) = (used.more(), own.unwrap_or_default());
+        let (more, own) = (used.more(), self.own_total().unwrap_or_default());
         Ceiling {
             max_dollars: within(more.max_dollars, own.max_dollars, used.spent()),
             max_time: within(more.max_time, own.max_time, used.elapsed()),
@@ -485,8 +484,12 @@ impl StatusView<'_> {
 
     /// Returns the total of the next run, before it is raised.
     fn next_total(&self) -> Ceiling {
-        let own = self.own_ceiling.filter(|_| self.task.is_none());
-        next_total(self.ceiling(), own, &self.typed)
+        next_total(self.ceiling(), self.own_total(), &self.typed)
+    }
+
+    /// Returns the total of the hank and the settings; a task has one of its own.
+    fn own_total(&self) -> Option<Ceiling> {
+        self.own_ceiling.filter(|_| self.task.is_none())
     }
 
     /// Returns the ceiling of the newest run, as the view draws it.

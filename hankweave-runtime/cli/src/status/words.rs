@@ -94,7 +94,7 @@ pub(crate) fn rolled_back_first(state: &HankweaveState) -> Option<String> {
     let own = state.operations.iter().filter(is_its_own);
     let own = own.max_by_key(|operation| operation.at)?;
     Some(format!(
-        "it began by rolling back {}, which checkpoint {} holds as they were",
+        "it began by rolling back {}; checkpoint {} holds what that replaced",
         report::counted(usize::try_from(own.files).unwrap_or(usize::MAX), "file"),
         own.before.checkpoint_sha.short()
     ))
@@ -153,7 +153,11 @@ impl StatusView<'_> {
             writeln!(text, "  {}", with_local_times(cause))?;
         }
         if let Some(words) = rolled_back_first(self.state) {
-            writeln!(text, "  {words}; `{}` names them", self.typed.command("report"))?;
+            writeln!(
+                text,
+                "  {words}, and `{}` names all",
+                self.typed.command("report")
+            )?;
         }
         if let Some(crash) = &self.crash {
             writeln!(text, "  {}", with_local_times(&crash.words()))?;

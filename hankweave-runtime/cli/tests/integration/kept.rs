@@ -207,7 +207,16 @@ fn each_file_that_stays_is_named_once_and_new_ones_are_named_too() {
     let project = failing();
     project.write("prices.txt", "pear 2\n");
     project.write("notes.txt", "mine\n");
-    project.run(["run", "--headless"]).expect_code(1);
+    // Who reads the log of a job reads no events.
+    let failed = project.run(["run", "--headless", "--json"]);
+    let began = "it began by rolling back 1 file; checkpoint ";
+    let stderr = &failed.expect_code(1).stderr;
+    assert!(
+        stderr.contains("\nFailed at two") && stderr.contains(&format!("  went back    {began}")),
+        "{stderr}"
+    );
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(status.contains(began), "{status}");
     project.write("prices.txt", "pear 3\n");
     project.write("late.txt", "mine\n");
     fs::remove_file(project.directory().join("broken")).unwrap();

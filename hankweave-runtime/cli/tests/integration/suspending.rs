@@ -331,26 +331,21 @@ fn a_suspended_run_can_be_stopped() {
     assert_eq!(events(&project, "run.continued").len(), 1);
 }
 
+/// A shell in a name space of processes of its own, with this line.
+fn in_container(project: &TestProject, line: &str) -> std::process::Command {
+    let mut command = project.command(Path::new("unshare"));
+    let space = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    command.args(space).args(["sh", "-c", line]);
+    command
+}
+
 /// What began outside a container has session 0 and group 0 inside.
 // covers: S12
 #[test]
 fn a_run_in_a_session_that_began_outside_its_container_is_suspended_as_well() {
     let project = project();
     working(&project);
-    let namespace = |line: &str| {
-        let mut command = project.command(Path::new("unshare"));
-        command.args([
-            "--user",
-            "--map-root-user",
-            "--pid",
-            "--fork",
-            "--mount-proc",
-            "sh",
-            "-c",
-            line,
-        ]);
-        command
-    };
+    let namespace = |line: &str| in_container(&project, line);
     if !namespace("true")
         .output()
         .is_ok_and(|tried| tried.status.success())
@@ -373,18 +368,13 @@ wait $run",
     assert_eq!(events(&project, "run.continued").len(), 1);
 }
 
-/// Whoever looks from outside sees no process with the number that the run has in its container, and its heartbeat.
+/// Heartbeats tell of a run whose process has another number, or none, for whoever looks from outside of its container.
 // covers: L5
 #[test]
 fn a_run_in_a_container_works_for_whoever_looks_from_outside() {
     let project = project();
     working(&project);
-    let inside = |line: &str| {
-        let mut command = project.command(Path::new("unshare"));
-        let space = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
-        command.args(space).args(["sh", "-c", line]);
-        command
-    };
+    let inside = |line: &str| in_container(&project, line);
     if !inside("true").output().is_ok_and(|tried| tried.status.success()) {
         return println!("skipped: unshare makes no namespace of processes here");
     }
