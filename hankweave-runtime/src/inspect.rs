@@ -3,4 +3,4 @@
 pub use crate::recovery::{
     LEFT_BEHIND, LastRun, last_hank, last_run, last_sign, left_running, lived, recorded_checkpoints,
 };
-pub use crate::runner::{DiskUse, has_unfinished_results};
+pub use crate::runner::{COPIED, DiskUse, has_unfinished_results};

@@ -231,6 +231,18 @@ pub struct AgentResult {
     pub permission_denials: Vec<PermissionDenial>,
 }
 
+impl AgentResult {
+    /// Whether it tells an error that the agent met by itself: no spent money that it was given, and no order to stop.
+    #[must_use]
+    pub fn is_own_error(&self) -> bool {
+        let was_stopped = self.terminal_reason.as_deref().is_some_and(|reason| {
+            let reason = reason.to_ascii_lowercase();
+            ["abort", "cancel"].iter().any(|stopped| reason.contains(stopped))
+        });
+        !self.success && !self.budget_exhausted && !was_stopped
+    }
+}
+
 /// A tool call that was not permitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionDenial {

@@ -253,6 +253,12 @@ impl SentinelState {
         self.uncounted_requests > 0
     }
 
+    /// Whether a question or command of it has failed.
+    #[must_use]
+    pub const fn has_failed(&self) -> bool {
+        self.failed_llm_calls > 0
+    }
+
     /// Returns what people should know of it: its last answer, its failures, and that it stopped watching early.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let id = &self.id;

@@ -86,7 +86,12 @@ pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) 
         return action;
     }
     let config = hank.codon(failed.codon_id.configured());
-    if let Some(action) = config.and_then(|config| fall_back(hank, thread, config, failed)) {
+    // With its budget used up, nothing is left for another agent either.
+    let has_budget = thread
+        .newest()
+        .is_none_or(|newest| newest.codon.budget_exceeded().is_none());
+    let other_agent = || fall_back(hank, thread, config?, failed);
+    if let Some(action) = has_budget.then(other_agent).flatten() {
         return action;
     }
     let policy = config.map_or(OnFailure::Abort, CodonConfig::failure_policy);

@@ -27,7 +27,10 @@ use crate::typed::{CommandEdit, HintCommands, in_folder, path_word};
 pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
     let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));
     let (kind, hint) = match error {
-        LoadHankError::NoHankInFolder { folder } => (CliErrorKind::Input, init(folder)),
+        LoadHankError::NoHankInFolder { folder } => (
+            CliErrorKind::Input,
+            continuing(folder).unwrap_or_else(|| init(folder)),
+        ),
         LoadHankError::Missing { path } => {
             let folder = match path.file_name() {
                 Some(name) if FILE_NAMES.iter().any(|known| name == *known) => path.parent().unwrap_or(path),
@@ -49,6 +52,18 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
         ),
     };
     CliError::from_error(kind, error).hint(hint)
+}
+
+/// Returns how the run continues that has worked in a folder without a hank.
+fn continuing(folder: &Path) -> Option<String> {
+    RealDisk.metadata(&folder.join(STATE_DIR)).ok()?;
+    let typed = HintCommands::about(folder);
+    typed.knows_the_hank().then(|| {
+        format!(
+            "a hank elsewhere has worked in it: `{}` continues that run",
+            typed.run()
+        )
+    })
 }
 
 /// Loads a hank; the hints about sentinels that an older system wrote name the command that converts them.

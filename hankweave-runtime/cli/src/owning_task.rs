@@ -418,13 +418,14 @@ impl OwningTask {
     }
 
     /// Returns the commands that continue the task, with their effects, in place of those of a run.
-    /// `is_free` says that no worker holds it, `patience` how long its next run would have to wait for a usage limit.
+    /// `is_free` says that no worker holds it, `patience` how long its next run would have to wait for a usage limit, and `next` what that does first.
     pub(crate) fn commands(
         &self,
         is_live: bool,
         is_free: bool,
         asked: Option<&CodonId>,
         patience: Option<Duration>,
+        next: Option<String>,
     ) -> Vec<(String, String)> {
         let mut offers = Vec::new();
         if self.is_of_restate {
@@ -445,7 +446,10 @@ impl OwningTask {
                         "lets a worker continue it, which waits for the usage limit".to_owned()
                     }
                     (None, Some(codon)) => format!("lets {codon} ask again"),
-                    (None, None) => "lets a worker continue it".to_owned(),
+                    (None, None) => {
+                        let next = next.map_or_else(String::new, |next| format!("; its run {next}"));
+                        format!("lets a worker continue it{next}")
+                    }
                 };
                 offers.push((self.resume_command(patience), effect));
             }

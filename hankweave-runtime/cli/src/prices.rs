@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::cost::pricing::{ModelRate, Price, Prices, is_alias};
+use hankweave_core::cost::pricing::{ModelRate, Price, Prices, is_alias, model_of_alias};
 use hankweave_core::hank::{PriceFile, PriceSource, Severity, nearest_models};
 use hankweave_runtime::hank_files::{RefError, read_named};
 use hankweave_runtime::world::disk::{PathError, RealDisk};
@@ -101,8 +101,10 @@ fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, CliErr
     }
     let text = match found {
         None => format!(
-            "{}: claude chooses the model and says which at its start; that one is priced\n",
-            model
+            "{model}: claude chooses the model and says which at its start; that one is priced{}\n",
+            model_of_alias(model).map_or_else(String::new, |newest| format!(
+                ", and {newest} where the scripted agent works"
+            ))
         ),
         Some((family, price)) => {
             let mut text = String::new();

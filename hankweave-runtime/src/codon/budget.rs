@@ -49,12 +49,12 @@ where
     }
 }
 
-/// Ends a codon that reached a limit.
+/// Ends a codon that reached a limit, with an error that its agent met by itself, if any.
 pub(super) async fn end<S: HasSentinels>(
     codon: &CodonRun<'_>,
     running: Codon<S>,
     exit: &ExitOutcome,
-    exceeded: BudgetExceeded,
+    (exceeded, own_failure): (BudgetExceeded, Option<FailureReason>),
     loop_check: Option<LoopCheck>,
 ) -> StageResult<CodonEnd>
 where
@@ -63,19 +63,58 @@ where
 {
     let notes = EndDetails::of_budget(exceeded).with_check(loop_check.clone());
     let reason = match codon.limits.consequence(&exceeded) {
-        OnExceeded::Complete => return complete(codon, running, exit, notes).await,
+        OnExceeded::Complete => match own_failure {
+            None => return complete(codon, running, exit, notes).await,
+            Some(failure) => final_failure(failure, exceeded),
+        },
         // Its last answer used up the rest, and its work is done: of the ceiling, and of a loop that pauses, the run pauses before the next codon, which says why.
         OnExceeded::Pause if exit.verdict.is_success() => {
             let notes = match exceeded.is_shared() {
-                true => EndDetails::default().with_check(loop_check),
+                // The record of a reached limit would end the loop, which continues with a higher one.
+                true => {
+                    codon
+                        .remarks
+                        .extend(over_its_loop(&exceeded, exit.usage.lower_bound));
+                    EndDetails::default().with_check(loop_check)
+                }
                 false => notes,
             };
             return complete(codon, running, exit, notes).await;
         }
-        OnExceeded::Fail => used_up(exceeded),
-        OnExceeded::Pause => paused(codon, exceeded),
+        OnExceeded::Fail => after(own_failure.as_ref(), used_up(exceeded)),
+        OnExceeded::Pause => after(own_failure.as_ref(), paused(codon, exceeded)),
     };
     Err(codon.fail_with(running, exit_code(exit), reason, notes).await)
+}
+
+/// That the last answer of a codon passed the limit of its loop: after a last iteration nothing pauses, and says it.
+fn over_its_loop(exceeded: &BudgetExceeded, is_lower_bound: bool) -> Option<String> {
+    let is_of_loop = exceeded.is_shared() && !exceeded.is_total();
+    is_of_loop.then(|| format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound)))
+}
+
+/// A failure of the agent that nothing is left to mend: no other attempt begins, and no end of a usage limit is waited for.
+fn final_failure(failure: FailureReason, exceeded: BudgetExceeded) -> FailureReason {
+    let said = failure.message.unwrap_or_default();
+    let (error, more) = said.split_at(said.find('\n').unwrap_or(said.len()));
+    FailureReason {
+        message: Some(format!(
+            "{error}; its budget is used up as well: {exceeded}{more}"
+        )),
+        retriable: false,
+        retry_after_ms: None,
+        retry_at: None,
+        ..failure
+    }
+}
+
+/// The end at a limit, with the error that its agent met before.
+fn after(own_failure: Option<&FailureReason>, mut reason: FailureReason) -> FailureReason {
+    let error = own_failure.and_then(|failure| failure.message.as_deref()?.lines().next());
+    if let (Some(error), Some(message)) = (error, &mut reason.message) {
+        *message = format!("its agent failed: {error}; {message}");
+    }
+    reason
 }
 
 fn used_up(exceeded: BudgetExceeded) -> FailureReason {

@@ -395,6 +395,10 @@ impl CodonRun<'_> {
         self.cut_sentinels(&mut codon).await;
         let (end, transition) = codon.step(edge).into_parts();
         let files = self.run.watch.files_changed(self).await;
+        if self.is_ignored(&told) {
+            self.remarks
+                .add("its failure is ignored (`onFailure`)".to_owned());
+        }
         let mut event = told.notes.add_to(self.event(S::PHASE, &transition), took);
         event = event.with_remarks(&self.remarks.take());
         if let Some(files) = files {
@@ -405,9 +409,15 @@ impl CodonRun<'_> {
         Ok(end)
     }
 
-    async fn publish_end(&self, costs: Costs, told: EndRecord, took: Duration, files_changed: Option<u64>) {
+    /// Whether the plan goes on after this end as after a success (HANK-44).
+    fn is_ignored(&self, told: &EndRecord) -> bool {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
-        let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
+        let reason = told.failure_reason.as_ref().filter(|_| ignores);
+        reason.is_some_and(|reason| !reason.interrupted && reason.retry_at.is_none())
+    }
+
+    async fn publish_end(&self, costs: Costs, told: EndRecord, took: Duration, files_changed: Option<u64>) {
+        let is_ignored = self.is_ignored(&told);
         let event = Event::CodonCompleted {
             codon_id: self.entry.codon_id.clone(),
             success: matches!(told.exit_status, ExitStatus::Success),
@@ -419,11 +429,7 @@ impl CodonRun<'_> {
             },
             duration: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             exit_status: told.exit_status,
-            failure_ignored: told
-                .failure_reason
-                .as_ref()
-                .is_some_and(is_ignored)
-                .then_some(true),
+            failure_ignored: is_ignored.then_some(true),
             failure_reason: told.failure_reason,
             budget_exceeded: told.notes.budget_exceeded,
             files_changed,

@@ -64,7 +64,8 @@ where
     Fail: Edge<S, To = Failed>,
 {
     if let Some(exceeded) = work.exceeded(&exit.usage) {
-        return budget::end(codon, running, exit, exceeded, work.loop_check).await;
+        let own_failure = work.own_failure();
+        return budget::end(codon, running, exit, (exceeded, own_failure), work.loop_check).await;
     }
     let code = i64::from(exit.exit.code());
     let full = |context_exceeded| EndDetails {

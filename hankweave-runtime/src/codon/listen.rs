@@ -39,6 +39,10 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) structured: Option<Value>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
+    /// Its last closing message tells an error of its own.
+    pub(super) told_own_error: bool,
+    /// Its money was spent, by its own count.
+    pub(super) is_spent: bool,
     /// Work in its background that it will continue after, as it has told (AGENT-50).
     pub(super) background: Vec<BackgroundWork>,
     /// When the events that are handled now had arrived.
@@ -85,6 +89,8 @@ impl<'a> AgentEventHandler<'a> {
             answer: None,
             structured: None,
             has_answered: false,
+            told_own_error: false,
+            is_spent: false,
             background: Vec::new(),
             now: Instant::now(),
             unrecorded: None,
@@ -192,10 +198,12 @@ impl<'a> AgentEventHandler<'a> {
                 let UsageTotals { cost, tokens, .. } = &self.before;
                 let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
                 self.meter.set_totals(cost, tokens);
+                self.told_own_error = result.is_own_error();
                 // A word after background work does not take it back.
                 self.structured = result.structured.or_else(|| self.structured.take());
                 self.answer = Some(result.text).filter(|text| !text.trim().is_empty());
                 if result.budget_exhausted {
+                    self.is_spent = true;
                     self.meter.spent();
                 }
                 return;

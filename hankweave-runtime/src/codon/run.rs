@@ -82,6 +82,8 @@ pub(super) struct AgentRun {
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,
+    /// Why the agent failed by itself, and not because a limit stopped it.
+    own_failure: Option<FailureReason>,
     /// The agent has called a tool.
     pub(super) used_tool: bool,
     /// A model of it has said something.
@@ -121,6 +123,7 @@ impl AgentRun {
         let exit = exit.clone();
         let completes = match (self.exceeded(&exit.usage), &exit.verdict) {
             (_, Verdict::Success) => true,
+            (Some(_), _) if self.own_failure.is_some() => false,
             (Some(exceeded), _) => codon.limits.consequence(&exceeded) == OnExceeded::Complete,
             (None, Verdict::Failure { context_exceeded, .. }) => {
                 *context_exceeded && codon.waits_for_context()
@@ -147,6 +150,11 @@ impl AgentRun {
     /// Returns the spending limit of another process of the codon; `None` without a limit.
     pub(super) fn dollars_left(&self) -> Option<Usd> {
         self.meter.dollars_left()
+    }
+
+    /// Returns why the agent failed by itself, whatever limit it passed (HANK-38).
+    pub(super) fn own_failure(&self) -> Option<FailureReason> {
+        self.own_failure.clone()
     }
 
     /// Notes that a limit was reached after the last process ended.
@@ -245,6 +253,7 @@ pub(super) async fn run(
     if let AgentOutcome::Ended(exit) = &mut outcome {
         proof.check_success(codon, exit).await;
     }
+    let own_failure = own_failure(codon, &outcome, &listener, reached.is_some());
     let work = AgentRun {
         outcome,
         context_was_full: listener.compacted && codon.waits_for_context(),
@@ -252,6 +261,7 @@ pub(super) async fn run(
         proof,
         elapsed: codon.elapsed(),
         reached,
+        own_failure,
         used_tool: used_tool || listener.used_tool,
         spoke: spoke || listener.spoke,
         answer: listener.answer,
@@ -260,6 +270,31 @@ pub(super) async fn run(
         loop_stall: None,
     };
     Ok((listener.running, work))
+}
+
+/// Why the agent failed by itself. Of one that was stopped at a limit only an error counts that it reports: its exit may be that of the stop.
+fn own_failure(
+    codon: &CodonRun<'_>,
+    outcome: &AgentOutcome,
+    listener: &AgentEventHandler<'_>,
+    was_stopped_at_limit: bool,
+) -> Option<FailureReason> {
+    let AgentOutcome::Ended(exit) = outcome else {
+        return None;
+    };
+    let Verdict::Failure {
+        reason,
+        context_exceeded,
+    } = &exit.verdict
+    else {
+        return None;
+    };
+    let is_own = match was_stopped_at_limit {
+        true => listener.told_own_error,
+        false => !listener.is_spent,
+    };
+    let is_end = *context_exceeded && codon.waits_for_context();
+    (is_own && !is_end).then(|| reason.clone())
 }
 
 /// The end of an agent whose background work was cut off, if it was.

@@ -52,8 +52,39 @@ pub(super) fn wrong_references(disk: &dyn Disk, root: &Path, hank: &Hank) -> Vec
         }
         let commands = commands(codon, &at).into_iter();
         problems.extend(commands.flat_map(|(place, command)| in_command(hank, &place, command)));
+        problems.extend(patterns(codon, &at).filter_map(|(place, pattern)| in_pattern(hank, place, pattern)));
     }
     problems
+}
+
+/// Patterns of a codon's files with their places.
+fn patterns<'h>(codon: &'h CodonConfig, at: &str) -> impl Iterator<Item = (String, &'h String)> {
+    let list = |place: String, patterns: &'h [String]| {
+        let place = move |index: usize| format!("{place}[{index}]");
+        patterns
+            .iter()
+            .enumerate()
+            .map(move |(index, pattern)| (place(index), pattern))
+    };
+    let outputs: Vec<_> = codon.output_files.iter().enumerate().collect();
+    let place = format!("{at}.outputFiles");
+    list(format!("{at}.checkpointedFiles"), &codon.checkpointed_files)
+        .chain(list(format!("{at}.archiveOnSuccess"), &codon.archive_on_success))
+        .chain(
+            outputs
+                .into_iter()
+                .flat_map(move |(index, group)| list(format!("{place}[{index}].copy"), &group.copy)),
+        )
+}
+
+/// Returns a warning for a pattern with a variable in it, which nothing fills in.
+fn in_pattern(hank: &Hank, place: String, pattern: &str) -> Option<Problem> {
+    let marks = ["<%", "${", "$(", "$HANKWEAVE_"];
+    let mark = marks.into_iter().find(|mark| pattern.contains(mark))?;
+    let message =
+        format!("`{mark}` is a part of the name: a pattern has no variables, so it will match no file");
+    let problem = Problem::warning(&hank.places, place, message);
+    Some(problem.with_hint("write `*` for what changes, as in \"report-*.md\""))
 }
 
 /// Returns the variables of prompts that a command names, which nothing fills in there.

@@ -226,7 +226,7 @@ impl<'a> CodonFinish<'a> {
         if !self.config.output_files.is_empty() {
             let files = if copied.len() == 1 { "file" } else { "files" };
             let message = format!(
-                "{}: {} {files} copied to {}{}",
+                "{}: {} {files} {COPIED}{}{}",
                 self.entry.codon_id,
                 copied.len(),
                 output.path.display(),
@@ -405,6 +405,9 @@ pub(super) fn archive(dir: &ExecutionDir) -> Archive {
 
 /// Copied files that are named.
 const NAMED: usize = 5;
+
+/// Words of the message that tells which results were copied, before their folder.
+pub const COPIED: &str = "copied to ";
 
 /// Returns the first of the copied files: `: out/records.jsonl, out/count.txt and 4 more`. One whose name was taken has another one.
 fn named(copied: &[PathBuf]) -> String {

@@ -22,7 +22,7 @@ mod target;
 pub(crate) mod tests;
 mod wait;
 
-pub use aftermath::has_unfinished_results;
+pub use aftermath::{COPIED, has_unfinished_results};
 pub(crate) use approval::{record as answer_approval, withdraw as withdraw_approval};
 pub use begin::{SuccessTarget, UnfinishedCodon};
 pub(crate) use begin::{has_nothing_to_do, taken_back, trouble};

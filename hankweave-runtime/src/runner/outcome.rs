@@ -9,7 +9,7 @@ use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
-use hankweave_core::thread;
+use hankweave_core::thread::{self, ThreadTip};
 use hankweave_core::view::RunView;
 use hankweave_core::wire::Event;
 use serde::Serialize;
@@ -129,6 +129,12 @@ pub struct CodonSummary {
     /// Its result, where it was asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+    /// Number of its attempts in earlier runs that count.
+    #[serde(skip)]
+    pub earlier_attempts: usize,
+    /// Number of its sentinels that failed.
+    #[serde(skip)]
+    pub failed_sentinels: usize,
     /// Remarks for people: background work that was ended, the request of a sentinel, what its sentinels said last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -147,7 +153,16 @@ impl RunOutcome {
         // Only the hank says which iteration of a loop is the last one.
         let view = view.with_description(&Event::run_described(hank, Ceiling::default()));
         let (completed, planned) = view.completed();
-        let codons = run.map(|run| run.codons.iter().map(|codon| CodonSummary::of(codon)).collect());
+        let thread = ThreadTip::of(state);
+        let earlier = |id: &CodonId, own: usize| thread.attempts(id).count().saturating_sub(own);
+        let codons = run.map(|run| {
+            let own = |id: &CodonId| run.codons.iter().filter(|codon| codon.codon_id() == id).count();
+            let codons = run.codons.iter().map(|codon| CodonSummary {
+                earlier_attempts: earlier(codon.codon_id(), own(codon.codon_id())),
+                ..CodonSummary::of(codon)
+            });
+            codons.collect()
+        });
         Self {
             run_id: run_id.cloned(),
             result,
@@ -189,6 +204,12 @@ impl CodonSummary {
             replaced_by: codon.replaced_by().map(str::to_owned),
             loop_check: codon.loop_check(),
             result: codon.result().cloned(),
+            earlier_attempts: 0,
+            failed_sentinels: codon
+                .sentinels()
+                .iter()
+                .filter(|sentinel| sentinel.has_failed())
+                .count(),
             remarks: codon.remarks(),
         }
     }

@@ -43,8 +43,9 @@ pub(super) struct Outcome {
 #[serde(rename_all = "camelCase")]
 pub(super) struct AttemptReport {
     pub(super) codon: CodonId,
-    /// Number of the start of the codon, from 1.
-    pub(super) number: usize,
+    /// Number of the start of the codon, from 1, as on the screen of the run: of those that count; `None` for one that does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) number: Option<usize>,
     /// Run that made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) run: Option<RunId>,
@@ -75,12 +76,22 @@ pub(super) fn attempts(status: &StatusView<'_>, heard: &Heard, most: usize) -> V
     attempts.sort_by_key(|attempt| attempt.began);
     name_changes_of_agents(&mut attempts);
     let mut numbers: BTreeMap<CodonId, usize> = BTreeMap::new();
-    for attempt in &mut attempts {
+    for attempt in attempts.iter_mut().filter(|attempt| !attempt.undone) {
         let number = numbers.entry(attempt.codon.clone()).or_default();
         *number += 1;
-        attempt.number = *number;
+        attempt.number = Some(*number);
     }
     attempts.split_off(attempts.len().saturating_sub(most))
+}
+
+impl AttemptReport {
+    /// Returns which attempt of its codon it is, in words.
+    pub(super) fn name(&self) -> String {
+        match self.number {
+            Some(number) => format!("attempt {number}"),
+            None => "an earlier attempt".to_owned(),
+        }
+    }
 }
 
 /// Leaves the agent out of attempts of a codon that had the same in all of them.
@@ -153,7 +164,7 @@ impl AttemptReport {
         let totals = status.totals_of(codon);
         Self {
             codon: codon.codon_id().clone(),
-            number: 0,
+            number: None,
             run: Some(entry.run_id.clone()),
             began: *codon.start_time(),
             undone: false,
@@ -171,7 +182,7 @@ impl AttemptReport {
         let agent = attempt.agent.as_deref();
         Some(Self {
             codon: attempt.id.clone()?,
-            number: 0,
+            number: None,
             run: attempt.run.clone(),
             began,
             undone: true,

@@ -26,12 +26,12 @@ pub(super) struct CheckReport {
     /// Number of the prompt in the attempt after which it ran, from 1; that of a loop runs once in each iteration.
     #[serde(rename = "try")]
     pub(super) number: u32,
-    /// Failures of the check of this codon before, in all its attempts.
+    /// Failures of the check of this codon before, in all its attempts that count.
     #[serde(flatten)]
     pub(super) before: MissedChecks,
 }
 
-/// Checks of a codon that failed, in all its attempts.
+/// Checks of a codon that failed, in all its attempts that count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MissedChecks {
@@ -71,14 +71,12 @@ impl Checks {
         newest.push(check);
     }
 
-    /// Forgets the newest checks of a codon, which starts again.
-    pub(super) fn start(&mut self, codon: &CodonId) {
+    /// Forgets the newest checks of a codon, which starts again, and how often they failed where no attempt before it counts.
+    pub(super) fn start(&mut self, codon: &CodonId, is_first: bool) {
         self.newest.remove(codon);
-    }
-
-    /// Forgets how often checks failed: the hank starts again.
-    pub(super) fn start_over(&mut self) {
-        self.missed.clear();
+        if is_first {
+            self.missed.remove(codon);
+        }
     }
 
     /// Returns the newest checks of a codon.

@@ -221,7 +221,8 @@ pub(super) fn codons(
                 attempt: starts
                     .iter()
                     .rfind(|start| start.codon == *id && !start.undone)
-                    .map_or(totals.count, |start| start.number),
+                    .and_then(|start| start.number)
+                    .unwrap_or(totals.count),
                 lines: lines.get(id).copied(),
                 changes: changes.remove(id).unwrap_or_default(),
                 shown_by: status.typed.command(&format!("diff {id}")),
@@ -254,7 +255,11 @@ fn last_message(status: &StatusView<'_>, heard: &Heard, id: &CodonId) -> Option<
 }
 
 /// Returns agent, model and permissions of the newest attempt of a codon.
-fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -> Option<AgentReport> {
+pub(super) fn agent(
+    id: &CodonId,
+    config: Option<(&Hank, &CodonConfig)>,
+    heard: &RunView,
+) -> Option<AgentReport> {
     let attempt = heard.newest_attempt(id).map(|(_, attempt)| attempt);
     let name = attempt.and_then(|attempt| attempt.agent.clone());
     let name = name.or_else(|| Some(config?.1.agent_name().to_owned()))?;

@@ -15,7 +15,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_core::view::{AttemptView, RunView, WaitView, excerpt};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
-use hankweave_runtime::inspect::LEFT_BEHIND;
+use hankweave_runtime::inspect::{COPIED, LEFT_BEHIND};
 use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
@@ -238,7 +238,12 @@ impl Heard {
 
     /// Takes in what only a message of the runtime says.
     fn inform(&mut self, message: &str, at: Timestamp) {
-        if message.contains(LEFT_BEHIND) || message.contains(SO_KEPT) || message == TERMINAL_CLOSED {
+        let is_copied = message.contains(COPIED) && codon_of(message).is_some();
+        if is_copied
+            || message.contains(LEFT_BEHIND)
+            || message.contains(SO_KEPT)
+            || message == TERMINAL_CLOSED
+        {
             self.note(at, message.to_owned());
         } else if message.contains(AskedResult::UNMET)
             && let Some(codon) = codon_of(message)
@@ -270,10 +275,6 @@ impl Heard {
                 self.crash = None;
                 // It asks again.
                 self.asked = None;
-                if starting_conditions.source().is_none() {
-                    self.checks.start_over();
-                    self.reminders.clear();
-                }
                 let resumes = starting_conditions.resumed_session().is_some();
                 self.starting = starting_conditions.source().is_some() && !resumes;
                 let is_first = !std::mem::replace(&mut self.has_run, true);
@@ -289,7 +290,11 @@ impl Heard {
                 self.start_with(codon_id);
                 self.has_codon = true;
                 self.is_idle = false;
-                self.checks.start(codon_id);
+                let attempt = self.view.newest_attempt(codon_id).map(|(key, _)| key.attempt);
+                self.checks.start(codon_id, attempt == Some(1));
+                if attempt == Some(1) {
+                    self.reminders.remove(codon_id);
+                }
                 self.reminded.remove(codon_id);
                 self.missed.remove(codon_id);
                 if let Some(chosen) = chosen_agent

@@ -9,6 +9,7 @@ use hankweave_core::id::{CodonId, LoopId};
 use hankweave_core::view::prompt_excerpt;
 use serde::Serialize;
 
+use super::codons::agent;
 use super::heard::Heard;
 use super::markup::{code, plain, with_ids};
 use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until};
@@ -50,6 +51,9 @@ pub(super) struct CodonTerms {
     /// How hard its model works.
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<String>,
+    /// Options of its agent that the scripted agent, which stood in, does not have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<String>,
     /// The run continues after its failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     ignores_failure: bool,
@@ -156,6 +160,7 @@ impl CodonTerms {
             }),
             limits: codon.and_then(|codon| limits_of_codon(codon.budget.as_ref()?)),
             effort: config.and_then(|(hank, codon)| Some(hank.agent_options(codon).effort?.to_string())),
+            left_out: config.and_then(|config| left_out(config, record.codon_id(), heard)),
             ignores_failure: codon.is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore),
         }
     }
@@ -180,11 +185,25 @@ impl CodonTerms {
         let limits = self.limits.as_deref().filter(|_| first).map(plain);
         let effort = self.effort.as_ref().filter(|_| first);
         let effort = effort.map(|effort| format!("works with effort {}", plain(effort)));
+        let left_out = self.left_out.as_ref().filter(|_| first);
+        let left_out = left_out.map(|options| {
+            format!(
+                "was to have {}, which the scripted agent that stood in does not",
+                plain(options)
+            )
+        });
         let ignores = (first && self.ignores_failure)
             .then(|| "its failure does not stop the run (`onFailure`: ignore)".to_owned());
-        let terms = [set_up, answer, requires, forks, limits, effort, ignores];
+        let terms = [set_up, answer, requires, forks, limits, effort, left_out, ignores];
         terms.into_iter().flatten().collect()
     }
+}
+
+/// Returns the options that the hank gives the agent of a codon, in words, where the scripted agent stood in, which has none.
+fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &Heard) -> Option<String> {
+    let agent = agent(id, None, &heard.view)?;
+    let stands_in = agent.name == "scripted" && codon.agent_name() != "scripted";
+    hank.agent_options(codon).in_short().filter(|_| stands_in)
 }
 
 impl RequiresReport {

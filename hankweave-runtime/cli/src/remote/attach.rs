@@ -22,12 +22,12 @@ use tokio::sync::watch;
 
 use super::keys::{self, KeyAction, MenuState};
 use super::words::{self, AttachInput};
-use super::{command_failure, connect, connect_failure, ended_failure, runtime};
+use super::{asking, command_failure, connect, connect_failure, ended_failure, runtime};
 use crate::approval_prompt::KEYS;
 use crate::approval_prompt::PromptKey;
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
-use crate::directory::watch_suspension;
+use crate::directory::{answer_there, watch_suspension};
 use crate::exit::{CliError, CliErrorKind};
 use crate::keyboard::Keyboard;
 use crate::prompt_line::{PromptForm, PromptLine};
@@ -125,6 +125,12 @@ async fn follow(
     typed: Option<&About>,
 ) -> Result<ExitCode, CliError> {
     let from_now_on = options.after.is_none();
+    if let Some(pid) = typed
+        .and_then(|typed| asking(typed.execution()))
+        .filter(|_| !global.quiet)
+    {
+        print_stderr(format!("process {pid} is about to run: {}\n", answer_there(pid)));
+    }
     let client = connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;
     let may_command = client.session().mode == Mode::ReadAndWrite;

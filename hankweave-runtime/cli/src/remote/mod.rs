@@ -171,6 +171,13 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
+/// Returns the process that works in this execution directory, where it asks in its terminal where to continue, which may take a night.
+fn asking(execution: &Path) -> Option<u32> {
+    holder(execution)
+        .filter(|holder| holder.asking)
+        .map(|holder| holder.pid)
+}
+
 /// `typed` is `None` where the server was named by its address, and nobody knows the directory.
 fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliError {
     match error {
@@ -185,11 +192,8 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         ConnectError::Find(FindError::Elsewhere { .. }) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!("nothing was connected to; if you know it, `{ATTACH_BY_ADDRESS}` takes its address with the token")),
         ConnectError::Find(FindError::NoPort { path, pid }) => {
-            let asks = holder(path).is_some_and(|holder| holder.asking);
-            let hint = match asks {
-                true => answer_there(*pid),
-                false => "it starts or ends its run just now, or it is no run".to_owned(),
-            };
+            let other = || "it starts or ends its run just now, or it is no run".to_owned();
+            let hint = asking(path).map_or_else(other, |_| answer_there(*pid));
             CliError::from_error(CliErrorKind::Held, error).hint(hint)
         }
         ConnectError::Find(FindError::Suspended { pid, .. }) => {

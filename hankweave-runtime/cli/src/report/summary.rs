@@ -218,15 +218,15 @@ fn write_class(outcome: &RunOutcome, text: &mut SafeText) -> std::fmt::Result {
         _ => return Ok(()),
     };
     let last = outcome.codons.iter().rfind(|codon| codon.codon_id == *id);
-    let Some(failure) = last.and_then(|codon| codon.failure.as_ref()) else {
+    let Some((last, failure)) = last.and_then(|codon| Some((codon, codon.failure.as_ref()?))) else {
         return Ok(());
     };
     let Some(class) = class(failure) else {
         return Ok(());
     };
     write_sentence(text, &format!("  what it is   {}", class.words))?;
-    // A run that has paused says itself how it continues.
-    if is_over {
+    // A run that has paused says itself how it continues, and a retry needs money.
+    if is_over && last.budget_exceeded.is_none() {
         write_sentence(text, &format!("  what helps   {}", class.hint))?;
     }
     match failure.retry_after_ms {
@@ -253,8 +253,10 @@ fn write_codons(codons: &[CodonSummary], width: usize, text: &mut SafeText) -> s
         }
         let attempts: Vec<&CodonSummary> = codons[at..].iter().filter(is_same).collect();
         let [.., newest] = attempts[..] else { continue };
+        let earlier = newest.earlier_attempts;
         if attempts.len() == 1 {
             write_codon(newest, width, text)?;
+            write_earlier(earlier, text)?;
             continue;
         }
         let sum = attempts_of(&attempts, newest);
@@ -269,8 +271,21 @@ fn write_codons(codons: &[CodonSummary], width: usize, text: &mut SafeText) -> s
             write!(text, "  ")?;
             write_codon(&attempt, width, text)?;
         }
+        write_earlier(earlier, text)?;
     }
     Ok(())
+}
+
+/// Writes that attempts of earlier runs are not in the row above.
+fn write_earlier(count: usize, text: &mut SafeText) -> std::fmt::Result {
+    match count {
+        0 => Ok(()),
+        _ => writeln!(
+            text,
+            "    {} of it before this run, as `hankweave history` shows",
+            counted(count, "attempt")
+        ),
+    }
 }
 
 /// Returns the newest attempt with the figures of all of them.
@@ -380,7 +395,12 @@ fn progress(outcome: &RunOutcome) -> String {
         0 => String::new(),
         count => format!(", {count} with its budget reached"),
     };
-    format!("{done} of {all} completed{at_budget}")
+    let with_failed_sentinel = |codon: &&CodonSummary| codon.failed_sentinels > 0;
+    let unwatched = match outcome.codons.iter().filter(with_failed_sentinel).count() {
+        0 => String::new(),
+        count => format!(", {count} with a sentinel that failed"),
+    };
+    format!("{done} of {all} completed{at_budget}{unwatched}")
 }
 
 /// Returns the outcome of a rehearsal in one sentence.

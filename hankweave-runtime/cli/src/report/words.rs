@@ -387,6 +387,8 @@ mod tests {
                 replaced_by: None,
                 loop_check: None,
                 result: None,
+                earlier_attempts: 0,
+                failed_sentinels: 0,
                 remarks: Vec::new(),
             };
             codon_line("stopped", None.into(), &codon)

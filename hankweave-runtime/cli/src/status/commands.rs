@@ -65,7 +65,8 @@ impl StatusView<'_> {
         if let Some(task) = &self.task {
             let is_free = self.absent_worker().is_some_and(|absent| absent.is_gone());
             let is_live = self.is_working(run) && self.task_at_rest().is_none();
-            return task.commands(is_live, is_free, self.asked().map(|(id, _)| id), self.patience());
+            let asked = self.asked().map(|(id, _)| id);
+            return task.commands(is_live, is_free, asked, self.patience(), self.next_attempt(run));
         }
         if self.is_working(run) {
             return self.live_commands();
@@ -425,12 +426,29 @@ impl StatusView<'_> {
             .run_with_more(self.more(), self.patience(), also.as_slice())
     }
 
-    /// Describes where the next run continues by itself after `id` has not completed.
-    fn way_back(&self, id: &CodonId) -> String {
-        let does = match self.thread.default_recovery() {
+    /// Returns what the next attempt of a task does first, which asks nobody; `None` where that is nothing.
+    pub(super) fn next_attempt(&self, run: &RunRecord) -> Option<String> {
+        let stopped = self.thread.next_codon_id.as_ref().filter(|_| self.is_stopped());
+        let newest = self.thread.codons.first().map(|entry| entry.codon.codon_id());
+        let blocked = newest.filter(|_| self.is_blocked());
+        let open = run.open_codon().map(CodonExecution::codon_id);
+        match open.or(stopped).or(blocked) {
+            Some(id) => Some(self.default_way(id)),
+            None => self.next().map(|next| self.how_next(next)),
+        }
+    }
+
+    /// Describes where a run continues that asks nobody, after `id` has not completed.
+    fn default_way(&self, id: &CodonId) -> String {
+        match self.thread.default_recovery() {
             Recovery::CrashPoint => format!("keeps the files and runs {id} again from its set-up"),
             Recovery::Session | Recovery::LastSuccess => self.back_to_success(id),
-        };
+        }
+    }
+
+    /// Describes where the next run continues by itself after `id` has not completed.
+    fn way_back(&self, id: &CodonId) -> String {
+        let does = self.default_way(id);
         // After a rollback the target was chosen already.
         match self.state.pending_rollback.is_some() || self.typed.is_detached() {
             false => format!("{does}; asks first on a terminal"),

@@ -174,6 +174,11 @@ pub(crate) fn cut_off_codon(execution: &Path) -> Option<String> {
     })
 }
 
+/// Returns what the next attempt of the task whose workspace this is does first with what its last run has left.
+pub(crate) fn next_attempt(workspace: &Path) -> Option<String> {
+    of_run(workspace, |view, run| view.next_attempt(run))
+}
+
 /// Looks at the status of the newest run of an execution directory; `None` where there is none, or it cannot be read.
 fn of_run<T>(execution: &Path, look: impl FnOnce(&StatusView<'_>, &RunRecord) -> Option<T>) -> Option<T> {
     let state = crate::state::read_execution(execution).ok()?;

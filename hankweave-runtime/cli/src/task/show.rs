@@ -402,8 +402,17 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         let later = by_user_after_end(&row, &workspace);
         let went_on = files.went_on_in(&row).map(|place| newest_in(&place));
         let label = if went_on.is_some() { "here" } else { "in all" };
+        let continues = went_on.is_none() && resume_command(registry, &row).is_some();
         details.add("went on", &json!(went_on));
         details.add(label, &json!(format!("{in_short}{}", later.unwrap_or_default())));
+        details.add(
+            "next",
+            &json!(
+                continues
+                    .then(|| crate::status::next_attempt(&workspace))
+                    .flatten()
+            ),
+        );
         details.add_whole("report", &json!(whole));
     }
     details.add("checkpoints", &json!(checkpoints));

@@ -1,6 +1,6 @@
 //! Files of a hank that the programs of agents and sentinels look for in the workspace, which does not have them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::{AgentChoice, CodonConfig, Hank, Problem, SentinelSource, copy_targets};
 use hankweave_runtime::hank_files::LoadedHank;
@@ -19,24 +19,26 @@ pub(super) fn misplaced_arguments(loaded: &LoadedHank, hank: &Hank, work: &Path)
         let mut copied = copy_targets(hank);
         copied.any(|target| Path::new(argument).starts_with(target.to))
     };
-    let is_misplaced = |argument: &str| {
-        is_file(&loaded.root.join(argument)) && !exists(&work.join(argument)) && !is_copied(argument)
+    let is_misplaced = |argument: &str, folder: &Path| {
+        let is_of_hank = is_file(&loaded.root.join(argument)) || is_file(&folder.join(argument));
+        is_of_hank && !exists(&work.join(argument)) && !is_copied(argument)
     };
     let mut problems = Vec::new();
     for (at, codon) in hank.located_codons() {
         let agent = agent_arguments(codon).iter().map(|argument| {
             let hint = "copy it with a rig, or name its absolute path";
-            (format!("{at}.agent"), argument.clone(), hint)
+            (format!("{at}.agent"), argument.clone(), loaded.root.clone(), hint)
         });
         let sentinels = codon.sentinels.iter().enumerate().flat_map(|(index, entry)| {
             let place = format!("{at}.sentinels[{index}]");
+            let folder = folder_of(loaded, &entry.sentinel_config);
             sentinel_arguments(loaded, &entry.sentinel_config).into_iter().map(move |argument| {
                 let hint = "write [\"sh\", \"-c\", \"sh \\\"$HANKWEAVE_HANK/FILE\\\"\"], where HANKWEAVE_HANK is the folder of the hank";
-                (place.clone(), argument, hint)
+                (place.clone(), argument, folder.clone(), hint)
             })
         });
-        for (place, argument, hint) in agent.chain(sentinels) {
-            if is_misplaced(&argument) {
+        for (place, argument, folder, hint) in agent.chain(sentinels) {
+            if is_misplaced(&argument, &folder) {
                 let message = format!(
                     "`{argument}` is a file of the hank, and the program looks for it in the workspace, which has none"
                 );
@@ -55,6 +57,16 @@ fn agent_arguments(codon: &CodonConfig) -> &[String] {
         _ => &[],
     };
     all.get(1..).unwrap_or_default()
+}
+
+/// Returns the folder of a sentinel's file, or that of the hank.
+fn folder_of(loaded: &LoadedHank, source: &SentinelSource) -> PathBuf {
+    match source {
+        SentinelSource::File(file) => loaded
+            .root
+            .join(Path::new(file).parent().unwrap_or(Path::new(""))),
+        SentinelSource::Inline(_) => loaded.root.clone(),
+    }
 }
 
 /// Returns the arguments of a sentinel's command, without the program.

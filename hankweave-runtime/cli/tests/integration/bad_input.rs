@@ -52,6 +52,14 @@ fn a_missing_hank_is_named_with_a_next_step() {
         &["hank.json", "hint", "hankweave init"],
     );
     check(|_| {}, &["run", "nowhere.json"], 65, &["nowhere.json", "hint"]);
+    // Where a hank from elsewhere has worked, a new one would be in its way.
+    let project = project();
+    project.write("my/hank.json", json!({"hank": [good_codon("a")]}).to_string());
+    project.run(["run", "my", "-e", "work", "--headless"]);
+    let refused = project.run(["run", "work"]);
+    refused.expect_code(65);
+    let hint = "a hank elsewhere has worked in it: `hankweave run my -e work` continues that run";
+    assert!(refused.stderr.contains(hint), "{refused}");
 }
 
 #[test]
@@ -241,6 +249,8 @@ fn variables_that_nothing_fills_in_are_named() {
     codon["promptText"] = json!("Read <%DATA_DIR%> and <% DATA_DIR %>");
     codon["rigSetup"] = json!([{"type": "command", "command": {"run": "ls '<%DATA_DIR%>' || true"}}]);
     codon["check"] = json!({"run": "echo '<%results.a.x%> <%= erb %>'"});
+    codon["outputFiles"] = json!([{"copy": ["*.md", "note-${HANKWEAVE_ITERATION}.md"]}]);
+    codon["archiveOnSuccess"] = json!(["<%ITERATION%>/**"]);
     project.write_hank(&json!({"hank": [codon]}));
     let shown = project.run(["validate"]).expect_code(0).stdout.clone();
     for words in [
@@ -248,6 +258,8 @@ fn variables_that_nothing_fills_in_are_named() {
         "`<%DATA_DIR%>` stands for something in prompts alone",
         "the data of a run is in `read_only_data_source`",
         "`<%results.a.x%>` stands for something in prompts alone",
+        "outputFiles[0].copy[1] (codon \"a\"): `${` is a part of the name: a pattern has no variables",
+        "archiveOnSuccess[0] (codon \"a\"): `<%` is a part of the name",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }

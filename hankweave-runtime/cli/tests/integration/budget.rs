@@ -8,6 +8,27 @@ use crate::support::{assert_checkpoint, assert_usd, codon, project};
 /// 100,000 tokens of this model cost 0.3 dollars.
 const MODEL: &str = "claude-sonnet-4-5";
 
+/// An agent that is done after 0.5 dollars, of which it tells at its end.
+fn spends(project: &TestProject) -> Value {
+    let result = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": "s-1", "result": "done",
+        "total_cost_usd": 0.5, "usage": {"input_tokens": 1000, "output_tokens": 100}});
+    let program = format!("{OPENING}echo done > a.txt\necho '{result}'\n");
+    json!({"command": ["sh", project.write("spends.sh", program)], "stream": "claude"})
+}
+
+/// How a program begins that speaks as claude does.
+const OPENING: &str = r#"cat > /dev/null
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-haiku-4-5","cwd":"/","tools":[]}'
+"#;
+
+/// How it ends by an error of its provider, after so many dollars that it reports only then.
+fn overloaded(dollars: f64) -> String {
+    let line = json!({"type": "result", "subtype": "success", "is_error": true, "session_id": "s-1", "result": "API Error: 529 Overloaded",
+        "terminal_reason": "api_error", "api_error_status": 529, "total_cost_usd": dollars,
+        "usage": {"input_tokens": 500_000, "output_tokens": 0}});
+    format!("echo '{line}'\nexit 1\n")
+}
+
 /// Says something for 0.3 dollars, `times` over, and writes its number each time; then does what `end` says.
 fn script(project: &TestProject, name: &str, times: usize, end: &Value) -> Value {
     let turn = json!({"text": "working", "usage": {"input": 100_000, "output": 0},
@@ -305,11 +326,16 @@ fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session()
     let goes_on = json!({"turns": [{"text": "${PROMPT}", "usage": {"input": 100_000, "output": 0},
         "tools": [{"append": {"path": "b.txt", "content": "${PROMPT}\n"}}]}]});
     project.write("b.json", goes_on.to_string());
-    project
-        .run(["run", "--headless", "--max-cost", "1.3"])
-        .expect_code(0);
+    let goes_on = project.run(["run", "--headless", "--max-cost", "1.3"]);
+    goes_on.expect_code(0);
     let done = state(&project);
     let run = &done["runs"][0];
+    assert!(
+        goes_on
+            .stderr
+            .contains("    1 attempt of it before this run, as `hankweave history` shows"),
+        "{goes_on}"
+    );
     assert_eq!(statuses(run), [("b", "completed"), ("c", "completed")]);
     let second = codon(run, "b");
     assert_eq!(second["previousSessionId"], first["claudeSessionId"]);
@@ -411,12 +437,7 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
 fn a_codon_that_passed_its_limit_and_is_done_says_so_whatever_the_limit_does() {
     for on_exceeded in ["complete", "pause"] {
         let project = project();
-        let spends = r#"cat > /dev/null
-echo '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-haiku-4-5","cwd":"/","tools":[]}'
-echo done > a.txt
-echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","total_cost_usd":0.5,"usage":{"input_tokens":1000,"output_tokens":100}}'
-"#;
-        let agent = json!({"command": ["sh", project.write("spends.sh", spends)], "stream": "claude"});
+        let agent = spends(&project);
         let more = json!({"budget": {"maxDollars": 0.1, "onExceeded": on_exceeded}});
         let items = [
             with_script("a", &agent, &more),
@@ -437,6 +458,68 @@ echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","
                 said.stdout.contains("over its budget by $0.4000"),
                 "{on_exceeded}: {said}"
             );
+        }
+    }
+}
+
+// The last iteration passes the limit of its loop, at which nothing can pause any more.
+// covers: HANK-38
+#[test]
+fn a_loop_that_ends_over_its_limit_says_by_how_much() {
+    let project = project();
+    let agent = spends(&project);
+    let looped = json!({"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "iterationLimit", "limit": 1},
+        "codons": [with_script("a", &agent, &json!({}))], "budget": {"maxDollars": 0.1, "onExceeded": "pause"}});
+    write_hank(&project, &Value::Null, &[looped]);
+    let finished = project.run(["run", "--headless"]);
+    let [status, report] = [["status"], ["report"]].map(|command| project.run(command));
+    for said in [&finished.expect_code(0).stderr, &status.stdout, &report.stdout] {
+        let over = "used $0.5000 of its loop's $0.1000, over that of its loop by $0.4000";
+        assert!(said.contains(over), "{said}");
+    }
+}
+
+// An error in the answer that passes the limit is one, whether the agent ends by itself or is stopped for the limit first; another agent has nothing left.
+// covers: HANK-38
+#[test]
+fn an_agent_that_fails_in_the_answer_that_passes_its_limit_has_failed() {
+    let spends = r#"echo '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"claude-haiku-4-5","stop_reason":null,"content":[{"type":"text","text":"on it"}],"usage":{"input_tokens":500000,"output_tokens":1}}}'
+"#;
+    let error = overloaded(0.5);
+    let by_itself = format!("{OPENING}{error}");
+    let stopped =
+        format!("{OPENING}says() {{\n{error}}}\ntrap says INT TERM\n{spends}while :; do sleep 0.05; done\n");
+    for (program, on_exceeded) in [&by_itself, &stopped]
+        .into_iter()
+        .flat_map(|program| ["complete", "pause", "fail"].map(|on_exceeded| (program, on_exceeded)))
+    {
+        let project = project();
+        let agent = json!({"command": ["sh", project.write("fails.sh", program)], "stream": "claude"});
+        let more = json!({"budget": {"maxDollars": 0.1, "onExceeded": on_exceeded}, "fallback": ["claude-opus-4-5"]});
+        let items = [
+            with_script("a", &agent, &more),
+            turns(&project, "b", 1, &json!({})),
+        ];
+        write_hank(&project, &Value::Null, &items);
+        let finished = project.run(["run", "--headless"]);
+        let code = if on_exceeded == "pause" { 3 } else { 1 };
+        assert!(
+            finished.expect_code(code).stderr.contains("529 Overloaded"),
+            "{on_exceeded}: {finished}"
+        );
+        let state = state(&project);
+        assert_eq!(
+            statuses(&state["runs"][0]),
+            [("a", "failed")],
+            "{on_exceeded}: {finished}"
+        );
+        let failed = codon(&state["runs"][0], "a");
+        assert_usd(&failed["budgetExceeded"]["limit"], 0.1);
+        for command in ["status", "report"] {
+            let said = project.run([command]);
+            for words in ["529 Overloaded", "$0.1000"] {
+                assert!(said.stdout.contains(words), "{on_exceeded}: {words}\n{said}");
+            }
         }
     }
 }
@@ -609,17 +692,13 @@ fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it(
 #[test]
 fn every_try_of_a_codon_is_paid_from_the_same_budget() {
     let project = project();
-    let agent = script(
-        &project,
-        "a",
-        1,
-        &json!({"result": {"message": "overloaded", "status": 529}}),
-    );
+    let program = format!("{OPENING}{}", overloaded(0.3));
+    let agent = json!({"command": ["sh", project.write("fails.sh", program)], "stream": "claude"});
     let more = json!({"onFailure": "retry", "retryConfig": {"delayMs": 0}, "budget": {"maxDollars": 0.5}});
     write_hank(&project, &Value::Null, &[with_script("a", &agent, &more)]);
-    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(1);
     let state = state(&project);
-    assert_eq!(statuses(&state["runs"][0]), [("a", "failed"), ("a", "completed")]);
+    assert_eq!(statuses(&state["runs"][0]), [("a", "failed"), ("a", "failed")]);
     let last = &state["runs"][0]["codons"][1];
     assert_eq!(
         last["budgetExceeded"],

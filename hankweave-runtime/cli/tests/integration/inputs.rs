@@ -83,7 +83,7 @@ fn files_of_programs_that_only_the_hank_has_are_warned_of() {
     let sentinel = json!({"id": "s", "name": "S", "command": ["sh", "tool.sh"], "execution": {"strategy": "immediate"},
         "trigger": {"type": "event", "on": ["file.updated"]}});
     let mut hank = json!({"hank": [{"id": "a", "name": "a", "agent": {"command": ["sh", "tool.sh"], "stream": "claude"}, "model": "sonnet",
-        "continuationMode": "fresh", "promptText": "x", "sentinels": [{"sentinelConfig": sentinel}]}]});
+        "continuationMode": "fresh", "promptText": "x", "sentinels": [{"sentinelConfig": sentinel.clone()}]}]});
     let warned = |arguments: &[&str]| {
         let shown = project
             .run([&["validate"][..], arguments].concat())
@@ -95,6 +95,16 @@ fn files_of_programs_that_only_the_hank_has_are_warned_of() {
     };
     project.write_hank(&hank);
     assert_eq!((warned(&[]), warned(&["-e", "elsewhere"])), (0, 2));
+    // A sentinel's program counts from the folder of its file, and its arguments do not.
+    let mut in_file = sentinel;
+    in_file["command"] = json!(["sh", "../tool.sh"]);
+    project.write("sentinels/s.json", in_file.to_string());
+    hank["hank"][0]["sentinels"] = json!([{"sentinelConfig": "sentinels/s.json"}]);
+    project.write_hank(&hank);
+    let words = "`../tool.sh` is a file of the hank";
+    let shown = project.run(["validate"]);
+    assert!(shown.expect_code(0).stdout.contains(words), "{shown}");
+    hank["hank"][0]["sentinels"] = json!([]);
     hank["hank"][0]["rigSetup"] = json!([{"type": "copy", "copy": {"from": "tool.sh", "to": "tool.sh"}}]);
     project.write_hank(&hank);
     assert_eq!(warned(&["-e", "elsewhere"]), 0);

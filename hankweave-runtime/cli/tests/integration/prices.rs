@@ -212,6 +212,11 @@ fn an_alias_that_a_script_plays_has_the_price_of_its_model() {
     let record = record(&project);
     assert!(record["finalCost"].as_f64().unwrap() > 0.0, "{record}");
     assert_eq!(record["costIsLowerBound"], Value::Null);
+    let shown = project.run(["prices", "sonnet"]);
+    assert!(
+        shown.stdout.contains("that one is priced, and claude-sonnet-"),
+        "{shown}"
+    );
 }
 
 // The name that claude resolves leads to a model of somebody else.

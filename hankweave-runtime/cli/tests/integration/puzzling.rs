@@ -237,6 +237,8 @@ fn a_question_that_waits_in_another_terminal_is_told() {
         !status.contains("  hankweave run"),
         "it would be refused: {status}"
     );
+    let attached = project.start(["attach"]);
+    attached.wait_for_word(|line| line.contains(&format!("is about to run: {advice}")));
     for command in ["run", "stop"] {
         let refused = project.run([command]).expect_code(75).stderr.replace("\n  ", " ");
         assert!(refused.contains(advice), "{refused}");

@@ -250,7 +250,7 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
             &attempts[0]["timeIsUnknown"],
             &attempts[1]["number"]
         ),
-        (&json!("crashed"), &json!(true), &json!(2))
+        (&json!("crashed"), &json!(true), &json!(1))
     );
     assert_eq!(attempts[0]["workedMs"], lived);
     let state = project
@@ -504,9 +504,9 @@ fn a_report_names_run_directory_date_requirements_forks_and_undone_codons() {
         &[
             "Run 2, `",
             "| Undone or run again: `idle` | 1 attempt |",
-            "- `idle`, attempt 1: ",
+            "- `idle`, an earlier attempt: ",
             ", failed, undone or run again: ",
-            "- `idle`, attempt 2: ",
+            "- `idle`, attempt 1: ",
         ],
     );
 }
@@ -685,7 +685,7 @@ fn a_report_after_an_undo_of_everything_has_what_was_spent_and_no_cause() {
             "| ship (`ship`) | planned, asks first | - | - | - | is to do: Ship it |",
             "| Undone or run again: `build` | 1 attempt | ",
             "| All | | ",
-            "- `build`, attempt 1: ",
+            "- `build`, an earlier attempt: ",
         ],
     );
     assert!(
@@ -829,16 +829,28 @@ fn a_check_names_the_attempt_by_the_number_that_the_list_of_attempts_has() {
     let agent = shell_agent(&project);
     let mut build = codon(&agent, "build", "go");
     build["check"] = json!({"run": "false", "retries": 1});
-    project.write_hank(&json!({"hank": [build]}));
+    project.write_hank(&json!({"hank": [build.clone()]}));
     project.run(["run", "--headless"]).expect_code(1);
+    // An attempt that counts no longer has no number, as on the screen, and its failures are none of the next one.
     project
         .run(["run", "--headless", "--recover", "last-success"])
         .expect_code(1);
-    let report = report(&project);
+    let once = report(&project);
     assert_has(
-        &report,
-        &["- `build`, attempt 2: ", "failed at try 2 of attempt 2"],
+        &once,
+        &[
+            "- `build`, attempt 1: ",
+            "failed at try 2 (the command exited with code 1); it failed once before",
+        ],
     );
+    let mut hank = json!({"hank": [build]});
+    hank["hank"][0]["onFailure"] = json!("retry");
+    hank["hank"][0]["retryConfig"] = json!({"maxAttempts": 1, "delayMs": 0});
+    project.write_hank(&hank);
+    project.run(["run", "--headless", "--new"]).expect_code(1);
+    let twice = report(&project);
+    let failed = "failed at try 2 of attempt 2 (the command exited with code 1); it failed 3 times before";
+    assert_has(&twice, &["- `build`, attempt 2: ", failed]);
 }
 
 // covers: CLI-5

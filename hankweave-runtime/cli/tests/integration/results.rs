@@ -56,6 +56,8 @@ fn results_that_match_nothing_are_told_as_no_files() {
         1,
         "{run}"
     );
+    let report = project.run(["report"]);
+    assert!(report.stdout.contains(": only: 0 files copied to "), "{report}");
 }
 
 // covers: HANK-24

@@ -315,6 +315,17 @@ fn a_killed_attempt_costs_what_nobody_knows_and_its_codon_runs_no_more() {
         listed.contains("unknown  Slow") && listed.contains("it was requeued by hand"),
         "{listed}"
     );
+    // What the next attempt pays for again is said before somebody resumes it.
+    project.run(["task", "cancel", "slow"]).expect_code(0);
+    let again = "rolls back to where the work began, for nothing has completed";
+    let show = text(&project, &["task", "show", "slow"]);
+    assert!(show.contains(&format!("next         {again}")), "{show}");
+    let status = text(&project, &["status", "-e", &place]);
+    assert!(
+        status.contains(&format!("lets a worker continue it; its run {again}")),
+        "{status}"
+    );
+    project.run(["task", "resume", "slow"]).expect_code(0);
     std::fs::remove_file(&hold).unwrap();
     work(&project);
     assert_eq!(shown(&project, "slow")["task"]["status"], "completed");

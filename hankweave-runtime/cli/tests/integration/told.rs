@@ -75,6 +75,10 @@ fn what_sentinels_said_last_is_in_the_summary_in_status_and_in_the_report() {
         .nth(1)
         .unwrap()
         .to_owned();
+    assert_has(
+        &summary,
+        &["1 of 1 codon completed, 1 with a sentinel that failed."],
+    );
     let (status, report) = (printed(&project, "status"), printed(&project, "report"));
     for text in [&summary, &status, &report.replace('\\', "")] {
         assert_has(text, &told);

@@ -188,7 +188,7 @@ impl Receipt {
 
     /// Writes each attempt of the codons that have more than one.
     fn write_attempts(&self, text: &mut String) -> fmt::Result {
-        let is_again = |attempt: &&AttemptReport| attempt.number > 1 || attempt.undone;
+        let is_again = |attempt: &&AttemptReport| attempt.number > Some(1) || attempt.undone;
         let again = self.attempts.iter().filter(is_again);
         let again: BTreeSet<&str> = again.map(|attempt| attempt.codon.as_str()).collect();
         if again.is_empty() {
@@ -381,14 +381,11 @@ impl CodonReport {
 impl AttemptReport {
     /// Writes a line: `plan, attempt 1: Nov 26 23:01 +01:00 for 12s, $0.2500, failed (undone), on codex with gpt-5.6: the answer was cut off`.
     fn write(&self, text: &mut String) -> fmt::Result {
-        let (number, outcome) = (self.number, &self.outcome);
+        let (name, outcome) = (self.name(), &self.outcome);
         let (id, began) = (code(self.codon.as_str()), offset_second(self.began));
         let cost = outcome.cost.display(outcome.cost_is_lower_bound);
         let (time, state) = (outcome.time(), outcome.words());
-        write!(
-            text,
-            "- {id}, attempt {number}: {began} for {time}, {cost}, {state}"
-        )?;
+        write!(text, "- {id}, {name}: {began} for {time}, {cost}, {state}")?;
         if self.undone {
             write!(text, ", undone or run again")?;
         }

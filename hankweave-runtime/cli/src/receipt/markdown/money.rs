@@ -17,7 +17,7 @@ impl Receipt {
             .iter()
             .filter(|attempt| attempt.outcome.cost_is_lower_bound);
         let cut_off: Vec<String> = cut_off
-            .map(|attempt| format!("{}, attempt {}", code(attempt.codon.as_str()), attempt.number))
+            .map(|attempt| format!("{}, {}", code(attempt.codon.as_str()), attempt.name()))
             .collect();
         match cut_off.as_slice() {
             [] => String::new(),
