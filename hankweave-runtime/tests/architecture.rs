@@ -107,9 +107,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("registry", "args begun_elsewhere config exit settings typed"),
     ("holding", "directory exit registry screen typed"),
     ("present_workers", "exit registry screen"),
+    ("task_lines", ""),
     (
         "owning_task",
-        "args begun_elsewhere directory exit holding registry screen typed",
+        "args begun_elsewhere directory exit holding registry screen task_lines typed",
     ),
     ("diagram", "args exit output"),
     ("schema", "args exit output"),

@@ -110,6 +110,7 @@ mod stopping;
 mod suspend;
 mod suspended_run;
 mod task;
+mod task_lines;
 mod thread;
 mod toggle;
 mod tui;

@@ -386,7 +386,7 @@ fn write(text: &mut SafeText, row: &OperationRow, columns: LogColumns) -> std::f
     write!(text, "{}", line.trim_end())?;
     write!(text, "\n  {}", one_line(&row.outcome))?;
     if row.undone {
-        write!(text, " (undone)")?;
+        write!(text, " (undone or run again)")?;
     }
     match (row.restorable, row.cleaned) {
         (false, _) => write!(text, " (cleaned up)")?,

@@ -26,6 +26,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
 use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry_within};
 use crate::screen::{local_time, one_line};
+use crate::task_lines::{LogLine, lines};
 use crate::typed::{tasks as typed, word};
 
 /// How long a registry may take to answer a command that knows what the files say.
@@ -283,19 +284,21 @@ impl OwningTask {
         entries.into_iter().filter_map(denial).collect()
     }
 
-    /// Returns the steps that users took, which its log has, but for answers: `the task was cancelled by ann`.
+    /// Returns the steps that users took and how it was requeued, which its log has, but for answers: `the task was cancelled by ann`.
     pub(crate) fn steps_of_users(&self) -> Vec<(Timestamp, String)> {
         let log = self.files.load_log(&LogQuery::default());
-        let step = |entry: LogEntry| {
-            let data = entry.data.filter(|data| data["approval"].is_null())?;
-            let (what, by) = (entry.message.strip_prefix("Task ")?, data["by"].as_str()?);
-            Some((
-                entry.timestamp,
-                format!("the task was {what} by {}", one_line(by)),
-            ))
-        };
         let entries = log.map(|log| log.entries).unwrap_or_default();
-        entries.into_iter().filter_map(step).collect()
+        let step = |line: LogLine<'_>| {
+            let data = line
+                .entry
+                .data
+                .as_ref()
+                .filter(|data| data["approval"].is_null())?;
+            let is_listed = data["by"].is_string() || line.is_requeue;
+            let what = line.message.strip_prefix("Task ").filter(|_| is_listed)?;
+            Some((line.entry.timestamp, format!("the task was {}", one_line(what))))
+        };
+        lines(&entries).into_iter().filter_map(step).collect()
     }
 
     /// Returns the worker of the running task if it does not renew its lease, with the state of the run in its workspace.

@@ -29,6 +29,8 @@ pub(crate) struct EarlierWork {
     pub(crate) codon: CodonId,
     /// When it began.
     pub(crate) since: Timestamp,
+    /// When the agent that takes it over began before, and failed as well.
+    pub(crate) until: Option<Timestamp>,
     /// Name and model of the agent.
     pub(crate) agent: (String, Option<String>),
     /// Its task, where that is not the task of the codon itself.
@@ -67,7 +69,8 @@ pub(crate) async fn summary(context: &RunContext, work: EarlierWork) -> Option<S
 
 impl RecordedWork {
     fn take(&mut self, entry: &JournalEntry, work: &EarlierWork) {
-        if entry.timestamp < work.since {
+        let is_later = work.until.is_some_and(|until| entry.timestamp >= until);
+        if entry.timestamp < work.since || is_later {
             return;
         }
         match &entry.event {

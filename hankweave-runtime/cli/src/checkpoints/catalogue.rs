@@ -89,6 +89,13 @@ impl Catalogue {
         })
     }
 
+    /// Returns the checkpoint to which an operation went back before which this one put the files aside.
+    pub(super) fn went_back_to(&self, row: &CheckpointRow) -> Option<&CheckpointSha> {
+        let mut operations = self.state.operations.iter();
+        let operation = operations.find(|known| known.files > 0 && known.before.checkpoint_sha == row.sha)?;
+        Some(&operation.after.checkpoint_sha)
+    }
+
     /// The checkpoint that `name`, a SHA or its beginning, means.
     pub(super) fn find(&self, name: &str) -> Result<&CheckpointRow, CliError> {
         let wanted = name.to_ascii_lowercase();

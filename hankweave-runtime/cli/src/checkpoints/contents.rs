@@ -213,6 +213,20 @@ struct DiffEnds<'c> {
     crashed: bool,
 }
 
+impl<'c> DiffEnds<'c> {
+    /// Two checkpoints with everything that differs between them.
+    fn between(from: &'c CheckpointRow, to: &'c CheckpointRow) -> Self {
+        Self {
+            from,
+            to,
+            left_out: BTreeSet::new(),
+            mixed: BTreeSet::new(),
+            attempts: Vec::new(),
+            crashed: false,
+        }
+    }
+}
+
 /// Whether an attempt before the last one crashed, so that it has no checkpoint of its end.
 fn has_crashed(state: &HankweaveState, attempts: &[(CheckpointSha, CheckpointSha)]) -> bool {
     let ends = |sha: &CheckpointSha| {
@@ -230,14 +244,7 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
         None => catalogue.find(name),
     };
     if let Some((from, to)) = what.and_then(|what| what.split_once("..")) {
-        return Ok(DiffEnds {
-            from: one(from)?,
-            to: one(to)?,
-            left_out: BTreeSet::new(),
-            mixed: BTreeSet::new(),
-            attempts: Vec::new(),
-            crashed: false,
-        });
+        return Ok(DiffEnds::between(one(from)?, one(to)?));
     }
     let to = match what {
         Some(name) => one(name)?,
@@ -245,6 +252,13 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
             CliError::new(CliErrorKind::Input, "no codon has a checkpoint yet").hint(catalogue.lists())
         })?,
     };
+    // What a rollback put aside differs from what it brought back, and not from what was there before.
+    let back = catalogue
+        .went_back_to(to)
+        .filter(|_| what.is_some_and(|what| to.sha.as_str().starts_with(what)));
+    if let Some(from) = back.and_then(|sha| catalogue.rows.iter().find(|row| row.sha == *sha)) {
+        return Ok(DiffEnds::between(from, to));
+    }
     let failed = |error: HistoryError| unreadable(catalogue, &to.sha, &error);
     let history = catalogue.history()?;
     let work = history

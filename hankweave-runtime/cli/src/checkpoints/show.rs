@@ -19,7 +19,7 @@ pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result
     let history = catalogue.history()?;
     let files = history.files(&row.sha).map_err(failed)?;
     // A cleanup may have removed what it was made from.
-    let parent = match &row.parent {
+    let parent = match catalogue.went_back_to(row).or(row.parent.as_ref()) {
         Some(parent) => history.contains(parent).map_err(failed)?.then_some(parent),
         None => None,
     };

@@ -121,6 +121,9 @@ pub(super) struct PlannedReport {
     pub(super) requires: Option<String>,
     /// It asks for an approval before it starts.
     pub(super) asks: bool,
+    /// It was approved, and may start.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) approved: bool,
 }
 
 /// Codons of the plan that have not started and do not ask, in its order.
@@ -158,6 +161,7 @@ impl PlannedReport {
                 .filter(|required| required.needs_files())
                 .map(Requires::words),
             asks: codon.approval.is_some(),
+            approved: false,
         }
     }
 
@@ -169,19 +173,28 @@ impl PlannedReport {
             asked: None,
             requires: None,
             asks: false,
+            approved: false,
         }
     }
 }
 
 /// Returns what the first of these codons are to do, by the hank.
 pub(super) fn planned(
+    status: &StatusView<'_>,
     ids: Vec<&CodonId>,
     hank: Option<&Hank>,
     values: Option<&PromptValues>,
 ) -> Vec<PlannedReport> {
-    let of = |id: &CodonId| match hank.and_then(|hank| Some((hank, hank.codon(id.configured())?))) {
-        Some(config) => PlannedReport::of(id, config, values),
-        None => PlannedReport::unknown(id),
+    let approval = status.state.approval.as_ref().filter(|answer| answer.granted);
+    let of = |id: &CodonId| {
+        let report = match hank.and_then(|hank| Some((hank, hank.codon(id.configured())?))) {
+            Some(config) => PlannedReport::of(id, config, values),
+            None => PlannedReport::unknown(id),
+        };
+        PlannedReport {
+            approved: approval.is_some_and(|answer| answer.codon_id == *id),
+            ..report
+        }
     };
     ids.into_iter().take(LISTED).map(of).collect()
 }

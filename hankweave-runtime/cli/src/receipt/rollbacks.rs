@@ -9,6 +9,7 @@ use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, PathChange};
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
 
 use super::files::FileReport;
@@ -65,6 +66,7 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
     let shown = all.split_off(all.len().saturating_sub(LISTED));
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let history = GitHistory::open(&repository).ok().flatten();
+    let real = RealDisk.real_path(&repository).unwrap_or(repository);
     let gone = state.removed_checkpoints();
     let shown = shown.into_iter();
     shown
@@ -93,7 +95,7 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
                     .map(FileReport::of)
                     .collect(),
                 prints: safety.as_ref().map(|sha| {
-                    let repository = word(&repository.to_string_lossy());
+                    let repository = word(&real.to_string_lossy());
                     format!("git --git-dir={repository} show {}:FILE", sha.short())
                 }),
                 brings_back: brings_back.map(|sha| status.typed.command(&command(sha))),

@@ -51,7 +51,7 @@ pub(super) struct CodonTerms {
     /// How hard its model works.
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<String>,
-    /// Options of its agent that the scripted agent, which stood in, does not have.
+    /// Options of its agent that the scripted agent does not have, which worked.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<String>,
     /// The run continues after its failure.
@@ -188,7 +188,7 @@ impl CodonTerms {
         let left_out = self.left_out.as_ref().filter(|_| first);
         let left_out = left_out.map(|options| {
             format!(
-                "was to have {}, which the scripted agent that stood in does not",
+                "was to have {}, which the scripted agent does not",
                 plain(options)
             )
         });
@@ -199,11 +199,12 @@ impl CodonTerms {
     }
 }
 
-/// Returns the options that the hank gives the agent of a codon, in words, where the scripted agent stood in, which has none.
+/// Returns the options that the hank gives the agent of a codon, in words, where the scripted agent worked, which has none.
 fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &Heard) -> Option<String> {
     let agent = agent(id, None, &heard.view)?;
-    let stands_in = agent.name == "scripted" && codon.agent_name() != "scripted";
-    hank.agent_options(codon).in_short().filter(|_| stands_in)
+    hank.agent_options(codon)
+        .in_short()
+        .filter(|_| agent.name == "scripted")
 }
 
 impl RequiresReport {

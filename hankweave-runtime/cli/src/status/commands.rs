@@ -439,7 +439,7 @@ impl StatusView<'_> {
     }
 
     /// Describes where a run continues that asks nobody, after `id` has not completed.
-    fn default_way(&self, id: &CodonId) -> String {
+    pub(super) fn default_way(&self, id: &CodonId) -> String {
         match self.thread.default_recovery() {
             Recovery::CrashPoint => format!("keeps the files and runs {id} again from its set-up"),
             Recovery::Session | Recovery::LastSuccess => self.back_to_success(id),
@@ -450,10 +450,24 @@ impl StatusView<'_> {
     fn way_back(&self, id: &CodonId) -> String {
         let does = self.default_way(id);
         // After a rollback the target was chosen already.
-        match self.state.pending_rollback.is_some() || self.typed.is_detached() {
-            false => format!("{does}; asks first on a terminal"),
-            true => does,
+        if self.state.pending_rollback.is_some() {
+            return does;
         }
+        let asks = if self.typed.is_detached() {
+            ""
+        } else {
+            "; asks first on a terminal"
+        };
+        // Only a checkpoint of the end tells the work of a codon from what the user has changed since.
+        let newest = self.thread.codons.first().map(|entry| &entry.codon);
+        let goes_back = self.thread.default_recovery() == Recovery::LastSuccess
+            && newest.is_some_and(|newest| newest.end_checkpoint().is_none());
+        let yours = if goes_back {
+            "; takes back what you have changed since as well, into a checkpoint"
+        } else {
+            ""
+        };
+        format!("{does}{asks}{yours}")
     }
 
     fn back_to_success(&self, id: &CodonId) -> String {
@@ -495,8 +509,12 @@ impl StatusView<'_> {
         let used = CeilingUse::of(self.next_total(), self.state);
         let (more, own) = (used.more(), self.own_total().unwrap_or_default());
         Ceiling {
-            max_dollars: within(more.max_dollars, own.max_dollars, used.spent()),
-            max_time: within(more.max_time, own.max_time, used.elapsed()),
+            max_dollars: within(more.max_dollars, own.max_dollars, used.spent(), |dollars| {
+                dollars.as_dollars()
+            }),
+            max_time: within(more.max_time, own.max_time, used.elapsed(), |time| {
+                time.as_secs_f64()
+            }),
         }
     }
 
@@ -524,10 +542,11 @@ impl StatusView<'_> {
     }
 }
 
-/// Returns a raised limit: at most that of the hank, as long as that leaves room.
-fn within<T: PartialOrd>(more: Option<T>, own: Option<T>, used: T) -> Option<T> {
+/// Returns a raised limit: at most that of the hank, as long as that leaves half as much room.
+fn within<T: Copy>(more: Option<T>, own: Option<T>, used: T, figure: impl Fn(T) -> f64) -> Option<T> {
+    let room = |limit: T| figure(limit) - figure(used);
     match (more, own) {
-        (Some(more), Some(own)) if used < own && own < more => Some(own),
+        (Some(more), Some(own)) if room(own) < room(more) && room(own) * 2.0 >= room(more) => Some(own),
         (more, _) => more,
     }
 }

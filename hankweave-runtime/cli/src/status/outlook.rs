@@ -118,7 +118,10 @@ impl StatusView<'_> {
                     format!("{id} crashed; the task is cancelled once its lease has ended")
                 }
                 false if self.task.is_some() => {
-                    format!("{id} crashed; the next worker continues from the last checkpoint")
+                    format!(
+                        "{id} crashed; the run of the next worker {}",
+                        self.default_way(id)
+                    )
                 }
                 false => crashed(id),
             };

@@ -15,7 +15,6 @@ use hankweave_task_model::{LogQuery, TaskExecution, with_codons};
 use hankweave_tasks::lifecycle::ORPHANED;
 use serde_json::json;
 
-use super::show::in_words;
 use crate::args::Global;
 use crate::directory::lived;
 use crate::exit::CliError;
@@ -27,6 +26,7 @@ use crate::report::money;
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{local_second, local_time, one_line};
 use crate::state::read_execution;
+use crate::task_lines::in_words;
 
 /// Returns the attempts of a task, oldest first.
 pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<TaskExecution>, CliError> {

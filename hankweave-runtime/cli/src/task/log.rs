@@ -3,22 +3,18 @@
 use std::process::ExitCode;
 
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::{LogEntry, LogLevel, LogQuery};
+use hankweave_task_model::LogQuery;
 use serde_json::json;
 
 use super::create::print_hint;
 use super::details::broken;
-use super::show::in_words;
 use crate::args::{Global, TaskHistoryArgs};
 use crate::begun_elsewhere::newest_in;
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
 use crate::screen::{columns_of_output, local_second, local_time, one_line};
-
-/// Message of the line of a step that fails the task, and of the one that resumes it.
-const FAILED: &str = "Task failed";
-const RESUMED: &str = "Task resumed";
+use crate::task_lines::{LogLine, lines};
 
 pub(super) async fn history(
     global: &Global,
@@ -63,50 +59,6 @@ pub(super) async fn history(
 
 fn newest<T>(all: &[T], limit: usize) -> &[T] {
     &all[all.len().saturating_sub(limit)..]
-}
-
-/// Line of the log for people.
-struct LogLine<'e> {
-    entry: &'e LogEntry,
-    level: LogLevel,
-    message: String,
-    /// Cause of a failure or sentence about a result, in lines of its own.
-    detail: Option<&'e str>,
-}
-
-/// Returns the lines for people. A task that is requeued fails and is resumed in one commit, and did not fail.
-fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
-    let mut lines = Vec::new();
-    let mut entries = entries.iter().peekable();
-    while let Some(entry) = entries.next() {
-        let error = entry.data.as_ref().and_then(|data| data["error"].as_str());
-        let error = error.filter(|_| entry.message == FAILED);
-        let data = entry.data.as_ref();
-        let message = data.and_then(|data| data["result"]["message"].as_str());
-        let requeued = error.filter(|_| entries.next_if(|next| is_requeued(entry, next)).is_some());
-        let by = data.and_then(|data| data["by"].as_str());
-        let by = by.map_or_else(String::new, |by| format!(" by {by}"));
-        lines.push(match requeued {
-            Some(why) => LogLine {
-                entry,
-                level: LogLevel::Warning,
-                message: format!("Task requeued{by}: {}", in_words(why).unwrap_or(why)),
-                detail: None,
-            },
-            None => LogLine {
-                entry,
-                level: entry.level,
-                message: format!("{}{by}", entry.message),
-                detail: error.or(message),
-            },
-        });
-    }
-    lines
-}
-
-fn is_requeued(failed: &LogEntry, next: &LogEntry) -> bool {
-    let follows = failed.seq.and_then(|seq| seq.checked_add(1)) == next.seq;
-    next.message == RESUMED && follows && next.timestamp == failed.timestamp
 }
 
 fn text(line: &LogLine<'_>, time: fn(Timestamp) -> String) -> String {

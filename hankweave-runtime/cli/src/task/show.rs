@@ -16,7 +16,6 @@ use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, TaskError, TaskExecution};
 use hankweave_tasks::layers::{LayerError, TaskFiles};
-use hankweave_tasks::lifecycle::ORPHANED;
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Map, Value, json};
 
@@ -25,6 +24,7 @@ use super::earlier::EarlierTasks;
 use super::executions::attempts_with_codons;
 use crate::args::{Global, TaskDecisionsArgs};
 use crate::begun_elsewhere::newest_in;
+use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
 use crate::output;
@@ -36,6 +36,7 @@ use crate::report::money;
 use crate::running_tasks::{absent_worker, cost_so_far, ended_cost, set_budget};
 use crate::screen::{SafeText, columns_of_output, local_time, one_line, size};
 use crate::status::rolled_back;
+use crate::task_lines::in_words;
 use crate::typed::HintCommands;
 use crate::validate::TaskLimits;
 
@@ -190,18 +191,6 @@ fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
 /// Returns the total budget of the task: the one that was set for it, otherwise the one that its last attempt had from the hank.
 fn budget(row: &TaskRow) -> Option<Usd> {
     set_budget(row).or_else(|| ended_cost(row)?.budget)
-}
-
-/// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
-pub(super) fn in_words(error: &str) -> Option<&'static str> {
-    Some(match error {
-        ORPHANED => {
-            "ORPHANED: nobody renewed its lease, as its worker was gone or its registry did not answer for so long, and no result was recorded"
-        }
-        "DETACHED" => "DETACHED: no worker held it, and it was requeued by hand",
-        "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
-        _ => return None,
-    })
 }
 
 /// Returns that the task has cost more than its budget, if it has.
@@ -381,7 +370,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         details.add("priority", &json!(row.priority));
     }
     details.add_whole("hank", &record["metadata"]["run"]["hank"]);
-    if row.record.status() == TaskStatus::Running {
+    let workspace = registry.workspace_of(&row);
+    let cut_off = is_folder(&workspace).then(|| crate::status::cut_off_codon(&workspace));
+    let cut_off = cut_off.flatten().filter(|_| taken.is_none());
+    if row.record.status() == TaskStatus::Running && cut_off.is_none() {
         details.add("running", &data["running"]);
         details.add("waits", &json!(waiting(registry, &row)));
     }
@@ -393,16 +385,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add("cost", &json!(cost));
     add_limits(&mut details, &row);
     add_codons(&mut details, registry, id, &attempts);
-    let workspace = registry.workspace_of(&row);
-    let cut_off = is_folder(&workspace).then(|| crate::status::cut_off_codon(&workspace));
-    details.add("codon", &json!(cut_off.flatten().filter(|_| taken.is_none())));
+    details.add("codon", &json!(cut_off));
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
         let went_on = files.went_on_in(&row).map(|place| newest_in(&place));
         let label = if went_on.is_some() { "here" } else { "in all" };
-        let continues = went_on.is_none() && resume_command(registry, &row).is_some();
+        let is_done = matches!(row.record.status(), TaskStatus::Completed | TaskStatus::Waiting);
+        let continues = went_on.is_none() && !is_done && !is_served(&workspace);
         details.add("went on", &json!(went_on));
         details.add(label, &json!(format!("{in_short}{}", later.unwrap_or_default())));
         details.add(

@@ -8,7 +8,7 @@ use hankweave_core::hank::{
     RigCommand, TerminateOn, redirecting_variables,
 };
 use hankweave_core::id::{CodonId, LoopId};
-use hankweave_core::sentinel::SentinelConfig;
+use hankweave_core::sentinel::{SentinelConfig, SentinelSettings};
 use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::world::disk::RealDisk;
 use serde::{Serialize, Serializer};
@@ -149,13 +149,22 @@ impl<'a> CodonView<'a> {
 
 fn sentinels(loaded: &LoadedHank, codon: &CodonConfig) -> Vec<String> {
     let configs = codon.sentinels.iter();
-    let configs = configs.filter_map(|entry| SentinelConfig::of(entry, &loaded.sentinels).ok());
-    let shown = configs.map(|config| {
+    let configs = configs.filter_map(|entry| {
+        let config = SentinelConfig::of(entry, &loaded.sentinels).ok()?;
+        let settings = SentinelSettings::from_checked(entry.settings.clone()).ok()?;
+        Some((config, settings))
+    });
+    let shown = configs.map(|(config, settings)| {
         let asks = match &config.command {
             Some(command) => command.join(" "),
             None => config.model_name().to_owned(),
         };
-        format!("{}, on {}: {asks}", config.id, config.in_words())
+        let may: Vec<&str> = settings.may_ask.iter().map(|ask| ask.as_str()).collect();
+        let may = match may.as_slice() {
+            [] => String::new(),
+            may => format!(", which may {} (mayAsk)", may.join(" or ")),
+        };
+        format!("{}{may}, on {}: {asks}", config.id, config.in_words())
     });
     shown.collect()
 }

@@ -706,6 +706,26 @@ fn every_try_of_a_codon_is_paid_from_the_same_budget() {
     );
 }
 
+// What is offered is that of the hank only where it leaves room.
+// covers: CLI-44
+#[test]
+fn a_limit_that_leaves_hardly_anything_is_not_offered() {
+    for (of_hank, offered) in [(0.35, "0.55"), (0.5, "0.50")] {
+        let project = project();
+        let items = [
+            turns(&project, "a", 1, &json!({})),
+            turns(&project, "b", 1, &json!({})),
+        ];
+        write_hank(&project, &json!({"maxDollars": of_hank}), &items);
+        let paused = project.run(["run", "--headless", "--max-cost", "0.25"]);
+        let raise = format!("hankweave run --max-cost {offered}\n");
+        assert!(
+            paused.expect_code(3).stderr.contains(&raise),
+            "{of_hank}: {paused}"
+        );
+    }
+}
+
 // covers: STATE-41, HANK-34
 #[test]
 fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {

@@ -408,9 +408,11 @@ fn opencode_whose_run_is_killed_costs_what_it_told_at_the_price_of_the_user() {
         let project = native(name, model, &speaker, &server);
         let prices = json!({"models": {model: {"input": 10, "output": 100}}});
         project.write("mine.json", prices.to_string());
-        let priced = ["run", "--headless", "--prices", "mine.json"];
+        let priced = ["run", "--headless", "--json", "--prices", "mine.json"];
         let mut running = project.start(priced);
-        running.wait_for_line(|line| line.contains("I write."));
+        // What is told is recorded.
+        running
+            .wait_for_line(|line| line.contains("\"token.usage\"") && line.contains("\"totalCost\":0.015"));
         begun(&server, 2);
         running.kill();
         project.run(priced).expect_code(0);

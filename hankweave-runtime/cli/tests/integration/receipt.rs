@@ -185,7 +185,9 @@ fn a_report_is_true_after_a_kill_and_before_the_first_run() {
             "a crashed",
             "hankweave run",
             "**The run crashed: its process ended without recording why while a was at work, at ",
-            "> `a`: left 2 files changed, `half.txt`, `kept.txt`, which `hankweave diff a -e ",
+            "0 of 2 codons, 2 files changed without a checkpoint, ",
+            "> `a`: left 2 files changed, `half.txt`, `kept.txt`, what you have changed since included, which `hankweave diff a -e ",
+            "; asks first on a terminal; takes back what you have changed since as well, into a checkpoint\n",
             "a crashed; the next run continues there. After that: `b`.\n",
         ],
     );
@@ -589,6 +591,11 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
             "  - `done.txt` deleted\n  - `mine.txt` changed\n",
         ],
     );
+    // What was put aside differs from what came in its place.
+    let aside = project.run(["diff", safety]);
+    assert_has(&aside.stdout, &["+other", "done.txt"]);
+    let shown = project.run(["checkpoints", "show", safety]);
+    assert_has(&shown.stdout, &["mine.txt", "done.txt"]);
     let html = project.run(["report", "--html"]).expect_code(0).stdout.clone();
     assert_has(
         &html,
@@ -756,6 +763,7 @@ fn a_report_says_who_approved_after_all_when_that_counts_no_longer_and_that_a_bu
     assert_has(
         &approved,
         &[
+            "| ship (`ship`) | planned, approved | ",
             ": paused (approved since then)\n",
             &format!("**{user}**"),
             ": the total budget is $3.0000, and was $2.0000 before\n",

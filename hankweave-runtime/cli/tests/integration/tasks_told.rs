@@ -735,6 +735,9 @@ fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
         !log.contains("Task failed") && !log.contains("Task resumed"),
         "{log}"
     );
+    let report = text(&project, &["task", "show", "page", "--report"]);
+    says(&report, &["the task was requeued by "]);
+    assert!(!report.contains("the task was failed"), "{report}");
     let of_level = |level: &str| text(&project, &["task", "log", "page", "--level", level]);
     assert_eq!(of_level("error"), "");
     says(&of_level("warning"), &["Task requeued by "]);

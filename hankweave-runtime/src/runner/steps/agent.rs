@@ -9,6 +9,7 @@ use hankweave_core::hank::CodonConfig;
 use hankweave_core::id::{CodonId, SessionId};
 use hankweave_core::plan::{AgentList, NextAgent, Retry, UsageLimit, agent_of, waited_for_limits};
 use hankweave_core::thread::ThreadTip;
+use hankweave_core::time::Timestamp;
 
 use crate::codon::{EarlierWork, RunContext, prompt_of};
 use crate::fallback::{resolved, shares_sessions};
@@ -129,23 +130,27 @@ pub(super) fn earlier_work(
     left: Option<&SessionId>,
 ) -> Option<EarlierWork> {
     let entry = agent.chosen.as_ref().map_or(0, |chosen| chosen.entry);
-    let others = attempts_in_a_row(thread, id).filter(|attempt| attempt.entry_of_agent() != entry);
-    if let Some(newest) = others.clone().next() {
-        let oldest = attempts_in_a_row(thread, id).last().unwrap_or(newest);
-        return work_of(context, newest, oldest, None);
+    let row: Vec<&CodonExecution> = attempts_in_a_row(thread, id).collect();
+    let of_other = row.iter().position(|attempt| attempt.entry_of_agent() != entry);
+    if let Some((at, oldest)) = of_other.zip(row.last()) {
+        // What this agent has done itself since is none of it.
+        let own = at.checked_sub(1).and_then(|next| row.get(next));
+        let until = own.map(|own| *own.start_time());
+        return work_of(context, row[at], (*oldest.start_time(), until), None);
     }
     let of_session = thread
         .continued_attempts(id)
         .find(|attempt| attempt.agent_session_id() == left);
     let newest = of_session.filter(|_| left.is_some())?;
     let config = context.hank.codon(newest.codon_id().configured())?;
-    work_of(context, newest, newest, Some(prompt_of(context, config)?))
+    let since = *newest.start_time();
+    work_of(context, newest, (since, None), Some(prompt_of(context, config)?))
 }
 
 fn work_of(
     context: &RunContext,
     newest: &CodonExecution,
-    oldest: &CodonExecution,
+    (since, until): (Timestamp, Option<Timestamp>),
     task: Option<String>,
 ) -> Option<EarlierWork> {
     let agent = match newest.chosen_agent() {
@@ -157,7 +162,8 @@ fn work_of(
     };
     Some(EarlierWork {
         codon: newest.codon_id().clone(),
-        since: *oldest.start_time(),
+        since,
+        until,
         agent,
         task,
         failure: newest.failure_reason().and_then(|reason| reason.message.clone()),

@@ -93,7 +93,11 @@ impl Receipt {
             .split_at(self.not_started.len().min(PLANNED_ROWS));
         for codon in first {
             let (name, id) = (plain(&codon.name), code(codon.id.as_str()));
-            let asks = if codon.asks { ", asks first" } else { "" };
+            let asks = match (codon.asks, codon.approved) {
+                (_, true) => ", approved",
+                (true, false) => ", asks first",
+                (false, false) => "",
+            };
             let to_do = codon.to_do();
             let to_do = to_do.map_or_else(|| "-".to_owned(), |to_do| format!("is to do: {to_do}"));
             writeln!(text, "| {name} ({id}) | planned{asks} | - | - | - | {to_do} |")?;
@@ -162,10 +166,12 @@ impl Receipt {
         } else {
             ""
         };
-        let (idle, period) = (duration(idle), duration(period));
+        let (idle_time, idle, period) = (idle, duration(idle), duration(period));
         let answers = self.occasions.iter().filter(|occasion| occasion.is_answer);
         let answers: u64 = answers.filter_map(|occasion| occasion.waited_ms).sum();
         let answers = match Duration::from_millis(answers) {
+            // An answer may come after the end of the run, which the period does not have.
+            long if long > idle_time => String::new(),
             short if short < SHORTEST_IDLE => String::new(),
             waited => format!(", {} of it for answers", duration(waited)),
         };
@@ -366,7 +372,7 @@ impl CodonReport {
                 0 => writeln!(text, "> {}: left no file changed\n", code(self.id.as_str()))?,
                 _ => writeln!(
                     text,
-                    "> {}: left {files}, {paths}, which {command} shows\n",
+                    "> {}: left {files}, {paths}, what you have changed since included, which {command} shows\n",
                     code(self.id.as_str())
                 )?,
             }

@@ -93,13 +93,27 @@ impl Receipt {
         }
     }
 
+    /// Returns the number of changed files, with those that no checkpoint has; `None` where none has changed in a checkpoint and a codon is at work.
+    fn changed_files(&self) -> Option<String> {
+        let count = self.files.count?;
+        let left = self.codons.iter().filter_map(|codon| codon.unsaved.as_ref());
+        let left: usize = left.map(|left| left.count).sum();
+        match (count, left) {
+            (0, 0) if !self.state.has_ended() => None,
+            (_, 0) => Some(changed(count as u64)),
+            (0, left) => Some(format!("{} without a checkpoint", changed(left as u64))),
+            (_, left) => Some(format!(
+                "{} and {left} without a checkpoint",
+                changed(count as u64)
+            )),
+        }
+    }
+
     /// `3 of 5 codons, 12 files changed, $0.7500 of $2.00, 3m20s at work, Nov 26 23:01 to 23:05`.
     pub(super) fn in_short(&self) -> String {
         let CodonCount { completed, planned } = self.count;
         let mut parts = vec![format!("{completed} of {}", counted(planned, "codon"))];
-        if let Some(count) = self.files.count {
-            parts.push(changed(count as u64));
-        }
+        parts.extend(self.changed_files());
         parts.push(self.spent());
         let time = Duration::from_millis(self.worked_ms);
         parts.push(self.worked(time));
