@@ -158,7 +158,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("lock", "args exit output registry report screen"),
     (
         "task",
-        "args begun_elsewhere directory exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status typed validate wrap",
+        "args begun_elsewhere directory exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status task_lines typed validate wrap",
     ),
     (
         "view",
