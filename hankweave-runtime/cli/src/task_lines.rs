@@ -30,6 +30,11 @@ pub(crate) fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
         let requeued = error.filter(|_| entries.next_if(|next| is_requeued(entry, next)).is_some());
         let by = data.and_then(|data| data["by"].as_str());
         let by = by.map_or_else(String::new, |by| format!(" by {by}"));
+        let arguments = data.and_then(|data| data["arguments"].as_array());
+        let arguments = arguments.map_or_else(String::new, |all| {
+            let all: Vec<&str> = all.iter().filter_map(|one| one.as_str()).collect();
+            format!(" with {}", all.join(" "))
+        });
         lines.push(match requeued {
             Some(why) => LogLine {
                 entry,
@@ -41,7 +46,7 @@ pub(crate) fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
             None => LogLine {
                 entry,
                 level: entry.level,
-                message: format!("{}{by}", entry.message),
+                message: format!("{}{by}{arguments}", entry.message),
                 is_requeue: false,
                 detail: error.or(message),
             },

@@ -41,7 +41,7 @@ pub(crate) enum TaskCommand {
         after_long_help = "Examples:\n  hankweave task create \"Write the report\" --hank ./report --data ./figures\n  hankweave task create Tests --hank ./tests -- --max-cost 2\n  hankweave task create Publish --hank ./publish --after task_1770110100250 --priority 5\n  hankweave task create --from tasks.jsonl"
     )]
     Create(TaskCreateArgs),
-    /// List tasks, newest first; --search TEXT, --count
+    /// List tasks, newest first; --search TEXT, --count, --workers
     List(TaskListArgs),
     /// Show a task and its result; --report, --attempts, --decisions
     Show(TaskShowArgs),
@@ -245,6 +245,9 @@ pub(crate) struct TaskListArgs {
     /// Count the tasks by status instead
     #[arg(long, conflicts_with_all = ["search", "status", "owner"])]
     pub(crate) count: bool,
+    /// Sum up the attempts of each worker and their cost instead
+    #[arg(long, conflicts_with_all = ["search", "status", "owner", "count"])]
+    pub(crate) workers: bool,
 }
 
 impl TaskListArgs {

@@ -52,7 +52,7 @@ pub(super) async fn attempts_with_codons(
 }
 
 /// Adds the cost so far of the attempt that is made.
-async fn with_cost_so_far(
+pub(super) async fn with_cost_so_far(
     registry: &Registry,
     row: &TaskRow,
     mut attempts: Vec<TaskExecution>,

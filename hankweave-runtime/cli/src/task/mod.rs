@@ -1,5 +1,6 @@
 //! `hankweave task`
 
+mod by_worker;
 mod change;
 mod create;
 mod create_many;
@@ -42,6 +43,7 @@ pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliErro
         TaskCommand::List(args) => match &args.search {
             Some(query) => list::find(global, registry, &args.find(query)).await,
             None if args.count => list::stats(global, registry).await,
+            None if args.workers => by_worker::by_worker(global, registry).await,
             None => list::list(global, registry, args).await,
         },
         TaskCommand::Find(args) => list::find(global, registry, args).await,

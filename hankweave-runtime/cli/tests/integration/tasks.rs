@@ -165,12 +165,21 @@ fn a_task_is_called_off_resumed_and_goes_on_where_it_was() {
         "{}",
         busy.stderr
     );
+    while shown(&project, "report-7")["data"]["running"].is_null() {
+        std::thread::yield_now();
+    }
     let asked = project.run(["task", "cancel", "report-7"]);
     assert!(asked.expect_code(0).stdout.contains("(stopping)"));
     worker.wait_for_line(|line| line.contains("\"status\":\"cancelled\""));
     write_hank(&project, "0");
-    project.run(["task", "resume", "report-7"]).expect_code(0);
+    let raised = ["task", "resume", "report-7", "--max-time", "900"];
+    project.run(raised).expect_code(0);
     worker.wait_for_line(|line| line.contains("\"status\":\"completed\""));
+    // How the codon ended that was cut off, and what the next attempt may use.
+    let log = project.run(["task", "log", "report-7"]);
+    for line in [" stopped\n", "Task started by agent w1 with --max-time 900\n"] {
+        assert!(log.expect_code(0).stdout.contains(line), "{line}\n{log}");
+    }
     worker.signal(Signal::TERM);
     worker
         .finish_within(std::time::Duration::from_secs(60))

@@ -754,6 +754,18 @@ fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
         "{listed}"
     );
     assert_eq!(listed.matches(" $0.4500").count(), 2, "{listed}");
+    // By whom: the person by hand, whose cost nothing counts, and the workers.
+    let sums = project
+        .run(["task", "list", "--workers", "--json"])
+        .json_document();
+    let ann = &sums["workers"]["ann"];
+    assert_eq!(
+        (&ann["outcomes"], &ann["cost"]),
+        (&json!({"requeued": 1}), &json!(0)),
+        "{sums:#}"
+    );
+    let by_worker = text(&project, &["task", "list", "--workers"]);
+    says(&by_worker, &["$0.4500  1 completed\n", "$0.4500  1 waiting\n"]);
     says(
         &text(&project, &["task", "show", "page"]),
         &["\n  attempt      3\n", "that ended in attempt 3; "],

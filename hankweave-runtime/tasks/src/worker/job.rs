@@ -176,7 +176,7 @@ impl Job {
             never = watch => match never {},
         };
         // What a run that is not ours any more still does would be in the way of its next one.
-        self.stop_run().await;
+        self.stop_run(None).await;
         if let Some(carrier) = self.carrier.take() {
             carrier.give_up().await;
         }
@@ -292,14 +292,27 @@ impl Job {
         Some(row)
     }
 
-    /// Stops the run in order, if there is one.
-    async fn stop_run(&mut self) {
+    /// Stops the run in order, if there is one, and notes in the log how its codon ended.
+    async fn stop_run(&mut self, log: Option<&mut TaskLog>) {
         let Some(mut run) = self.run.take() else { return };
         if let Err(error) = run.stop(self.worker.options.grace).await {
             tracing::warn!(taskId = %self.row.id(), %error, "a run was not stopped");
         }
+        if let Some(log) = log
+            && let Err(error) = self.take_rest(&mut run, log).await
+        {
+            tracing::warn!(taskId = %self.row.id(), %error, "the end of a run was not noted");
+        }
         // What it said while it was stopping is in its own records.
         run.last_messages().await;
+    }
+
+    /// Notes what the events of a run say that has ended.
+    async fn take_rest(&mut self, run: &mut Run, log: &mut TaskLog) -> Result<(), JobError> {
+        while let ChildEvent::Event(line) = run.next().await? {
+            self.take(&line, log).await?;
+        }
+        Ok(log.sync()?)
     }
 
     async fn run_order(&mut self, order: &TaskSpec) -> Result<JobOutcome, JobError> {
@@ -422,7 +435,7 @@ impl Job {
         }
         let cause = self.schedule.stopped();
         self.checkpoint_because(cause).await?;
-        self.stop_run().await;
+        self.stop_run(Some(log)).await;
         Ok(match self.called_off.is_cancelled() {
             true => JobOutcome::CalledOff,
             false => JobOutcome::Stopped,

@@ -180,8 +180,20 @@ impl TaskRow {
         self.record = record;
         self.version += 1;
         self.status_version = self.version;
+        // What the attempt may use: a limit may be another one than that of the last.
+        let arguments = self
+            .record
+            .metadata()
+            .get("run")
+            .map(|run| run["arguments"].clone());
+        let arguments = arguments.filter(|_| matches!(step, TaskTransition::Start(_)));
         Ok(log_line(step, approval, from).map(|(level, message, mut data)| {
             self.log_seq += 1;
+            if let Some(Value::Array(given)) = arguments
+                && !given.is_empty()
+            {
+                data["arguments"] = given.into();
+            }
             if let Some(by) = by {
                 data["by"] = by.into();
             }

@@ -1,0 +1,89 @@
+//! `hankweave task list --workers`: attempts and money of each worker.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use hankweave_core::cost::Usd;
+use hankweave_task_model::{AttemptCost, TaskExecution};
+use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
+use serde::Serialize;
+use serde_json::json;
+
+use super::executions::{attempts, with_cost_so_far};
+use crate::args::Global;
+use crate::exit::CliError;
+use crate::output;
+use crate::registry::Registry;
+use crate::screen::one_line;
+
+/// Sum over the attempts of one worker, or of a person who worked by hand.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WorkerSum {
+    attempts: u64,
+    /// Number of attempts by their outcome.
+    outcomes: BTreeMap<String, u64>,
+    cost: Usd,
+    /// It cost more, and it is unknown how much.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cost_is_lower_bound: bool,
+}
+
+impl WorkerSum {
+    fn add(&mut self, attempt: &TaskExecution) {
+        self.attempts += 1;
+        *self.outcomes.entry(attempt.outcome().to_owned()).or_default() += 1;
+        match attempt.cost() {
+            AttemptCost::Known(cost, is_lower_bound) => {
+                self.cost += cost;
+                self.cost_is_lower_bound |= is_lower_bound;
+            }
+            AttemptCost::Unknown => self.cost_is_lower_bound = true,
+            AttemptCost::Uncounted => {}
+        }
+    }
+
+    /// `4 completed, 1 failed`
+    fn outcomes(&self) -> String {
+        let outcomes = self.outcomes.iter();
+        let outcomes: Vec<String> = outcomes
+            .map(|(outcome, count)| format!("{count} {outcome}"))
+            .collect();
+        outcomes.join(", ")
+    }
+}
+
+/// Prints the sums over all attempts of all tasks, by who made them.
+pub(super) async fn by_worker(global: &Global, registry: &Registry) -> Result<ExitCode, CliError> {
+    let all = ListQuery {
+        filter: TaskFilter {
+            status: None,
+            owner: None,
+        },
+        offset: 0,
+        limit: None,
+    };
+    let rows = registry.coordinator.tasks(all).await;
+    let mut sums: BTreeMap<String, WorkerSum> = BTreeMap::new();
+    for row in rows.map_err(|error| registry.failure(&error))? {
+        let made = attempts(registry, row.id()).await?;
+        for attempt in with_cost_so_far(registry, &row, made).await {
+            sums.entry(attempt.agent_id.clone()).or_default().add(&attempt);
+        }
+    }
+    if global.json() {
+        return output::print_json(&json!({"workers": sums}));
+    }
+    if sums.is_empty() {
+        output::print("no attempt of a task has started\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = sums.keys().map(|name| one_line(name).chars().count()).max();
+    let width = width.unwrap_or_default();
+    let line = |(name, sum): (&String, &WorkerSum)| {
+        let cost = sum.cost.display(sum.cost_is_lower_bound);
+        format!("{:<width$}  {cost:>18}  {}\n", one_line(name), sum.outcomes())
+    };
+    output::print(sums.iter().map(line).collect::<String>())?;
+    Ok(ExitCode::SUCCESS)
+}
