@@ -472,6 +472,10 @@ fn a_gateway_that_answers_under_another_name_has_the_price_of_the_model_that_was
     // Another program may tell the money of its models in its result.
     let mut other = ClaudeDecoder::new(false).of_another_program();
     assert_eq!(usage(&other.line(said)), (Usd::ZERO, false));
+    // An alias that it names stands for the newest model of the family, so that a limit in dollars holds.
+    let mut other = ClaudeDecoder::new(false).of_another_program();
+    let (cost, is_unpriced) = usage(&other.line(&said.replace("upstream-7", "haiku")));
+    assert!(cost > Usd::ZERO && !is_unpriced, "{cost:?}");
     // Claude knows what its own models cost, also the newest.
     let mut newest = ClaudeDecoder::new(false);
     newest.line(INIT);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::line::{Message, ModelsSum, StreamLine, Usage};
 use crate::agent::event::{AgentEvent, MessageUsage};
 use crate::agent::records::AgentRecords;
-use crate::cost::pricing::Prices;
+use crate::cost::pricing::{Prices, model_of_alias};
 use crate::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, UsageConfidence, UsageTotals, Usd};
 
 /// Counts what the lines of one process tell of usage.
@@ -83,6 +83,11 @@ impl ClaudeUsage {
             Some(asked) if prices.find(model).is_none() && prices.find(asked).is_some() => asked,
             Some(_) | None => model,
         }
+    }
+
+    /// Returns the model that an alias stands for where another program than claude names it, which tells no other.
+    fn resolved<'m>(&self, model: &'m str) -> &'m str {
+        model_of_alias(model).filter(|_| !self.is_claude).unwrap_or(model)
     }
 
     /// Sets the cost of the earlier processes of the session.
@@ -162,7 +167,7 @@ impl ClaudeUsage {
         word: UsageConfidence,
         parent: Option<&str>,
     ) -> Option<AgentEvent> {
-        let model = self.counted_as(model, parent).to_owned();
+        let model = self.resolved(self.counted_as(model, parent)).to_owned();
         let counted = self.counted.message(id, &model, billed, word)?;
         self.helped |= counted.is_new && parent.is_some() && word == UsageConfidence::Rough;
         // Claude knows the prices of its own models, newer ones than those of the list among them, and tells the money at its end.
@@ -209,7 +214,7 @@ impl ClaudeUsage {
             return ReportedUsage::SinceProcessStart(sum.totals);
         }
         let billed = line.usage.0.as_ref().map(Usage::billed).unwrap_or_default();
-        let Some(model) = self.asked.clone() else {
+        let Some(model) = self.asked.as_deref().map(|asked| self.resolved(asked).to_owned()) else {
             return ReportedUsage::Nothing;
         };
         let is_given = !billed.is_nothing() && prices.given_for(&model).is_some();

@@ -113,7 +113,7 @@ pub(super) fn of_answer(answer: &DirectPayload) -> String {
                 text.push_str(&format!("; what it replaced is kept in {}", safety.short()));
             }
             if let Some(next) = next_codon_id {
-                text.push_str(&format!("; {next} runs next"));
+                text.push_str(&format!("; the run waits, and `next` starts {next}"));
             }
             text
         }

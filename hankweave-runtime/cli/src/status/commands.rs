@@ -121,6 +121,11 @@ impl StatusView<'_> {
         offers
     }
 
+    /// Whether the live run waits for a command, as after a rollback.
+    pub(super) fn is_idle(&self) -> bool {
+        crate::state::is_idle(self.typed.execution()).unwrap_or_default()
+    }
+
     /// While a run is live.
     fn live_commands(&self) -> Vec<SuggestedCommand> {
         let typed = &self.typed;
@@ -150,8 +155,15 @@ impl StatusView<'_> {
         let decision = self.decision.as_ref().filter(|_| !self.thread.has_running_codon);
         match decision {
             Some(Decision::Start(entry)) => {
-                let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
-                offers.push(offer(typed.command("next"), starts));
+                let unless = if self.is_idle() {
+                    ""
+                } else {
+                    ", unless that happens by itself"
+                };
+                offers.push(offer(
+                    typed.command("next"),
+                    format!("starts {}{unless}", entry.codon_id),
+                ));
             }
             Some(Decision::Blocked(BlockedBy::FailedCodon(id))) => {
                 let again = format!("runs {id} again with the files as they are");
@@ -542,11 +554,11 @@ impl StatusView<'_> {
     }
 }
 
-/// Returns a raised limit: at most that of the hank, as long as that leaves half as much room.
+/// Returns a raised limit: at most that of the hank, as long as that leaves a quarter as much room.
 fn within<T: Copy>(more: Option<T>, own: Option<T>, used: T, figure: impl Fn(T) -> f64) -> Option<T> {
     let room = |limit: T| figure(limit) - figure(used);
     match (more, own) {
-        (Some(more), Some(own)) if room(own) < room(more) && room(own) * 2.0 >= room(more) => Some(own),
+        (Some(more), Some(own)) if room(own) < room(more) && room(own) * 4.0 >= room(more) => Some(own),
         (more, _) => more,
     }
 }

@@ -231,7 +231,13 @@ impl StatusView<'_> {
                 format!("{id} {which} in {left}")
             }
             Decision::Ask(entry) => format!("{} waits for an approval", entry.codon_id),
-            Decision::Start(entry) => format!("no codon runs at the moment; next: {}", entry.codon_id),
+            Decision::Start(entry) => {
+                let stands = match self.is_idle() {
+                    true => "the run waits for a command",
+                    false => "no codon runs at the moment",
+                };
+                format!("{stands}; next: {}", entry.codon_id)
+            }
             Decision::Blocked(BlockedBy::FailedCodon(id)) => {
                 format!("{id} failed; the run waits for somebody to say what is to be done")
             }

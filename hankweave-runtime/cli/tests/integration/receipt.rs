@@ -622,7 +622,9 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
     let lines = report(&project);
     assert_has(
         &lines,
-        &["` brings all of it back, but undoes what came after it: `a`\n"],
+        &[
+            "` brings all of it back, but undoes what came after it, with the files that are in checkpoints since, yours too: `a`\n",
+        ],
     );
     assert!(!lines.contains("` brings all of it back\n"), "{lines}");
 }

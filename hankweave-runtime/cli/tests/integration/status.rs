@@ -46,7 +46,7 @@ fn a_run_that_waits_for_commands_says_what_is_next_and_then_what_runs() {
     let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
     run.wait_for_line(|line| line.contains("\"server.idle\""));
     let (text, before) = status(&project);
-    assert_eq!(before["outlook"], "no codon runs at the moment; next: c0");
+    assert_eq!(before["outlook"], "the run waits for a command; next: c0");
     assert_eq!(
         (&before["nextCodonId"], &before["hasRunningCodon"]),
         (&json!("c0"), &json!(false))

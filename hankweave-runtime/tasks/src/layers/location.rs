@@ -108,10 +108,14 @@ impl TaskFiles {
     #[must_use]
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;
-        let own = self.load_state().ok()??.data.get("attempt")?.as_u64()?;
+        let state = self.load_state().ok()??;
+        let own = state.data.get("attempt")?.as_u64()?;
         let attempt = serde_json::to_value(&row.record).ok()?["attempt"].as_u64()?;
         let begun = attempt.saturating_sub(u64::from(row.record.status() == TaskStatus::Pending));
-        (own < begun && location != self.layers.location()).then_some(location)
+        // After an approval a start has the number of the one before.
+        let is_later = own < begun
+            || (own == begun && state.fencing_token.is_some_and(|known| known < row.fencing_token));
+        (is_later && location != self.layers.location()).then_some(location)
     }
 
     /// Whether a run is recorded in the workspace of the task.
@@ -139,6 +143,7 @@ mod tests {
 
     use hankweave_core::time::Timestamp;
     use hankweave_runtime::world::World;
+    use hankweave_task_model::TaskState;
     use hankweave_task_model::registry::NewTask;
     use serde_json::json;
 
@@ -171,5 +176,36 @@ mod tests {
             layers.missing(&row).is_some(),
             "what was paid would be paid again"
         );
+    }
+
+    /// After an approval another machine may continue with the same number; its folder may also just have another name here.
+    // covers: TASK-123
+    #[test]
+    fn files_know_that_the_task_went_on_elsewhere_after_an_approval() {
+        let folder = tempfile::tempdir().unwrap();
+        let layers = TaskLayers::new(World::real(), folder.path());
+        let id = TaskId::new("blog").unwrap();
+        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
+        let mut record = serde_json::to_value(&row.record).unwrap();
+        record["filesLocation"] = json!({"machine": "other", "folder": "/tasks"});
+        record["attempt"] = 2.into();
+        // It was requeued, so the attempt before has begun.
+        record["status"] = "pending".into();
+        row.record = serde_json::from_value(record).unwrap();
+        let files = layers.task(id.clone());
+        fs::create_dir(files.path()).unwrap();
+        let state = json!({"taskId": id, "status": "pending", "data": {"attempt": 1}, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 7});
+        let mut state: TaskState = serde_json::from_value(state).unwrap();
+        files.save_state(&state).unwrap();
+        row.fencing_token = 7;
+        assert_eq!(files.went_on_in(&row), None);
+        row.fencing_token = 9;
+        assert_eq!(
+            files.went_on_in(&row).map(|there| there.machine),
+            Some("other".to_owned())
+        );
+        state.fencing_token = Some(9);
+        files.save_state(&state).unwrap();
+        assert_eq!(files.went_on_in(&row), None);
     }
 }

@@ -147,15 +147,18 @@ impl RollbackReport {
                 let command = code(command);
                 writeln!(
                     text,
-                    "; {command} brings all of it back, but undoes what came after it: {later}"
+                    "; {command} brings all of it back, but undoes what came after it, with the files that are in checkpoints since, yours too: {later}"
                 )?;
             }
             None => writeln!(text)?,
         }
         let mut named = self.changes.iter();
         named.try_for_each(|file| {
-            write!(text, "  ")?;
-            file.write(text)
+            let kind = match file.kind {
+                ChangeKind::Added => "back again",
+                kind => kind_words(kind),
+            };
+            writeln!(text, "  - {} {kind}", code(&file.path))
         })?;
         let listed = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
         match self.count.saturating_sub(listed) {

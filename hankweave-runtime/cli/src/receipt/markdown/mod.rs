@@ -103,8 +103,9 @@ impl Receipt {
             (_, 0) => Some(changed(count as u64)),
             (0, left) => Some(format!("{} without a checkpoint", changed(left as u64))),
             (_, left) => Some(format!(
-                "{} and {left} without a checkpoint",
-                changed(count as u64)
+                "{}; {} without a checkpoint",
+                changed(count as u64),
+                changed(left as u64)
             )),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::time::Timestamp;
-use hankweave_core::view::{AttemptView, CurrentAttempt, RunView, SentinelView, WatchStatus};
+use hankweave_core::view::{AttemptView, CurrentAttempt, RunState, RunView, SentinelView, WatchStatus};
 
 use super::columns::Columns;
 use super::progress::LiveProgress;
@@ -150,6 +150,13 @@ fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> f
         parts.push("suspended".to_owned());
     } else if let Some(end) = progress.stops_at {
         parts.push(format!("stopping: {}", duration(end.since(now))));
+    } else if view.state == RunState::Idle {
+        // After a rollback nothing starts by itself.
+        let next = view.coming().next();
+        parts.push(next.map_or_else(
+            || "waits for a command".to_owned(),
+            |next| format!("waits until `next` starts {next}"),
+        ));
     } else if let Some(next) = &view.next {
         parts.push(format!("next: {}", next.strip_prefix("Then ").unwrap_or(next)));
     } else if let Some(next) = view.coming().next() {
