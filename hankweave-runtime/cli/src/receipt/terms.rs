@@ -188,7 +188,7 @@ impl CodonTerms {
         let left_out = self.left_out.as_ref().filter(|_| first);
         let left_out = left_out.map(|options| {
             format!(
-                "was to have {}, which the scripted agent does not",
+                "was to have {}, which the scripted agent does not have",
                 plain(options)
             )
         });

@@ -249,6 +249,42 @@ fn a_question_that_waits_in_another_terminal_is_told() {
     assert!(!after.contains(advice), "{after}");
 }
 
+/// A live run that was rolled back starts nothing by itself, and every screen says so.
+// covers: CLI-14, CLI-15
+#[test]
+fn a_live_run_that_was_rolled_back_says_that_it_waits() {
+    let project = asking("two");
+    let hank = project.directory().join("hank.json");
+    let mut hank: Value = serde_json::from_str(&fs::read_to_string(hank).unwrap()).unwrap();
+    let mut middle = hank["hank"][0].clone();
+    (middle["id"], middle["name"]) = (json!("middle"), json!("middle"));
+    hank["hank"].as_array_mut().unwrap().insert(1, middle);
+    project.write_hank(&hank);
+    let Some(mut terminal) = Terminal::sized(&project, 40, 120, "run") else {
+        return;
+    };
+    terminal.until("deploy waits for an approval");
+    let back = printed(&project, "rollback --codon one");
+    assert!(
+        back.contains("; the run waits, and `next` starts middle"),
+        "{back}"
+    );
+    terminal.until("next: middle · waits for `next`");
+    let status = printed(&project, "status");
+    assert_has(
+        &status,
+        &["the run waits for a command; next: middle", "starts middle\n"],
+    );
+    project.run(["next"]).expect_code(0);
+    terminal.until_standing(|screen| {
+        screen.contains("2 of 3") && screen.contains("deploy waits for an approval")
+    });
+    terminal.press("n");
+    terminal.until("Denied because");
+    terminal.press("\n");
+    assert_eq!(terminal.close(), Some(3));
+}
+
 /// After `fg` the question stands below what the shell has printed.
 // covers: CLI-17, CLI-24
 #[test]

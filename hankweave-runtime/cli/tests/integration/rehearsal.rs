@@ -614,7 +614,7 @@ fn options_that_the_scripted_agent_leaves_out_are_named_where_it_stands_in() {
     let ran = project.run(["run", "--agent", "scripted", "--headless"]);
     assert!(ran.stderr.contains(&format!("note: {words}")), "{ran}");
     let report = project.run(["report"]);
-    let left_out = "was to have permissions read-only, which the scripted agent does not";
+    let left_out = "was to have permissions read-only, which the scripted agent does not have";
     assert!(report.stdout.contains(left_out), "{report}");
     let json = project.run(["validate", "--agent", "scripted", "--json"]);
     let left_out = &json.expect_code(0).json_document()["optionsLeftOut"];

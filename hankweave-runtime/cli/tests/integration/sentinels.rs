@@ -152,7 +152,8 @@ fn sentinels_see_what_happens_and_are_drained_before_their_codon_ends() {
 fn a_sentinel_may_ask_for_what_the_hank_allows_and_nothing_else() {
     let asks = r#"cat > /dev/null; echo '{"ask": "skip", "reason": "enough"}'"#;
     let guard = sentinel("guard", asks, json!({"answer": "json"}));
-    // What another one has collected by then is dropped, and that is said.
+    // What another one has collected by then, or is at, is dropped, and that is said.
+    let busy = sentinel("busy", "cat > /dev/null; exec sleep 600", json!({}));
     let many = json!({"execution": {"strategy": "count", "threshold": 900}});
     let collector = sentinel("collector", "cat > /dev/null; echo seen", many);
     let project = project();
@@ -160,14 +161,19 @@ fn a_sentinel_may_ask_for_what_the_hank_allows_and_nothing_else() {
     write_hank(
         &project,
         "wait for go",
-        json!([{"sentinelConfig": guard, "settings": {"mayAsk": ["skip"]}}, {"sentinelConfig": collector}]),
+        json!([{"sentinelConfig": guard, "settings": {"mayAsk": ["skip"]}}, {"sentinelConfig": collector}, {"sentinelConfig": busy}]),
     );
     let (finished, state) = run(&project, 0);
     assert_eq!(codon(&state["runs"][0], "a")["status"], "skipped");
     let lines = finished.json_lines();
-    let dropped = "sentinel collector: it did not act once more, because the codon was stopped";
     let told = of(&lines, "info");
-    assert!(told.iter().any(|data| data["message"] == dropped), "{told:?}");
+    for id in ["collector", "busy"] {
+        let dropped = format!("sentinel {id}: it did not act once more, because the codon was stopped");
+        assert!(
+            told.iter().any(|data| data["message"] == *dropped),
+            "{dropped}: {told:?}"
+        );
+    }
     // What it asks for is an answer as well, which is kept with its reason.
     assert_eq!(
         of(&finished.json_lines(), "sentinel.output")[0]["content"],

@@ -257,12 +257,12 @@ impl SentinelLoop {
         is_withheld
     }
 
-    /// Gives up what a sentinel has collected and not acted on, because its codon was cut short.
+    /// Gives up what a sentinel has collected and not acted on, and what it is at, because its codon was cut short.
     fn drop_rest(&mut self, index: usize) {
         let one = &mut self.sentinels[index];
         if one.tracked.is_active() {
             one.engine.flush();
-            one.withheld += one.engine.give_up();
+            one.withheld += one.engine.give_up() + usize::from(one.busy);
         }
     }
 

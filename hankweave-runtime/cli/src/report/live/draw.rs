@@ -150,17 +150,14 @@ fn write_foot(progress: &LiveProgress, now: Timestamp, text: &mut SafeText) -> f
         parts.push("suspended".to_owned());
     } else if let Some(end) = progress.stops_at {
         parts.push(format!("stopping: {}", duration(end.since(now))));
-    } else if view.state == RunState::Idle {
-        // After a rollback nothing starts by itself.
-        let next = view.coming().next();
-        parts.push(next.map_or_else(
-            || "waits for a command".to_owned(),
-            |next| format!("waits until `next` starts {next}"),
-        ));
     } else if let Some(next) = &view.next {
         parts.push(format!("next: {}", next.strip_prefix("Then ").unwrap_or(next)));
     } else if let Some(next) = view.coming().next() {
         parts.push(format!("next: {next}"));
+        // As after a rollback, when nothing starts by itself.
+        if view.state == RunState::Idle {
+            parts.push("waits for `next`".to_owned());
+        }
     }
     text.styled(Style::new().bold(), parts.join(" · "))
 }
