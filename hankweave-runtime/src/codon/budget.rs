@@ -87,9 +87,9 @@ where
     Err(codon.fail_with(running, exit_code(exit), reason, notes).await)
 }
 
-/// That the last answer of a codon passed the limit of its loop: after a last iteration nothing pauses, and says it.
+/// That the last answer of a codon passed a shared limit, where that is the one of its loop: after a last iteration nothing pauses, and says it.
 fn over_its_loop(exceeded: &BudgetExceeded, is_lower_bound: bool) -> Option<String> {
-    let is_of_loop = exceeded.is_shared() && !exceeded.is_total();
+    let is_of_loop = !exceeded.is_total();
     is_of_loop.then(|| format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound)))
 }
 

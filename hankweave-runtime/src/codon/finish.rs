@@ -64,8 +64,14 @@ where
     Fail: Edge<S, To = Failed>,
 {
     if let Some(exceeded) = work.exceeded(&exit.usage) {
-        let own_failure = work.own_failure();
-        return budget::end(codon, running, exit, (exceeded, own_failure), work.loop_check).await;
+        return budget::end(
+            codon,
+            running,
+            exit,
+            (exceeded, work.own_failure),
+            work.loop_check,
+        )
+        .await;
     }
     let code = i64::from(exit.exit.code());
     let full = |context_exceeded| EndDetails {

@@ -82,8 +82,8 @@ pub(super) struct AgentRun {
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,
-    /// Why the agent failed by itself, and not because a limit stopped it.
-    own_failure: Option<FailureReason>,
+    /// Why the agent failed by itself, and not because a limit stopped it (HANK-38).
+    pub(super) own_failure: Option<FailureReason>,
     /// The agent has called a tool.
     pub(super) used_tool: bool,
     /// A model of it has said something.
@@ -150,11 +150,6 @@ impl AgentRun {
     /// Returns the spending limit of another process of the codon; `None` without a limit.
     pub(super) fn dollars_left(&self) -> Option<Usd> {
         self.meter.dollars_left()
-    }
-
-    /// Returns why the agent failed by itself, whatever limit it passed (HANK-38).
-    pub(super) fn own_failure(&self) -> Option<FailureReason> {
-        self.own_failure.clone()
     }
 
     /// Notes that a limit was reached after the last process ended.

@@ -166,20 +166,20 @@ impl Receipt {
         } else {
             ""
         };
-        let (idle_time, idle, period) = (idle, duration(idle), duration(period));
         let answers = self.occasions.iter().filter(|occasion| occasion.is_answer);
         let answers: u64 = answers.filter_map(|occasion| occasion.waited_ms).sum();
         let answers = match Duration::from_millis(answers) {
             // An answer may come after the end of the run, which the period does not have.
-            long if long > idle_time => String::new(),
+            long if long > idle => String::new(),
             short if short < SHORTEST_IDLE => String::new(),
             waited => format!(", {} of it for answers", duration(waited)),
         };
         writeln!(
             text,
-            "| Waits, pauses and time between codons | | {most}{idle}{answers} | | | |"
+            "| Waits, pauses and time between codons | | {most}{}{answers} | | | |",
+            duration(idle)
         )?;
-        writeln!(text, "| From start to end | | {period} | | | |")
+        writeln!(text, "| From start to end | | {} | | | |", duration(period))
     }
 
     /// Returns the codons whose attempts count no longer: `: plan, mend#1`.
