@@ -1,10 +1,14 @@
-//! Limits of the last run that the next one does not have: they are not taken over, and it says so.
+//! What the last run had and the next one has not, or has changed: it says so.
 
 use std::path::Path;
 
 use hankweave_core::budget::Ceiling;
 use hankweave_core::hank::Hank;
+use hankweave_core::hank::exclude::DATA;
 use hankweave_core::time::short_duration;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::data::changed_since_start;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 
 use crate::args::SettingArgs;
 use crate::typed::HintCommands;
@@ -18,6 +22,17 @@ pub(crate) fn other_agent(execution: &Path, settings: &SettingArgs) -> Option<St
     let agent = last.option(AGENT).filter(|_| settings.agent.is_none())?;
     Some(format!(
         "the last run had `--agent {agent}`, and what it completed counts; --new starts over"
+    ))
+}
+
+/// Returns the sentence for a run without `--data` after one with data that have changed since, if their link is still there.
+pub(crate) fn other_data(execution: &Path) -> Option<String> {
+    RealDisk.metadata(&execution.join(DATA)).ok()?;
+    let record = ExecutionDir::new(execution.to_owned()).data_record();
+    let changed = changed_since_start(&RealDisk, &record)?;
+    Some(format!(
+        "the data {} have changed since a run began with them, and what was completed counts; --new starts over",
+        changed.display()
     ))
 }
 

@@ -17,8 +17,9 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
 use hankweave_runtime::world::http::HttpRequest;
 use hankweave_runtime::world::process::{CommandSpec, GroupSignal, Stdin, environment};
-use hankweave_runtime::{AnswerTokens, RunOutcome, RunResult};
+use hankweave_runtime::{AnswerTokens, RunOutcome, RunResult, StopCause};
 use serde::Serialize;
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::screen::{ring, with_zoned_times};
@@ -53,6 +54,7 @@ impl Notification {
             RunResult::Completed | RunResult::NothingToDo => ("completed", ""),
             RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Unsaved(_) => ("failed", next),
             RunResult::Paused(_) => ("paused", next),
+            RunResult::Stopped(StopCause::Sentinel) => ("paused", ""),
             RunResult::Stopped(_) if outcome.stop_reason.is_some() => ("stopped", next),
             RunResult::Stopped(_) => return None,
         };
@@ -287,7 +289,7 @@ impl Notifier {
             args,
             env,
             work_dir: self.execution.clone(),
-            stdin: Stdin::Bytes(serde_json::to_vec(news).unwrap_or_default()),
+            stdin: Stdin::Bytes(format!("{}\n", json!(news)).into_bytes()),
             marker: format!("notify/{}", self.execution.display()),
         };
         let mut process = match self.world.spawner.spawn(spec) {

@@ -240,10 +240,14 @@ impl Registry {
     /// Returns where the files of a begun task are that this folder lacks, in words (TASK-127).
     pub(crate) fn begun_elsewhere(&self, row: &TaskRow) -> Option<String> {
         let missing = self.layers.missing(row)?;
-        // Nothing of one that has completed is left to continue.
+        let place = || match missing.is_of_machine {
+            true => format!("in {}", missing.location.folder),
+            false => begun_elsewhere::place(&missing.location),
+        };
         Some(match row.record.status() {
-            TaskStatus::Completed if missing.is_of_machine => format!("begun in {}", missing.location.folder),
-            TaskStatus::Completed => format!("begun {}", begun_elsewhere::place(&missing.location)),
+            // Nothing of one that has completed is left to continue, and one at work continues by itself.
+            TaskStatus::Completed => format!("begun {}", place()),
+            TaskStatus::Running => format!("at work {}", place()),
             _ => begun_elsewhere::words(&self.place, row.id(), &missing),
         })
     }

@@ -119,7 +119,12 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let continues = !args.new && !args.rehearse;
     let of_last = continues.then(|| {
         let lost = lost_limits::notice(work, &args.settings, ceiling);
-        [lost, lost_limits::other_agent(work, &args.settings)]
+        let data = args.hank.data.is_none().then(|| lost_limits::other_data(work));
+        [
+            lost,
+            lost_limits::other_agent(work, &args.settings),
+            data.flatten(),
+        ]
     });
     let replaced = lost_limits::replaced(&args.settings, loaded.hank.as_ref(), ceiling);
     let has_data = args.hank.data.is_some() || RealDisk.metadata(&work.join(DATA)).is_ok();
@@ -827,12 +832,8 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
         RunResult::Completed | RunResult::NothingToDo => 0,
         RunResult::Failed(_) | RunResult::OutputFailed(..) => CliErrorKind::Failed.code(),
         RunResult::Unsaved(_) => CliErrorKind::Io.code(),
-        RunResult::Paused(_) => PAUSED,
-        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest | StopCause::Sentinel)
-            if outcome.done =>
-        {
-            0
-        }
+        RunResult::Paused(_) | RunResult::Stopped(StopCause::Sentinel) => PAUSED,
+        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
         RunResult::Stopped(cause) => cause.exit_code(),
     }
 }

@@ -15,7 +15,6 @@ use super::context::{CodonRun, StageResult};
 use super::effects;
 use super::extend::start_extension;
 use super::finish::settle_costs;
-use super::orders::Interruption;
 use super::rehearsal;
 use super::result;
 use super::run::{AgentOutcome, AgentRun};
@@ -193,7 +192,11 @@ fn failed(
             FailureReason::unknown(false, why)
         }
     };
-    AgentOutcome::Stopped(Interruption::Failure(reason), exit)
+    AgentOutcome::Rejected {
+        exit,
+        reason,
+        exceeded,
+    }
 }
 
 /// Reports what follows a check that did not pass; the check itself is an event of its own.

@@ -22,7 +22,7 @@ pub(super) async fn finish(
     mut work: AgentRun,
 ) -> StageResult<CodonEnd> {
     let (exit, stopped) = match &work.outcome {
-        AgentOutcome::Ended(exit) => (exit.clone(), None),
+        AgentOutcome::Ended(exit) | AgentOutcome::Rejected { exit, .. } => (exit.clone(), None),
         AgentOutcome::Stopped(why, exit) => (exit.clone(), Some(why.clone())),
         AgentOutcome::Lost => {
             let reason = FailureReason::unknown(false, "the driver did not tell how the agent ended");
@@ -63,6 +63,10 @@ where
     Complete: Edge<S, To = Completed>,
     Fail: Edge<S, To = Failed>,
 {
+    if let AgentOutcome::Rejected { reason, exceeded, .. } = work.outcome {
+        let notes = exceeded.map(EndDetails::of_budget).unwrap_or_default();
+        return Err(codon.fail_with(running, exit_code(exit), reason, notes).await);
+    }
     if let Some(exceeded) = work.exceeded(&exit.usage) {
         return budget::end(
             codon,

@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 use super::budget::check_cut_off;
 use super::check::{FailedCheck, examine, report_next};
 use super::context::CodonRun;
-use super::orders::Interruption;
 use super::run::{AgentOutcome, AgentRun};
 use crate::world::ids::hex;
 
@@ -65,7 +64,11 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
                 true => check_cut_off(codon, missed.why),
                 false => FailureReason::unknown(false, format!("{}; {why}", missed.why)),
             };
-            work.outcome = AgentOutcome::Stopped(Interruption::Failure(reason), exit);
+            work.outcome = AgentOutcome::Rejected {
+                exit,
+                reason,
+                exceeded: ended_by,
+            };
             return;
         }
         Err(missed) => {

@@ -41,6 +41,13 @@ enum StopReason {
 pub(super) enum AgentOutcome {
     /// The agent ended by itself.
     Ended(ExitOutcome),
+    /// Its work does not pass.
+    Rejected {
+        exit: ExitOutcome,
+        reason: FailureReason,
+        /// The limit that leaves nothing to mend it.
+        exceeded: Option<BudgetExceeded>,
+    },
     /// It was stopped for this reason.
     Stopped(Interruption, ExitOutcome),
     /// Its driver never reported the end.
@@ -104,7 +111,10 @@ impl AgentRun {
     pub(super) fn success(&mut self) -> Option<ExitOutcome> {
         let exit = match &self.outcome {
             AgentOutcome::Ended(exit) if exit.verdict.is_success() && !self.context_was_full => exit.clone(),
-            AgentOutcome::Ended(_) | AgentOutcome::Stopped(..) | AgentOutcome::Lost => return None,
+            AgentOutcome::Ended(_)
+            | AgentOutcome::Rejected { .. }
+            | AgentOutcome::Stopped(..)
+            | AgentOutcome::Lost => return None,
         };
         match self.exceeded(&exit.usage) {
             Some(_) => None,
@@ -135,7 +145,9 @@ impl AgentRun {
     /// The totals that another process of the codon adds to.
     pub(super) fn so_far(self) -> EarlierUsage {
         let usage = match self.outcome {
-            AgentOutcome::Ended(exit) | AgentOutcome::Stopped(_, exit) => exit.usage,
+            AgentOutcome::Ended(exit)
+            | AgentOutcome::Rejected { exit, .. }
+            | AgentOutcome::Stopped(_, exit) => exit.usage,
             AgentOutcome::Lost => UsageTotals::default(),
         };
         EarlierUsage {

@@ -59,7 +59,7 @@ pub enum DataError {
         execution: PathBuf,
     },
     /// The recorded run began with other data.
-    #[error("the recorded runs used {before}, not the data `{}` as it is now", path.display())]
+    #[error("the recorded runs used {before}, not `{}` as it is now", path.display())]
     Changed {
         /// The real place of the data.
         path: PathBuf,
@@ -177,7 +177,7 @@ impl Data {
         let before = if known.path != self.path.to_string_lossy() {
             format!("`{}`", known.path)
         } else if known.fingerprint.differs_from(now) {
-            "an earlier state of it".to_owned()
+            "an earlier state of these data".to_owned()
         } else {
             return Ok(());
         };

@@ -109,7 +109,7 @@ impl Allowance {
     /// The reason why no question may be asked, for people.
     pub(crate) fn why_closed(&self) -> &'static str {
         match self.halt.is_cancelled() {
-            true => "the codon was stopped",
+            true => "its codon did not wait for it",
             false => "the budget is used up",
         }
     }
@@ -157,6 +157,6 @@ mod tests {
         assert!(waiting.is_none());
         drop(held);
         assert!(allowance.admit().await.is_none());
-        assert_eq!(allowance.why_closed(), "the codon was stopped");
+        assert_eq!(allowance.why_closed(), "its codon did not wait for it");
     }
 }

@@ -119,21 +119,23 @@ impl SummaryContext<'_> {
                 writeln!(text, "  all of it    {}", path.display())?;
             }
         }
-        if matches!(outcome.result, RunResult::NothingToDo) {
+        let is_over = outcome.done && matches!(outcome.result, RunResult::Stopped(_));
+        if is_over || matches!(outcome.result, RunResult::NothingToDo) {
             if let Some(replan) = &self.replan {
                 writeln!(text, "  continue     {replan}")?;
             }
             writeln!(text, "  start over   {}", self.over)?;
             writeln!(text, "  look back    {}", self.back)?;
         }
-        if matches!(
+        let is_open = matches!(
             outcome.result,
             RunResult::Failed(_)
                 | RunResult::Unsaved(_)
                 | RunResult::OutputFailed(..)
                 | RunResult::Stopped(_)
                 | RunResult::Paused(_)
-        ) {
+        );
+        if is_open && !is_over {
             if self.ways.is_empty() {
                 writeln!(text, "  continue     {}", self.resume)?;
             }
@@ -443,6 +445,9 @@ pub(crate) fn headline(outcome: &RunOutcome) -> String {
         RunResult::Stopped(cause) => {
             let reason = outcome.stop_reason.as_ref();
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            if outcome.done {
+                return format!("Finished: {progress}; at its end: {}{reason}.", cause.as_str());
+            }
             match cause.as_str().strip_prefix("stopped ") {
                 Some(how) => format!("Stopped {how}{reason}; {progress}."),
                 None => format!("Stopped ({}{reason}); {progress}.", cause.as_str()),

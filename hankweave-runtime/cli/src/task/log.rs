@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::LogQuery;
+use hankweave_task_model::task::TaskStatus;
 use serde_json::json;
 
 use super::create::print_hint;
@@ -49,7 +50,10 @@ pub(super) async fn history(
         Some(place) => Some(format!("the task went on {}", newest_in(&place))),
         None => registry
             .begun_elsewhere(&row)
-            .map(|words| format!("the task was {words}")),
+            .map(|words| match row.record.status() {
+                TaskStatus::Running => format!("the task is {words}"),
+                _ => format!("the task was {words}"),
+            }),
     };
     if let Some(words) = elsewhere.filter(|_| !global.quiet) {
         print_hint(&words);

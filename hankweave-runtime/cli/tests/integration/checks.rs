@@ -97,6 +97,10 @@ fn a_codon_whose_work_never_passes_has_failed() {
             why,
             format!("the check `echo no; exit 7` has not passed: the command exited with code 7{also}")
         );
+        let status = project.run(["status"]).stdout.clone();
+        let is_limited = status.contains("within 10 output tokens unless hank.json gives more");
+        assert_eq!(is_limited, !also.is_empty(), "{status}");
+        assert_eq!(record["budgetExceeded"].is_object(), is_limited, "{record:#}");
     }
 }
 

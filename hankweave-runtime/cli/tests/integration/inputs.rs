@@ -65,6 +65,14 @@ fn data_that_has_changed_while_a_run_worked_is_said_at_its_end() {
     let written = project.run(["run", "--headless", "--new", "--data", data]);
     let told = "has changed since the run began; a next run with --data is refused without --new";
     assert!(written.expect_code(0).stderr.contains(told), "{written}");
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": {"script": "s.json"}, "model": "sonnet", "continuationMode": "fresh", "promptText": "x",
+        "requires": "nothing"})
+    };
+    project.write_hank(&json!({"hank": [codon("a"), codon("b")]}));
+    let on = project.run(["run", "--headless", "--replan"]);
+    let counts = "have changed since a run began with them, and what was completed counts";
+    assert!(on.expect_code(0).stderr.contains(counts), "{on}");
     // One that is given no data begins with none.
     let without = project.run(["run", "--headless", "--new"]);
     assert!(

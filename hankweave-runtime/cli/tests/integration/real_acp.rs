@@ -93,7 +93,13 @@ impl Speaker {
         })
     }
 
+    /// A project of one codon, whose limit is far beyond what a program takes to start on a machine that has much else to do.
     fn stage(&self, server: &ModelServer) -> TestProject {
+        self.stage_within(server, 150)
+    }
+
+    /// A project of one codon that may take this many seconds.
+    fn stage_within(&self, server: &ModelServer, seconds: u64) -> TestProject {
         let mut project = project();
         if let Some(path) = &self.path {
             project.set("PATH", path);
@@ -116,7 +122,7 @@ impl Speaker {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        let limit = json!({"maxTimeSeconds": 40, "onExceeded": "fail"});
+        let limit = json!({"maxTimeSeconds": seconds, "onExceeded": "fail"});
         project.write_hank(&json!({"hank": [{"id": "only", "name": "Only", "agent": {"acp": self.command}, "continuationMode": "fresh",
             "promptText": "TASK", "env": self.env, "checkpointedFiles": ["*.txt"], "budget": limit}]}));
         project
@@ -183,7 +189,7 @@ fn what_providers_refuse_real_speakers_is_no_success() {
                 let server = serve();
                 server.play(scenario(refusal));
                 for speaker in Speaker::all(&server) {
-                    let record = run(&speaker.stage(&server));
+                    let record = run(&speaker.stage_within(&server, 40));
                     assert_eq!(record["status"], "failed", "{record:#}");
                 }
             });
@@ -286,7 +292,7 @@ pub(crate) fn native(name: &str, model: &str, speaker: &Speaker, server: &ModelS
         format!("HANKWEAVE_{}_PATH", name.to_uppercase()),
         &speaker.command[0],
     );
-    let limit = json!({"maxTimeSeconds": 40, "onExceeded": "fail"});
+    let limit = json!({"maxTimeSeconds": 60, "onExceeded": "fail"});
     let first = json!({"id": "only", "name": "Only", "agent": name, "model": model, "continuationMode": "fresh", "promptText": "FIRST",
         "appendSystemPromptText": "RULE", "env": speaker.env, "checkpointedFiles": ["*.txt"], "budget": limit});
     project.write_hank(&json!({"hank": [first]}));

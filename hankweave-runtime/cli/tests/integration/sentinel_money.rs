@@ -188,7 +188,7 @@ fn a_stop_and_a_skip_ask_nothing_more_and_what_they_cut_off_makes_the_cost_a_low
         assert_eq!(
             withheld(&lines),
             [format!(
-                "sentinel narrator: {not_asked} questions were not asked, because the codon was stopped"
+                "sentinel narrator: {not_asked} questions were not asked and 1 got no answer, because its codon did not wait for it"
             )],
             "{name}"
         );

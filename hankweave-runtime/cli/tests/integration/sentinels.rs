@@ -168,7 +168,8 @@ fn a_sentinel_may_ask_for_what_the_hank_allows_and_nothing_else() {
     let lines = finished.json_lines();
     let told = of(&lines, "info");
     for id in ["collector", "busy"] {
-        let dropped = format!("sentinel {id}: it did not act once more, because the codon was stopped");
+        let dropped =
+            format!("sentinel {id}: it did not act once more, because its codon did not wait for it");
         assert!(
             told.iter().any(|data| data["message"] == *dropped),
             "{dropped}: {told:?}"
@@ -205,11 +206,15 @@ fn what_a_sentinel_says_is_kept_before_what_it_asks_for_ends_it() {
         "go",
         json!([{"sentinelConfig": sentinel("s", asks, at_the_end), "settings": {"mayAsk": ["pause"]}}]),
     );
-    let (finished, state) = run(&project, 0);
+    // Nothing is left to continue, and whoever looks at the code alone learns that it asked.
+    let (finished, state) = run(&project, 3);
     assert_eq!(
         of(&finished.json_lines(), "sentinel.output")[0]["content"],
         "enough"
     );
+    let end = "Finished: 1 of 1 codon completed; at its end: paused by a sentinel: sentinel s.";
+    assert!(finished.stderr.contains(end), "{finished}");
+    assert_eq!(state["runs"][0]["status"], "completed");
     let log = project.directory().join(".hankweave/outputs/s/s-a.md");
     assert_eq!(fs::read_to_string(log).unwrap(), "enough");
     let record = &codon(&state["runs"][0], "a")["sentinels"]["executed"][0];

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hankweave_core::codon::UnloadReason;
 use hankweave_core::cost::Usd;
@@ -40,6 +40,26 @@ struct Running {
 }
 
 impl Running {
+    /// Whether it asks a model, and runs no command.
+    fn asks(&self) -> bool {
+        matches!(self.loadable.backend, SentinelBackend::Model(_))
+    }
+
+    /// Returns what it left undone, in words; `None` when that is nothing.
+    fn left_undone(&self) -> Option<String> {
+        let has_no_answer = self.busy && self.asks();
+        Some(match (self.withheld, self.costs(), has_no_answer) {
+            (0, _, false) => return None,
+            (0, _, true) => "1 question got no answer".to_owned(),
+            (1, true, false) => "1 question was not asked".to_owned(),
+            (1, true, true) => "1 question was not asked and 1 got no answer".to_owned(),
+            (more, true, false) => format!("{more} questions were not asked"),
+            (more, true, true) => format!("{more} questions were not asked and 1 got no answer"),
+            (1, false, _) => "it did not act once more".to_owned(),
+            (more, false, _) => format!("it did not act {more} more times"),
+        })
+    }
+
     /// Whether its answers cost something: those of a model, and those of a command that has said so.
     fn costs(&self) -> bool {
         match self.loadable.backend {
@@ -160,6 +180,7 @@ impl SentinelLoop {
                 changed = asked.changed() => {
                     self.ending = *asked.borrow_and_update();
                     if changed.is_err() || self.ending == SentinelShutdown::Now {
+                        self.see_rest();
                         break;
                     }
                     self.sentinels.iter_mut().for_each(|one| one.tracked.drain());
@@ -183,6 +204,17 @@ impl SentinelLoop {
             }
         }
         self.end().await
+    }
+
+    /// Takes what is published already, so that what its end leaves unasked is counted whole.
+    fn see_rest(&mut self) {
+        while !self.stopped
+            && let Some(Ok(Some(delivery))) = self.events.next().now_or_never()
+        {
+            if let Delivery::Events(events) = delivery {
+                self.see(&events);
+            }
+        }
     }
 
     /// Whether everything was seen and nothing waits any more.
@@ -217,10 +249,12 @@ impl SentinelLoop {
             self.tell_withheld(index).await;
         }
         for one in &self.sentinels {
-            let (left, dropped) = (one.engine.waiting() + usize::from(one.busy), one.engine.dropped());
-            if left > 0 || dropped > 0 {
+            // What is withheld is told already; the rest was more than may wait.
+            let withheld = u64::try_from(one.withheld).unwrap_or(u64::MAX);
+            let dropped = one.engine.dropped().saturating_sub(withheld);
+            if dropped > 0 {
                 let id: &SentinelId = &one.loadable.config.id;
-                tracing::warn!(sentinel = %id, left, dropped, "a sentinel has not acted on everything");
+                tracing::warn!(sentinel = %id, dropped, "a sentinel has not acted on everything");
             }
         }
         let (mut waits, mut recorded) = (false, None);
@@ -262,23 +296,17 @@ impl SentinelLoop {
         let one = &mut self.sentinels[index];
         if one.tracked.is_active() {
             one.engine.flush();
-            one.withheld += one.engine.give_up() + usize::from(one.busy);
+            one.withheld += one.engine.give_up() + usize::from(one.busy && !one.asks());
         }
     }
 
     async fn tell_withheld(&mut self, index: usize) {
         let one = &self.sentinels[index];
-        if one.withheld > 0 {
+        if let Some(what) = one.left_undone() {
             let id = &one.loadable.config.id;
             let why = match self.context.allowance.is_open() {
                 true => "the codon has ended",
                 false => self.context.allowance.why_closed(),
-            };
-            let what = match (one.withheld, one.costs()) {
-                (1, true) => "1 question was not asked".to_owned(),
-                (more, true) => format!("{more} questions were not asked"),
-                (1, false) => "it did not act once more".to_owned(),
-                (more, false) => format!("it did not act {more} more times"),
             };
             let message = format!("sentinel {id}: {what}, because {why}");
             self.context.publish(Event::Info { message }).await;

@@ -80,30 +80,40 @@ impl TaskFiles {
         let noted = TaskCost::of(&row.record);
         match &row.record {
             TaskRecord::Running(running) if !running.by_hand => {
-                Some(self.running_cost(noted.unwrap_or_default()))
+                Some(self.running_cost(row.fencing_token, noted.unwrap_or_default()))
             }
             _ => noted,
         }
     }
 
-    /// Returns the cost of a running task after attempts with the cost `earlier`.
-    fn running_cost(&self, earlier: TaskCost) -> TaskCost {
+    /// Returns the cost of a task that the holder of this token runs, after attempts with the cost `earlier`.
+    fn running_cost(&self, token: u64, earlier: TaskCost) -> TaskCost {
         let state = self.load_state().ok();
         // Files of another registry's task say nothing of this one.
         let recorded = state.as_ref().and_then(|_| self.recorded_cost());
-        let in_state = state.flatten().and_then(|state| TaskCost::of_data(&state.data));
-        let in_state = in_state.unwrap_or_default();
+        let state = state.flatten();
+        let noted = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
+        let noted = noted.unwrap_or_default();
         let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
-        let cost = earlier.cost.max(in_state.cost).max(spend);
+        let cost = earlier.cost.max(noted.cost).max(spend);
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
-            in_state.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
-        let has_spent = cost > earlier.cost;
+            noted.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
+        // Attempts before this one may have cost what the registry does not know, when their workers were lost. Until this one writes here, all is of theirs.
+        let is_here = state.is_some_and(|state| state.fencing_token == Some(token));
+        let before = match is_here {
+            true => earlier
+                .cost
+                .max(noted.cost.saturating_sub(noted.last_attempt_cost)),
+            false => cost,
+        };
+        let has_spent = cost > before;
         let is_of_newest = has_spent && recorded.is_some_and(|recorded| recorded.newest_is_lower_bound);
         TaskCost {
             cost,
-            last_attempt_cost: cost.saturating_sub(earlier.cost),
-            last_attempt_cost_is_lower_bound: is_open
+            last_attempt_cost: cost.saturating_sub(before),
+            last_attempt_cost_is_lower_bound: !is_here
+                || is_open
                 || is_of_newest
                 || (is_lower_bound && !earlier.cost_is_lower_bound),
             cost_is_lower_bound: earlier.cost_is_lower_bound || is_lower_bound,
@@ -114,8 +124,13 @@ impl TaskFiles {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::id::TaskId;
+    use hankweave_core::time::Timestamp;
+    use hankweave_runtime::world::World;
+    use hankweave_task_model::registry::NewTask;
     use serde_json::json;
 
+    use super::super::TaskLayers;
     use super::*;
 
     // covers: TASK-121
@@ -144,5 +159,37 @@ mod tests {
         assert_eq!(flags(recorded(false, true)), (true, false));
         assert_eq!(flags(recorded(true, true)), (true, true));
         assert_eq!(flags(recorded(false, false)), (false, false));
+    }
+
+    /// The registry knows nothing of what an attempt cost whose worker was lost: that is none of the cost of the next one.
+    // covers: TASK-121
+    #[test]
+    fn an_attempt_costs_what_it_added_to_one_that_lost_its_worker() {
+        let folder = tempfile::tempdir().unwrap();
+        let layers = TaskLayers::new(World::real(), folder.path());
+        let id = TaskId::new("blog").unwrap();
+        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
+        let mut record = serde_json::to_value(&row.record).unwrap();
+        let running = json!({"status": "running", "agentId": "w2", "attempt": 2, "cost": 0, "lastAttemptCost": 0, "costIsLowerBound": true});
+        record
+            .as_object_mut()
+            .unwrap()
+            .extend(running.as_object().unwrap().clone());
+        row.record = serde_json::from_value(record).unwrap();
+        row.fencing_token = 9;
+        let files = layers.task(id.clone());
+        std::fs::create_dir(files.path()).unwrap();
+        let data = json!({"attempt": 2, "cost": 0.3, "lastAttemptCost": 0.1, "costIsLowerBound": true});
+        for (token, last) in [(7, 0), (9, 100_000)] {
+            let state = json!({"taskId": id, "status": "running", "data": data, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": token});
+            files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
+            let cost = files.cost(&row).unwrap();
+            assert_eq!(
+                (cost.cost, cost.last_attempt_cost),
+                (Usd::from_micros(300_000), Usd::from_micros(last))
+            );
+            // What is written elsewhere, or not yet, is not known.
+            assert!(cost.last_attempt_cost_is_lower_bound, "{cost:?}");
+        }
     }
 }

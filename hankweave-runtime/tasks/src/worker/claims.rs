@@ -25,6 +25,9 @@ use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
 use crate::recorder::Recorder;
 
+/// What a worker says after an outage of its registry.
+pub(super) const ANSWERS_AGAIN: &str = "the registry answers again";
+
 /// Callback for a task that a worker leaves to others.
 type LeftReporter = Arc<dyn Fn(&TaskRow, &LeaveReason) + Send + Sync>;
 
@@ -232,6 +235,7 @@ impl Worker {
         let mut follow_up = Instant::now();
         let mut reach = RemoteBackoff::new(self.doubts_remote);
         let mut left = LeftTasks::default();
+        let mut is_away = false;
         let ended = loop {
             let looked = match shutdown.cause() {
                 Some(_) => break Ok(()),
@@ -242,9 +246,15 @@ impl Worker {
             };
             match looked {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
-                Ok(()) => {}
+                Ok(()) => {
+                    if std::mem::take(&mut is_away) {
+                        tracing::info!("{ANSWERS_AGAIN}");
+                    }
+                }
                 Err(TaskError::LockBackendUnavailable(why)) => {
-                    tracing::warn!("the registry does not answer, trying again: {why}");
+                    if !std::mem::replace(&mut is_away, true) {
+                        tracing::warn!("the registry does not answer, trying again: {why}");
+                    }
                 }
                 Err(error) => break Err(error),
             }

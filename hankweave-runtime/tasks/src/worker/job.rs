@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::called_off::called_off;
 use super::carry::{BackgroundPush, SyncEvent};
 use super::child::{ChildEvent, Run};
-use super::claims::Worker;
+use super::claims::{ANSWERS_AGAIN, Worker};
 use super::order::TaskSpec;
 use super::progress::{Milestone, TaskProgress};
 use super::resources::Monitor;
@@ -175,6 +175,7 @@ impl Job {
             kept = guard.keep(self.run_to_end()) => kept,
             never = watch => match never {},
         };
+        let had_run = self.run.is_some();
         // What a run that is not ours any more still does would be in the way of its next one.
         self.stop_run(None).await;
         if let Some(carrier) = self.carrier.take() {
@@ -183,9 +184,11 @@ impl Job {
         guard.release_or_log(None).await;
         let end = kept.unwrap_or(JobEnd::Lost);
         if end == JobEnd::Lost {
-            tracing::warn!(
-                "task {id} is lost: its lease has ended or another worker has it, and its run here is stopped"
-            );
+            let run = match had_run {
+                true => ", and its run here is stopped",
+                false => "; its run here had ended before, which the registry was not told",
+            };
+            tracing::warn!("task {id} is lost: its lease has ended or another worker has it{run}");
         }
         worker.metrics().ended.add(1);
         worker.metrics().lost.add((end == JobEnd::Lost).into());
@@ -252,8 +255,9 @@ impl Job {
             self.row = match lifecycle.take(self.row.id(), &step).await {
                 Ok(row) => row,
                 Err(TaskError::LockBackendUnavailable(why)) => {
-                    tracing::warn!(taskId = %self.row.id(), "the registry does not answer, trying again: {why}");
-                    is_unsure = true;
+                    if !std::mem::replace(&mut is_unsure, true) {
+                        tracing::warn!(taskId = %self.row.id(), "the registry does not answer, trying again: {why}");
+                    }
                     sleep(self.worker.options.look).await;
                     continue;
                 }
@@ -262,6 +266,9 @@ impl Job {
                 }
                 Err(error) => return Err(error),
             };
+            if is_unsure {
+                tracing::info!(taskId = %self.row.id(), "{ANSWERS_AGAIN}");
+            }
             self.worker.report(&self.row);
             return Ok(());
         }
