@@ -51,10 +51,18 @@ pub struct InsteadOf {
 }
 
 impl ChosenAgent {
-    /// Returns agent and model for people: `codex with gpt-5.6`.
+    /// Returns agent and model for people, `codex with gpt-5.6`, and that its variables are others where nothing else tells it from the agent
+    /// for which it stands in.
     #[must_use]
     pub fn words(&self) -> String {
-        agent_words(&self.agent, self.script.as_deref(), self.model.as_deref())
+        let words = agent_words(&self.agent, self.script.as_deref(), self.model.as_deref());
+        let is_same = |instead: &InsteadOf| {
+            (&instead.agent, &instead.script, &instead.model) == (&self.agent, &self.script, &self.model)
+        };
+        match self.instead.as_ref().is_some_and(is_same) {
+            true => format!("{words} and other variables"),
+            false => words,
+        }
     }
 }
 

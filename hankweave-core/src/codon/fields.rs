@@ -215,7 +215,15 @@ impl CodonExecution {
     /// said last.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
+        // The reason of a request is the answer of the sentinel that made it.
+        let noted = self.noted_remarks();
+        let reason = self.failure_reason().and_then(|reason| reason.message.as_deref());
+        let is_told = |remark: &String| {
+            let mut told = noted.iter().map(String::as_str).chain(reason);
+            told.any(|told| told.ends_with(remark.as_str()))
+        };
         let of_sentinels = self.sentinels().iter().flat_map(SentinelState::remarks);
+        let of_sentinels: Vec<String> = of_sentinels.filter(|remark| !is_told(remark)).collect();
         let chosen = self.chosen_agent();
         let fallback = chosen.and_then(|chosen| {
             Some(format!(
@@ -224,11 +232,8 @@ impl CodonExecution {
                 chosen.instead.as_ref()?.words()
             ))
         });
-        let noted = fallback
-            .into_iter()
-            .chain(self.replacement())
-            .chain(self.noted_remarks());
-        noted.chain(of_sentinels).collect()
+        let of_agent = fallback.into_iter().chain(self.replacement());
+        of_agent.chain(noted).chain(of_sentinels).collect()
     }
 
     /// Returns the remarks that were noted when the codon ended.

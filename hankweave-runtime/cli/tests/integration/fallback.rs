@@ -273,6 +273,9 @@ fn another_model_or_account_of_an_agent_goes_on_in_its_session() {
         ended.stderr.contains("in the same session") || ended.stdout.contains("in the same session"),
         "{ended}"
     );
+    let other =
+        format!("falls back to command with {FIRST} and other variables instead of command with {FIRST}, ");
+    assert!(ended.stdout.contains(&other), "{ended}");
     let state = std::fs::read_to_string(story.0.directory().join(".hankweave/state.json")).unwrap();
     assert!(
         !state.contains("$WORK_ACCOUNT") && state.contains("[not recorded]"),

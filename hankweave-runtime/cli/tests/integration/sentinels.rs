@@ -224,6 +224,29 @@ fn what_a_sentinel_says_is_kept_before_what_it_asks_for_ends_it() {
     );
 }
 
+/// Also of a codon whose work does not pass: what was said until then is what explains it.
+// covers: SENT-13
+#[test]
+fn what_is_left_is_acted_on_when_the_work_of_the_codon_does_not_pass() {
+    let project = project();
+    let at_the_end = json!({"execution": {"strategy": "count", "threshold": 900}});
+    let watched = json!([{"sentinelConfig": sentinel("sum", "cat > /dev/null; echo seen", at_the_end)}]);
+    write_hank(&project, "go", watched);
+    let mut hank: Value =
+        serde_json::from_slice(&fs::read(project.directory().join("hank.json")).unwrap()).unwrap();
+    hank["hank"][0]["check"] = json!({"run": "false", "retries": 0});
+    project.write_hank(&hank);
+    let (finished, state) = run(&project, 1);
+    let lines = finished.json_lines();
+    assert_eq!(of(&lines, "sentinel.output")[0]["content"], "seen", "{finished}");
+    assert!(!finished.stdout.contains("did not act"), "{finished}");
+    let record = codon(&state["runs"][0], "a");
+    assert_eq!(
+        (&record["status"], &record["failedDuring"]),
+        (&json!("failed"), &json!("completing-sentinels"))
+    );
+}
+
 // covers: SENT-13, CLI-14
 #[test]
 fn a_sentinel_pauses_the_run_with_its_reason_and_the_next_one_continues() {
