@@ -356,7 +356,10 @@ fn history(codons: usize) -> LiveState {
                 r#"{"skippedDuring":"preparing"}"#,
             ));
         }
-        events.push(StateEvent::RunCompleted { run_id: run_id(&run) });
+        events.push(StateEvent::RunCompleted {
+            run_id: run_id(&run),
+            cause: None,
+        });
     }
     events.push(run_started(OPEN_RUN));
     events.push(codon_started(OPEN_RUN, "write"));

@@ -28,6 +28,8 @@ pub struct CodonLimits {
     pub context_tokens: Option<u64>,
     /// Action at a limit, if codon, loop or hank set one.
     pub on_exceeded: Option<OnExceeded>,
+    /// Whether the money is the share of a larger amount that is allotted to the codon, or to its loop (HANK-31).
+    pub is_share: bool,
     /// Which of them are what is left of the ceiling.
     pub of_the_ceiling: PartOf,
     /// Which of them are what is left of the budget of the loop.
@@ -93,6 +95,7 @@ impl CodonLimits {
                     .loop_budget
                     .max_dollars
                     .filter(|_| of_the_loop(self.of_the_loop.dollars)),
+                share: self.is_share && self.dollars == Some(limit),
             },
             BudgetExceeded::Duration { limit, used, .. } => BudgetExceeded::Duration {
                 limit,
@@ -117,6 +120,7 @@ impl CodonLimits {
                     used,
                     total: None,
                     loop_total: None,
+                    share: false,
                 },
                 Some((own, before)),
             ) if limit + before == own.max(before) => BudgetExceeded::of_money(own, used + before),
@@ -246,9 +250,11 @@ impl<'h> HankBudgets<'h> {
         let left_of_loop = scope.left_of_loop();
         let (dollars, dollars_of_ceiling) = scope.dollars(own_dollars);
         let (time, time_of_ceiling) = scope.time(own_time, left_of_loop.max_time);
+        let dollars_of_loop = !dollars_of_ceiling && is_part(dollars, left_of_loop.max_dollars, own_dollars);
         CodonLimits {
             dollars,
             own_dollars: own.max_dollars.map(|own| (own, scope.used())),
+            is_share: dollars.is_some() && !dollars_of_ceiling && !dollars_of_loop && dollars != own_dollars,
             time,
             output_tokens: own.max_output_tokens,
             context_tokens: own.max_context_tokens,
@@ -258,7 +264,7 @@ impl<'h> HankBudgets<'h> {
                 time: time_of_ceiling,
             },
             of_the_loop: PartOf {
-                dollars: !dollars_of_ceiling && is_part(dollars, left_of_loop.max_dollars, own_dollars),
+                dollars: dollars_of_loop,
                 time: !time_of_ceiling && is_part(time, left_of_loop.max_time, own_time),
             },
             ceiling: self.ceiling,

@@ -186,6 +186,7 @@ mod tests {
             used,
             total: Some(cents(300)),
             loop_total: None,
+            share: false,
         };
         assert_eq!(exceeded, of_the_total);
         assert!(limits.is_of_the_ceiling(&exceeded));

@@ -28,6 +28,9 @@ pub enum BudgetExceeded {
         /// Budget of its loop in US dollars, where the limit is what was left of it.
         #[serde(default, rename = "loopTotal", skip_serializing_if = "Option::is_none")]
         loop_total: Option<Usd>,
+        /// Whether the limit is the share of a larger amount that is allotted to the codon.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        share: bool,
     },
     /// Time.
     Duration {
@@ -78,6 +81,7 @@ impl BudgetExceeded {
             used,
             total: None,
             loop_total: None,
+            share: false,
         }
     }
 
@@ -117,7 +121,7 @@ impl BudgetExceeded {
         of_loop || self.is_total()
     }
 
-    /// Returns the key of hank.json that sets the limit: `` `maxDollars` of its loop ``; `None` for the total, which an option sets as well.
+    /// Returns the key of hank.json that sets the limit, `` `maxDollars` of its loop ``, or what it is a share of; `None` for the total, which an option sets as well.
     #[must_use]
     pub fn key_in_hank(&self) -> Option<&'static str> {
         match self {
@@ -128,6 +132,7 @@ impl BudgetExceeded {
             Self::Duration {
                 loop_total: Some(_), ..
             } => Some("`maxTimeSeconds` of its loop"),
+            Self::Cost { share: true, .. } => Some("total or share"),
             Self::Cost { .. } => Some("`maxDollars`"),
             Self::Duration { .. } => Some("`maxTimeSeconds`"),
             Self::OutputTokens { .. } => Some("`maxOutputTokens`"),
@@ -155,6 +160,7 @@ impl BudgetExceeded {
             used,
             total,
             loop_total,
+            ..
         } = *self
         else {
             return words;
@@ -173,6 +179,9 @@ impl BudgetExceeded {
     #[must_use]
     pub fn limit_words(&self) -> String {
         match *self {
+            Self::Cost {
+                limit, share: true, ..
+            } => format!("its share of {limit}"),
             Self::Cost {
                 limit,
                 total,
@@ -284,6 +293,7 @@ mod tests {
                     used: Usd::from_micros(48_000),
                     total: Some(Usd::from_micros(100_000)),
                     loop_total: None,
+                    share: false,
                 },
                 json!({"currency": "cost", "limit": 0.0373, "used": 0.048, "total": 0.1}),
                 "used $0.0480 of the $0.0373 left of the total of $0.1000",
@@ -294,6 +304,7 @@ mod tests {
                     used: Usd::from_micros(48_000),
                     total: Some(Usd::from_micros(40_000)),
                     loop_total: None,
+                    share: false,
                 },
                 json!({"currency": "cost", "limit": 0.04, "used": 0.048, "total": 0.04}),
                 "used $0.0480 of the total of $0.0400",
@@ -319,6 +330,7 @@ mod tests {
                     used: Usd::from_micros(12_000),
                     total: None,
                     loop_total: Some(Usd::from_micros(30_000)),
+                    share: false,
                 },
                 json!({"currency": "cost", "limit": 0.01, "used": 0.012, "loopTotal": 0.03}),
                 "used $0.0120 of the $0.0100 left of its loop's $0.0300",
@@ -329,6 +341,7 @@ mod tests {
                     used: Usd::ZERO,
                     total: None,
                     loop_total: Some(Usd::from_micros(30_000)),
+                    share: false,
                 },
                 json!({"currency": "cost", "limit": 0, "used": 0, "loopTotal": 0.03}),
                 "nothing is left of its loop's $0.0300",
@@ -369,6 +382,7 @@ mod tests {
             used: Usd::from_micros(48_000),
             total,
             loop_total: None,
+            share: false,
         };
         assert_eq!(
             exceeded(None).words_with_overrun(true),

@@ -49,6 +49,9 @@ pub enum StateEvent {
     RunCompleted {
         /// The run.
         run_id: RunId,
+        /// Cause of the end for people, where its process went on with another run before every codon was done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<String>,
     },
     /// The run stopped because something failed, or because it was interrupted.
     RunFailed {
@@ -282,7 +285,7 @@ impl StateEvent {
     #[must_use]
     pub fn run_ended(run_id: RunId, transition: &RunTransition, open: Option<CodonStatus>) -> Self {
         match transition {
-            RunTransition::Complete(_) => Self::RunCompleted { run_id },
+            RunTransition::Complete(_) => Self::RunCompleted { run_id, cause: None },
             RunTransition::Fail(_) => Self::RunFailed {
                 run_id,
                 interrupted_by: None,
@@ -360,7 +363,7 @@ impl StateEvent {
     /// Notes on the end of a run its cause for people; other events stay as they are.
     #[must_use]
     pub fn with_cause(mut self, text: Option<String>) -> Self {
-        if let Self::RunFailed { cause, .. } = &mut self {
+        if let Self::RunFailed { cause, .. } | Self::RunCompleted { cause, .. } = &mut self {
             *cause = text;
         }
         self
@@ -424,7 +427,7 @@ impl StateEvent {
     pub const fn run_id(&self) -> Option<&RunId> {
         match self {
             Self::RunStarted { run_id, .. }
-            | Self::RunCompleted { run_id }
+            | Self::RunCompleted { run_id, .. }
             | Self::RunFailed { run_id, .. }
             | Self::RunCrashed { run_id, .. }
             | Self::CodonStarted { run_id, .. }

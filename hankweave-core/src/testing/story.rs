@@ -79,7 +79,7 @@ impl Story {
     #[must_use]
     pub fn run_completes(self) -> Self {
         let run_id = self.current();
-        self.tell(StateEvent::RunCompleted { run_id })
+        self.tell(StateEvent::RunCompleted { run_id, cause: None })
     }
 
     /// The current run fails.

@@ -336,7 +336,10 @@ fn history() -> Vec<StateEvent> {
             "skipped",
             r#"{"skippedDuring":"preparing"}"#,
         ));
-        events.push(StateEvent::RunCompleted { run_id: run });
+        events.push(StateEvent::RunCompleted {
+            run_id: run,
+            cause: None,
+        });
     }
     let run = RunId::new("open").expect("the name is a folder name");
     events.push(run_started(&run));

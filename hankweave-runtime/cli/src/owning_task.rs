@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::{CodonId, TaskId};
 use hankweave_core::time::{Timestamp, duration_argument};
@@ -12,7 +13,7 @@ use hankweave_core::wire::Command;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CommandGuard, CommandRefusal};
-use hankweave_task_model::registry::{FilesLocation, TaskRow};
+use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{LogEntry, LogQuery};
 use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE};
@@ -139,12 +140,12 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
     })
 }
 
-/// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task, past its registry (TASK-126). `marker` is
+/// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task, past its registry (TASK-126). The `task` was looked up. `marker` is
 /// that of this process, by which the worker's own run shows.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
     match task.is_run_by_worker(marker) {
         true => Ok(()),
-        false => task.clone().looked_up().check_completed(),
+        false => task.check_completed(),
     }
 }
 
@@ -329,6 +330,12 @@ impl OwningTask {
     /// Whether its registry was asked and did not answer, so that its files alone say how it stands.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.is_unanswered
+    }
+
+    /// Returns what the task cost in all, if its registry knows of more than the `recorded` runs here cost: attempts whose files are elsewhere, or nowhere.
+    pub(crate) fn cost_beyond(&self, recorded: Usd) -> Option<String> {
+        let all = TaskCost::of(&self.row.as_ref()?.record)?;
+        (all.cost > recorded).then(|| all.sum_in_words())
     }
 
     /// Returns the user who cancelled the task, or has asked its worker to.
@@ -577,7 +584,24 @@ impl OwningTask {
         known.is_some_and(|(row, holders)| holders.worker(row).is_none())
     }
 
+    /// Refuses a run in files that are older than those of another machine: it would pay again for what is done there.
+    fn check_newest(&self) -> Result<(), CliError> {
+        let Some(there) = &self.went_on_in else {
+            return Ok(());
+        };
+        let message = format!(
+            "the newest files of {} are {}, and a run here would pay again for what was done there",
+            self.named(),
+            begun_elsewhere::place(there)
+        );
+        Err(CliError::new(CliErrorKind::Failed, message).hint(format!(
+            "where its runs were pushed, `hankweave clone REMOTE DIR --run {}` brings them into a folder of your own",
+            self.id
+        )))
+    }
+
     fn check_completed(&self) -> Result<(), CliError> {
+        self.check_newest()?;
         let kind = match self.status {
             TaskStatus::Completed | TaskStatus::Deleted => return Ok(()),
             TaskStatus::Running => CliErrorKind::Held,

@@ -336,10 +336,10 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         let changed = files.summary().unwrap_or_else(|| "no file changed".to_owned());
         writeln!(text, "  {}", one_line(&changed))?;
         if !rollback.unarchived.is_empty() {
-            let count = rollback.unarchived.len();
+            let count = counted(rollback.unarchived.len(), "file");
             writeln!(
                 text,
-                "  {count} files came back from the archive, where nothing stood in their places"
+                "  {count} came back from the archive, where nothing stood in their places"
             )?;
         }
         if !rollback.rig_copies.is_empty() {

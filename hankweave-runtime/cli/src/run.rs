@@ -87,6 +87,11 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     })?;
     let environment = Environment::of_process();
     let marker = environment.get(MARKER_VARIABLE);
+    let is_asked = |task: &OwningTask| !args.rehearse && !task.is_run_by_worker(marker);
+    let task = task.map(|task| match is_asked(&task) {
+        true => task.looked_up(),
+        false => task,
+    });
     if let Some(task) = task.as_ref().filter(|_| !args.rehearse) {
         check_run(task, marker)?;
     }

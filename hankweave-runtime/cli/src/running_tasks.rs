@@ -12,8 +12,10 @@ use crate::registry::Registry;
 
 /// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
 pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
-    if row.record.status() != TaskStatus::Running {
-        return ended_cost(row);
+    let ended = ended_cost(row);
+    let is_uncertain = ended.is_some_and(|cost| cost.cost_is_lower_bound);
+    if row.record.status() != TaskStatus::Running && !is_uncertain {
+        return ended;
     }
     let (layers, task) = (registry.layers.clone(), row.clone());
     let look = move || layers.find(&task).cost(&task);

@@ -97,7 +97,10 @@ impl Stage {
         let first = self.manager.transition(sha(number)).await;
         let other = self.manager.record(Event::Info { message }).await;
         let run_id = RunId::new("nobody").expect("a plain name");
-        let wrong = self.manager.transition(StateEvent::RunCompleted { run_id }).await;
+        let wrong = self
+            .manager
+            .transition(StateEvent::RunCompleted { run_id, cause: None })
+            .await;
         let second = self.manager.transition(sha(number + 1)).await;
         assert!(wrong.await.is_err(), "a run that never began has ended");
         for (ticket, is_state) in [(first, true), (other, false), (second, true)] {

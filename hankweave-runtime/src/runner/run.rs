@@ -243,6 +243,7 @@ fn run_ended(context: &RunContext, cause: Option<String>) -> Event {
     let state = context.manager.snapshot();
     let recorded = state.run(&context.run_id);
     let outcome = match recorded.map(|run| run.status) {
+        Some(RunStatus::Completed) if cause.is_some() => RunEnding::Stopped,
         Some(RunStatus::Completed) => RunEnding::Completed,
         _ => RunEnding::of_failure(recorded.and_then(|run| run.interrupted_by)),
     };
@@ -268,6 +269,7 @@ fn cause(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<String>
             let is_signal = !matches!(cause, StopCause::Request | StopCause::ForcedRequest);
             reason.or_else(|| is_signal.then(|| cause.as_str().to_owned()))
         }
+        Ok(RunEnd::WentBack { .. }) if !is_done(context) => Some("left by a rollback".to_owned()),
         Err(error) => Some(chain(error)),
         Ok(_) => None,
     }
@@ -310,7 +312,9 @@ async fn close(
         context.publish(summary.into()).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
-    let cause = cause(context, end).filter(|_| matches!(closing, StateEvent::RunFailed { .. }));
+    let tells_why =
+        matches!(closing, StateEvent::RunFailed { .. }) || matches!(end, Ok(RunEnd::WentBack { .. }));
+    let cause = cause(context, end).filter(|_| tells_why);
     closing = closing.with_cause(cause.clone());
     if let Some(by) = interruption(context, end) {
         closing = closing.with_interruption(by);

@@ -109,7 +109,10 @@ fn run_started(name: &str) -> StateEvent {
 }
 
 fn run_completed(name: &str) -> StateEvent {
-    StateEvent::RunCompleted { run_id: run_id(name) }
+    StateEvent::RunCompleted {
+        run_id: run_id(name),
+        cause: None,
+    }
 }
 
 fn info(number: u64) -> Event {

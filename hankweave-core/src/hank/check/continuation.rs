@@ -90,7 +90,7 @@ fn continuation(
         let hint = r#"write "fresh", or make the two codons fit"#;
         return Some(Problem::error(&hank.places, path, format!("cannot continue {reason}")).with_hint(hint));
     }
-    doubt(codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
+    doubt(hank, codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
 }
 
 /// Why the conversation of the codon before cannot be continued, as a phrase that follows "cannot continue".
@@ -120,14 +120,16 @@ pub(super) fn obstacle(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<
 }
 
 /// Returns the reason why continuing is risky.
-pub(super) fn doubt(codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
+pub(super) fn doubt(hank: &Hank, codon: &CodonConfig, before: PrecedingCodon<'_>) -> Option<String> {
     let name = quoted(before.codon.id.as_str());
     if before.codon.id != codon.id && before.codon.failure_policy() == OnFailure::Ignore {
         return Some(format!(
             "{name} before it may fail and be ignored; then there is nothing to continue"
         ));
     }
-    if before.codon.checkpointed_files.is_empty() {
+    // The patterns of all codons up to one add up.
+    let mut up_to = hank.codons().take_while(|one| one.id != before.codon.id);
+    if before.codon.checkpointed_files.is_empty() && up_to.all(|one| one.checkpointed_files.is_empty()) {
         return Some(format!(
             "{name} before it has no checkpointedFiles, so its files may be missing after a rollback"
         ));

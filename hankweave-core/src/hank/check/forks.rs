@@ -76,7 +76,7 @@ fn fork(
             format!("fork {next}, or let {next} fork {name} as well"),
         );
     }
-    doubt(codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
+    doubt(hank, codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
 }
 
 /// Hint about what to write instead, with the ids of the codons that come before.

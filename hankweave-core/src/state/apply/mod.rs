@@ -84,7 +84,12 @@ pub(super) fn apply_event(
             left_plan: None,
             extra: Default::default(),
         }),
-        StateEvent::RunCompleted { run_id } => reducer.end_run(run_id, run::Complete { end_time: at }.into()),
+        StateEvent::RunCompleted { run_id, cause } => {
+            let position = reducer.running(run_id)?;
+            let applied = reducer.end_run(run_id, run::Complete { end_time: at }.into())?;
+            reducer.run_mut(position).cause.clone_from(cause);
+            Ok(applied)
+        }
         StateEvent::RunFailed {
             run_id,
             interrupted_by,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::document::PendingRollback;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::RunId;
+use hankweave_core::plan::Decision;
 use hankweave_core::thread::{self, LoggedOperation};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{CodonCount, EarlierAttempts, RunState, SentinelView};
@@ -231,9 +232,13 @@ fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<Strin
     cause.filter(|_| taken_back(status).is_none())
 }
 
-/// Returns the rollback that has taken work back since the newest run; an undo of a rollback has brought it all back.
+/// Returns the rollback that has taken work back since the newest run; one after which everything is done has taken none, and an undo of a rollback has brought
+/// it all back.
 fn taken_back<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
     let pending = status.state.pending_rollback.as_ref()?;
+    if matches!(status.decision, Some(Decision::Done)) {
+        return None;
+    }
     let undone = pending
         .operation
         .as_ref()
@@ -314,8 +319,15 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
             "The task was completed by hand: changes since the last checkpoint are not among the files."
                 .to_owned()
         });
+    let beyond = status
+        .task
+        .as_ref()
+        .and_then(|task| task.cost_beyond(status.state.total_spend()));
+    let beyond = beyond
+        .map(|all| format!("The task cost {all} in all, with attempts whose runs are not recorded here."));
     let of_task = went_on
         .into_iter()
+        .chain(beyond)
         .chain(absent)
         .chain(failed)
         .chain(left_running)

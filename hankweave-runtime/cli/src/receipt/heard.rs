@@ -307,7 +307,10 @@ impl Heard {
                     }
                 }
             }
-            StateEvent::RunCompleted { .. } => self.note(at, "the run completed".to_owned()),
+            StateEvent::RunCompleted { cause: None, .. } => self.note(at, "the run completed".to_owned()),
+            StateEvent::RunCompleted {
+                cause: Some(cause), ..
+            } => self.note(at, format!("the run ended: {cause}")),
             StateEvent::RunCrashed {
                 run_id,
                 last_codon_status,

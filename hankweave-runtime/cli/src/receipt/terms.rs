@@ -181,7 +181,7 @@ impl CodonTerms {
             .as_ref()
             .map(|required| required.as_markdown(attempt));
         let forks = self.forks.as_ref();
-        let forks = forks.map(|of| format!("starts with a copy of the session of {}", code(of.as_str())));
+        let forks = forks.map(|of| format!("begins with what was said in {}", code(of.as_str())));
         let limits = self.limits.as_deref().filter(|_| first).map(plain);
         let effort = self.effort.as_ref().filter(|_| first);
         let effort = effort.map(|effort| format!("works with effort {}", plain(effort)));

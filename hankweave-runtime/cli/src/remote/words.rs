@@ -110,10 +110,15 @@ pub(super) fn of_answer(answer: &DirectPayload) -> String {
                 codon => format!("rolled back to {codon}"),
             };
             if let Some(safety) = safety_checkpoint {
-                text.push_str(&format!("; what it replaced is kept in {}", safety.short()));
+                text.push_str(&format!(
+                    "; what it replaced is kept in checkpoint {}",
+                    safety.short()
+                ));
             }
             if let Some(next) = next_codon_id {
-                text.push_str(&format!("; the run waits, and `next` starts {next}"));
+                text.push_str(&format!(
+                    "; the run waits, and `next` starts {next}, where it needs an approval after that"
+                ));
             }
             text
         }

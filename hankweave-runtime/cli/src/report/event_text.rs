@@ -140,7 +140,10 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             ..
         } => {
             let (back, left) = (restored_paths.len(), failed_paths.len());
-            format!("{codon_id}: {back} files came back from the archive, {left} could not")
+            format!(
+                "{codon_id}: {} came back from the archive, {left} could not",
+                counted(back, "file")
+            )
         }
         Event::SentinelOutput {
             sentinel_id, content, ..

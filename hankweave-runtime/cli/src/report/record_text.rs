@@ -206,7 +206,11 @@ fn change(event: &StateEvent) -> String {
                 format!("run {run_id} starts after {place} of run {}", source.run_id)
             }
         },
-        StateEvent::RunCompleted { run_id } => format!("run {run_id} is completed"),
+        StateEvent::RunCompleted { run_id, cause: None } => format!("run {run_id} is completed"),
+        StateEvent::RunCompleted {
+            run_id,
+            cause: Some(cause),
+        } => format!("run {run_id} ends here: {cause}"),
         StateEvent::RunFailed { run_id, cause, .. } => {
             let because = because(cause.as_deref());
             format!("run {run_id} has ended without being completed{because}")

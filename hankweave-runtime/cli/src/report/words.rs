@@ -156,6 +156,9 @@ const SUSPENDED: &str = "suspended";
 /// State of a run that waits for an approval, as the view has it in words.
 const ASKING: &str = "waiting for an approval";
 
+/// State of a run whose process went on with another run before every codon was done.
+const LEFT: &str = "left by a rollback";
+
 impl RunProcess {
     pub(crate) fn is_live(self) -> bool {
         self != Self::None
@@ -168,6 +171,7 @@ pub(crate) fn run_standing(run: &RunRecord, process: RunProcess) -> &'static str
         (RunState::Running, RunProcess::None) => RunState::Crashed.as_str(),
         (RunState::Running, RunProcess::Suspended(_)) => SUSPENDED,
         (RunState::Running, RunProcess::Asking) => ASKING,
+        (RunState::Completed, _) if run.cause.is_some() => LEFT,
         (state, _) => state.as_str(),
     }
 }

@@ -97,8 +97,7 @@ struct CostTotals {
 struct RunCost<'a> {
     run_id: &'a RunId,
     status: RunStatus,
-    /// For people.
-    #[serde(skip)]
+    /// Status in the word that people read: a run that was stopped or paused has not failed.
     state: &'static str,
     #[serde(flatten)]
     figures: CostTotals,
@@ -110,8 +109,7 @@ struct RunCost<'a> {
 struct CodonCost<'a> {
     codon_id: &'a CodonId,
     status: CodonStatus,
-    /// For people.
-    #[serde(skip)]
+    /// Status in the word that people read: a codon that was stopped or paused has not failed.
     state: &'static str,
     /// A rollback undid it, or a later run repeats it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -27,18 +27,16 @@ pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, 
     let state = look::read(document)?;
     let thread = thread::build(&state, None, None);
     let undone = thread.undone_attempts(&state);
+    let process = look::process_of(document.state.as_deref(), &document.execution.execution, &state);
     if global.json() {
-        return output::print_json(&History::of(&state, &undone));
+        return output::print_json(&History::of(&state, process, &undone));
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(
         &mut text,
         (&state, &undone),
-        (
-            look::process_of(document.state.as_deref(), &document.execution.execution, &state),
-            holder(&document.execution.execution).as_ref(),
-        ),
+        (process, holder(&document.execution.execution).as_ref()),
     );
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -57,6 +55,8 @@ struct History<'a> {
 struct RunHistory<'a> {
     run_id: &'a RunId,
     status: RunStatus,
+    /// Status in the word that people read: a run that was stopped or paused has not failed.
+    state: &'static str,
     start_time: Timestamp,
     end_time: Option<Timestamp>,
     starting_conditions: &'a StartingConditions,
@@ -69,6 +69,8 @@ struct RunHistory<'a> {
 struct CodonHistory<'a> {
     codon_id: &'a CodonId,
     status: CodonStatus,
+    /// Status in the word that people read: a codon that was stopped or paused has not failed.
+    state: &'static str,
     /// Whether it was undone, or the codon has run again.
     undone: bool,
     start_time: Timestamp,
@@ -85,22 +87,26 @@ struct CheckpointMade<'a> {
 }
 
 impl<'a> History<'a> {
-    fn of(state: &'a HankweaveState, undone: &UndoneAttempts<'_>) -> Self {
+    fn of(state: &'a HankweaveState, process: RunProcess, undone: &UndoneAttempts<'_>) -> Self {
         let runs = state.runs.iter();
         Self {
             current_run_id: state.current_run_id.as_ref(),
-            runs: runs.map(|run| RunHistory::of(run, undone)).collect(),
+            runs: runs.map(|run| RunHistory::of(run, process, undone)).collect(),
         }
     }
 }
 
 impl<'a> RunHistory<'a> {
-    fn of(run: &'a RunRecord, undone: &UndoneAttempts<'_>) -> Self {
+    fn of(run: &'a RunRecord, process: RunProcess, undone: &UndoneAttempts<'_>) -> Self {
         let codons = run.codons.iter().enumerate();
-        let codons = codons.map(|(at, codon)| CodonHistory::of(codon, undone.contains(&(&run.run_id, at))));
+        let codons = codons.map(|(at, codon)| CodonHistory {
+            undone: undone.contains(&(&run.run_id, at)),
+            ..CodonHistory::of(codon, process)
+        });
         Self {
             run_id: &run.run_id,
             status: run.status,
+            state: run_standing(run, process),
             start_time: run.start_time,
             end_time: run.end_time,
             starting_conditions: &run.starting_conditions,
@@ -111,12 +117,13 @@ impl<'a> RunHistory<'a> {
 }
 
 impl<'a> CodonHistory<'a> {
-    fn of(codon: &'a CodonExecution, undone: bool) -> Self {
+    fn of(codon: &'a CodonExecution, process: RunProcess) -> Self {
         let made = |(checkpoint_type, sha)| CheckpointMade { checkpoint_type, sha };
         Self {
             codon_id: codon.codon_id(),
             status: codon.status(),
-            undone,
+            state: codon_standing(codon, process),
+            undone: false,
             start_time: *codon.start_time(),
             end_time: codon.end_time().copied(),
             codon_cost: codon.codon_cost(),

@@ -350,6 +350,9 @@ impl StatusView<'_> {
         let Some((id, exceeded, key)) = reached else {
             return Some("a larger budget".to_owned());
         };
+        if matches!(exceeded, BudgetExceeded::Cost { share: true, .. }) {
+            return Some(format!("a larger {key}"));
+        }
         let attempts = || self.attempts_of(id);
         let used = match exceeded {
             BudgetExceeded::Cost {

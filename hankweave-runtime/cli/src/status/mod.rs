@@ -276,7 +276,7 @@ pub(crate) struct StatusView<'a> {
     /// Lock record of that process, which times what the run is at.
     holder: Option<ServerLockRecord>,
     /// Next step of the run, by its hank; `None` when that is not found.
-    decision: Option<Decision>,
+    pub(crate) decision: Option<Decision>,
     /// How hank.json has changed since the plan was made.
     changes: PlanChanges,
     /// Total that the hank and the settings allow, as they are now.

@@ -14,6 +14,7 @@ use crate::args::Global;
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
+use crate::running_tasks::cost_so_far;
 use crate::screen::one_line;
 
 /// Sum over the attempts of one worker, or of a person who worked by hand.
@@ -27,12 +28,16 @@ struct WorkerSum {
     /// It cost more, and it is unknown how much.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cost_is_lower_bound: bool,
+    /// Whether any of them costs something that is counted, unlike those by hand.
+    #[serde(skip)]
+    is_counted: bool,
 }
 
 impl WorkerSum {
     fn add(&mut self, attempt: &TaskExecution) {
         self.attempts += 1;
         *self.outcomes.entry(attempt.outcome().to_owned()).or_default() += 1;
+        self.is_counted |= !matches!(attempt.cost(), AttemptCost::Uncounted);
         match attempt.cost() {
             AttemptCost::Known(cost, is_lower_bound) => {
                 self.cost += cost;
@@ -65,14 +70,21 @@ pub(super) async fn by_worker(global: &Global, registry: &Registry) -> Result<Ex
     };
     let rows = registry.coordinator.tasks(all).await;
     let mut sums: BTreeMap<String, WorkerSum> = BTreeMap::new();
+    let mut lost = Usd::ZERO;
     for row in rows.map_err(|error| registry.failure(&error))? {
         let made = attempts(registry, row.id()).await?;
-        for attempt in with_cost_so_far(registry, &row, made).await {
+        let made = with_cost_so_far(registry, &row, made).await;
+        let known: Usd = made.iter().filter_map(|attempt| attempt.cost).sum();
+        let all = cost_so_far(registry, &row)
+            .await
+            .map_or(Usd::ZERO, |all| all.cost);
+        lost += all.saturating_sub(known);
+        for attempt in made {
             sums.entry(attempt.agent_id.clone()).or_default().add(&attempt);
         }
     }
     if global.json() {
-        return output::print_json(&json!({"workers": sums}));
+        return output::print_json(&json!({"workers": sums, "lostAttemptsCost": lost}));
     }
     if sums.is_empty() {
         output::print("no attempt of a task has started\n")?;
@@ -81,9 +93,19 @@ pub(super) async fn by_worker(global: &Global, registry: &Registry) -> Result<Ex
     let width = sums.keys().map(|name| one_line(name).chars().count()).max();
     let width = width.unwrap_or_default();
     let line = |(name, sum): (&String, &WorkerSum)| {
-        let cost = sum.cost.display(sum.cost_is_lower_bound);
+        let cost = match sum.is_counted {
+            true => sum.cost.display(sum.cost_is_lower_bound),
+            false => "-".to_owned(),
+        };
         format!("{:<width$}  {cost:>18}  {}\n", one_line(name), sum.outcomes())
     };
-    output::print(sums.iter().map(line).collect::<String>())?;
+    let mut text: String = sums.iter().map(line).collect();
+    if lost > Usd::ZERO {
+        text += &format!(
+            "{:<width$}  {lost:>18}  more of attempts that lost their workers, known from later ones\n",
+            ""
+        );
+    }
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,11 @@
 //! `hankweave task log`
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use hankweave_core::time::Timestamp;
-use hankweave_task_model::LogQuery;
 use hankweave_task_model::task::TaskStatus;
+use hankweave_task_model::{LogEntry, LogLevel, LogQuery};
 use serde_json::json;
 
 use super::create::print_hint;
@@ -31,7 +32,9 @@ pub(super) async fn history(
     };
     let files = registry.files(&row);
     let logs = files.run(move |files| files.load_log(&query)).await;
-    let logs = logs.map_err(|error| registry.layer_failure(&error))?;
+    let mut logs = logs.map_err(|error| registry.layer_failure(&error))?;
+    let level = args.level.filter(|_| global.json());
+    add_steps_of_others(registry, (args, level), &mut logs.entries).await?;
     if global.json() {
         let newest = newest(&logs.entries, args.limit);
         return output::print_json(&json!({"entries": newest, "broken": logs.broken}));
@@ -59,6 +62,28 @@ pub(super) async fn history(
         print_hint(&words);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the steps that were taken on other machines and did not reach these files, which the registry has.
+async fn add_steps_of_others(
+    registry: &Registry,
+    (args, level): (&TaskHistoryArgs, Option<LogLevel>),
+    entries: &mut Vec<LogEntry>,
+) -> Result<(), CliError> {
+    let steps = registry.coordinator.log_lines(args.task.id.clone(), 0).await;
+    let steps = steps.map_err(|error| registry.failure(&error))?;
+    let own: BTreeSet<u64> = entries.iter().filter_map(|entry| entry.seq).collect();
+    let is_within = |step: &LogEntry| {
+        args.start.is_none_or(|start| step.timestamp >= start)
+            && args.end.is_none_or(|end| step.timestamp <= end)
+    };
+    let is_of_level = |step: &LogEntry| level.is_none_or(|level| step.level == level);
+    let others = steps
+        .into_iter()
+        .filter(|step| step.seq.is_none_or(|seq| !own.contains(&seq)));
+    entries.extend(others.filter(|step| is_within(step) && is_of_level(step)));
+    entries.sort_by_key(|entry| entry.timestamp);
+    Ok(())
 }
 
 fn newest<T>(all: &[T], limit: usize) -> &[T] {

@@ -263,7 +263,7 @@ fn a_live_run_waits_until_somebody_answers() {
     let rounds =
         json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": until, "codons": [looped]});
     project.write_hank(&json!({"hank": [rounds]}));
-    let tell = "cat >> told; echo >> told";
+    let tell = "cat >> told";
     let mut run = project.start(["run", "--headless", "--no-autostart", "--json", "--notify", tell]);
     wait_for_question(&mut run);
     let live = project.run(["status"]).expect_code(0).stdout.clone();

@@ -604,6 +604,27 @@ fn validate_shows_the_budgets_of_hank_loops_and_codons() {
     assert_eq!(document["codons"][1]["budget"]["onExceeded"], "fail");
 }
 
+/// A share is of the total, so that a larger limit of the codon would not help.
+// covers: HANK-31, HANK-35
+#[test]
+fn a_codon_that_has_used_up_its_share_says_so() {
+    let project = project();
+    let budget =
+        json!({"maxDollars": 2, "allocation": "proportional", "shares": {"a": 0.1}, "onExceeded": "pause"});
+    write_hank(&project, &budget, &[endless(&project, "a", &json!({}))]);
+    let paused = project.run(["run", "--headless"]);
+    let words =
+        "used $0.3000 of its share of $0.2000 (a larger total or share in hank.json lets it continue)";
+    assert!(paused.expect_code(3).stderr.contains(words), "{paused}");
+    let status = project.run(["status"]).stdout.clone();
+    assert!(
+        status.contains("with a larger total or share in hank.json"),
+        "{status}"
+    );
+    let state = project.state(&project.directory());
+    assert_eq!(codon(&state["runs"][0], "a")["budgetExceeded"]["share"], true);
+}
+
 // covers: HANK-36
 #[test]
 fn tokens_are_limited_by_what_the_agent_reports() {

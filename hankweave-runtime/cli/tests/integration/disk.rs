@@ -61,7 +61,7 @@ fn from_four_fifths_on_what_nothing_needs_goes_and_a_warning_is_shown_everywhere
     fill(&project, 90 * MIB);
     project.write(".hankweave/logs/server.log.1", "old\n");
     project.write("hankweave.json", json!({"maxDiskGb": 100.0 / 1024.0}).to_string());
-    let tell = "cat >> told; echo >> told";
+    let tell = "cat >> told";
     let run = project.run(["run", "--new", "--headless", "--notify", tell]);
     let shown = &run.expect_code(0).stdout;
     let line = "the record in .hankweave takes 90 % of the room that it may (maxDiskGb)";
@@ -136,7 +136,7 @@ fn at_the_limit_the_run_pauses_between_codons_and_says_what_to_type() {
     );
 
     // A detached run pauses in the same way, and says so to whoever is notified.
-    let tell = "cat >> told; echo >> told";
+    let tell = "cat >> told";
     let detached = ["run", "--detach", "--max-disk", LIMIT, "--notify", tell];
     let paused = project.run(detached);
     let said = &paused.expect_code(3).stderr;

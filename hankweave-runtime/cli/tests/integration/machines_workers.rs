@@ -241,6 +241,24 @@ impl Place {
                 "The task is completed in ",
             ],
         );
+        let log = self.messages(0);
+        assert!(
+            log.contains("Task completed"),
+            "steps of the other machine: {log}"
+        );
+        let again = self.machines[0].run([
+            "run",
+            self.hank().to_str().unwrap(),
+            "-e",
+            execution,
+            "--headless",
+        ]);
+        let refused = &again.expect_code(1).stderr;
+        let clone = format!("`hankweave clone REMOTE DIR --run {TASK}`");
+        assert!(
+            refused.contains("would pay again for what was done there") && refused.contains(&clone),
+            "{again}"
+        );
         std::fs::rename(&away, &tasks[1]).unwrap();
     }
 }

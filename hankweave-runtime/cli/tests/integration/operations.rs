@@ -99,6 +99,11 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
     project.run(["op", "restore", &id(&rows[1])[..6]]).expect_code(0);
     assert_eq!(done(&project), "one\ntwo\n");
     assert_eq!(log(&project)[2]["undone"], false, "the run counts again");
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(
+        report.contains(": completed\n") && !report.contains("rolled back to checkpoint"),
+        "{report}"
+    );
     let shown = project
         .run(["op", "show", &id(&rows[0])])
         .expect_code(0)

@@ -208,7 +208,7 @@ fn a_run_waits_for_the_end_of_a_usage_limit() {
     for line in texts {
         let project = project();
         write_limited_hank(&project, 2, line);
-        let tell = "cat >> told; echo >> told";
+        let tell = "cat >> told";
         let finished = project.run(["run", "--headless", "--notify", tell]);
         finished.expect_code(0);
         assert!(finished.stdout.contains(WAITS), "{finished}");

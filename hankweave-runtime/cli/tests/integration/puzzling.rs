@@ -266,7 +266,7 @@ fn a_live_run_that_was_rolled_back_says_that_it_waits() {
     terminal.until("deploy waits for an approval");
     let back = printed(&project, "rollback --codon one");
     assert!(
-        back.contains("; the run waits, and `next` starts middle"),
+        back.contains("; the run waits, and `next` starts middle, where it needs an approval after that"),
         "{back}"
     );
     terminal.until("next: middle · waits for `next`");
@@ -283,6 +283,35 @@ fn a_live_run_that_was_rolled_back_says_that_it_waits() {
     terminal.until("Denied because");
     terminal.press("\n");
     assert_eq!(terminal.close(), Some(3));
+    let history = printed(&project, "history");
+    assert_has(&history, &[" left by a rollback\n"]);
+    let report = printed(&project, "report");
+    assert_has(&report, &["the run ended: left by a rollback"]);
+    assert!(!report.contains("the run completed"), "{report}");
+}
+
+/// In a copy of a project the commands are about the copy, its hank as well.
+// covers: CLI-4
+#[test]
+fn commands_in_a_copy_of_a_project_name_the_hank_of_the_copy() {
+    let project = asking("two");
+    project.run(["run", ".", "--headless"]).expect_code(3);
+    let copy = project.home().join("copy");
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&project.directory(), &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    let status = project
+        .run(["status", "-e", copy.to_str().unwrap(), "--json"])
+        .json_document();
+    let commands = status["commands"].to_string();
+    let original = project.directory().display().to_string();
+    assert!(
+        commands.contains("copy") && !commands.contains(&original),
+        "{commands}"
+    );
+    assert!(!commands.contains("hankweave run . "), "{commands}");
 }
 
 /// After `fg` the question stands below what the shell has printed.

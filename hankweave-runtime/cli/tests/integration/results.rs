@@ -306,6 +306,38 @@ fn after_a_kill_in_the_middle_the_next_start_hands_out_and_archives_what_is_miss
     assert_eq!(state["runs"].as_array().unwrap().len(), 1);
 }
 
+/// What is moved away after a codon is none of the work of the next one, which has to do something itself.
+// covers: HANK-66
+#[test]
+fn an_archive_is_no_work_of_the_codon_after_it() {
+    let project = project();
+    let watched = json!({"checkpointedFiles": ["*.txt"]});
+    let mut first = one(&project, "first", &json!({"archiveOnSuccess": ["done.txt"]}));
+    let mut second = one(&project, "second", &json!({"requires": "changes"}));
+    second["agent"] = json!({"command": ["sh", project.write("idle.sh", IDLE)], "stream": "claude"});
+    for codon in [&mut first, &mut second] {
+        codon
+            .as_object_mut()
+            .unwrap()
+            .extend(watched.as_object().unwrap().clone());
+    }
+    project.write_hank(&json!({"hank": [first, second]}));
+    project.run(["run", "--headless"]).expect_code(1);
+    let state = project.state(&project.directory());
+    let second = codon(&state["runs"][0], "second");
+    assert_eq!(
+        (&second["status"], &second["filesChanged"]),
+        (&json!("failed"), &json!(0)),
+        "{second:#}"
+    );
+}
+
+/// Says that it is done, and did nothing.
+const IDLE: &str = r#"cat > /dev/null
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"none"}'
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}'
+"#;
+
 // The hank lies in the workspace: what belongs to its author is not the agent's to move.
 #[test]
 fn a_hank_does_not_archive_itself() {

@@ -144,6 +144,11 @@ fn a_task_whose_files_are_gone_starts_anew_only_when_that_is_asked_for() {
     paste(&project, "hankweave task resume two --anew");
     work(&project);
     assert_eq!(drafts(&project), 2);
+    let report = text(&project, &["task", "show", "two", "--report"]);
+    says(
+        &report,
+        &["The task cost $0.9000 in all, with attempts whose runs are not recorded here."],
+    );
 }
 
 /// With a remote that has the run, the folder does not matter.

@@ -82,7 +82,24 @@ impl TaskFiles {
             TaskRecord::Running(running) if !running.by_hand => {
                 Some(self.running_cost(row.fencing_token, noted.unwrap_or_default()))
             }
-            _ => noted,
+            // A run after its end is a user's.
+            TaskRecord::Completed(_) | TaskRecord::Deleted(_) => noted,
+            _ => noted.map(|noted| self.at_least_recorded(noted)),
+        }
+    }
+
+    /// Returns the cost with what the record of the runs has of an attempt whose worker was lost, which the registry cannot know.
+    fn at_least_recorded(&self, noted: TaskCost) -> TaskCost {
+        let recorded = noted.cost_is_lower_bound.then(|| self.recorded_cost()).flatten();
+        let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
+        let more = spend.saturating_sub(noted.cost);
+        TaskCost {
+            cost: noted.cost + more,
+            last_attempt_cost: match noted.last_attempt_cost_is_lower_bound {
+                true => noted.last_attempt_cost + more,
+                false => noted.last_attempt_cost,
+            },
+            ..noted
         }
     }
 
@@ -116,7 +133,7 @@ impl TaskFiles {
                 || is_open
                 || is_of_newest
                 || (is_lower_bound && !earlier.cost_is_lower_bound),
-            cost_is_lower_bound: earlier.cost_is_lower_bound || is_lower_bound,
+            cost_is_lower_bound: !is_here || earlier.cost_is_lower_bound || is_lower_bound,
             budget: earlier.budget,
         }
     }

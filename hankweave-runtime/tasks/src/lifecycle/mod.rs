@@ -548,15 +548,17 @@ impl Lifecycle {
         let (layers, seen) = (self.shared.layers.clone(), row.clone());
         let look = move || {
             let files = layers.find(&seen);
-            (files.load_state().ok().flatten(), files.cost(&seen))
+            let is_elsewhere = files.went_on_in(&seen).is_some() || layers.missing(&seen).is_some();
+            (files.load_state().ok().flatten(), files.cost(&seen), is_elsewhere)
         };
-        let (state, known) = self.shared.layers.blocking().run(look).await;
+        let (state, known, is_elsewhere) = self.shared.layers.blocking().run(look).await;
         let attempt = state
             .as_ref()
             .and_then(|state| state.data.get("attempt")?.as_u64());
         let has_worked = match attempt {
+            // What it has done is in the files on the machine of its worker.
+            _ if is_elsewhere => true,
             Some(attempt) => attempt == u64::from(running.attempt.number()),
-            // The files are on the machine of the worker that has ended.
             None => is_orphan && state.is_none(),
         };
         known.filter(|_| has_worked)
