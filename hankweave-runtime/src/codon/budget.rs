@@ -118,7 +118,13 @@ fn after(own_failure: Option<&FailureReason>, mut reason: FailureReason) -> Fail
 }
 
 fn used_up(exceeded: BudgetExceeded) -> FailureReason {
-    FailureReason::unknown(false, format!("the budget is used up: {exceeded}"))
+    // At the total a run pauses, unless somebody says otherwise.
+    let why = if exceeded.is_total() {
+        " (its `onExceeded` is \"fail\")"
+    } else {
+        ""
+    };
+    FailureReason::unknown(false, format!("the budget is used up: {exceeded}{why}"))
 }
 
 fn paused(codon: &CodonRun<'_>, exceeded: BudgetExceeded) -> FailureReason {

@@ -18,6 +18,7 @@ use hankweave_runtime::checkpoint::HistoryError;
 
 use self::catalogue::Catalogue;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
+use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
 
 pub(super) use contents::{
@@ -25,6 +26,13 @@ pub(super) use contents::{
 };
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, CliError> {
+    // Other commands take the directory there.
+    if let Some(CheckpointsCommand::Verify { shas }) = &args.command
+        && let [directory] = &shas[..]
+        && existing_state_dir(Path::new(directory)).is_ok()
+    {
+        return verify::verify(global, &Catalogue::of(Path::new(directory))?, &[]);
+    }
     let catalogue = Catalogue::of(args.execution())?;
     match &args.command {
         None | Some(CheckpointsCommand::List) => list::list(global, &catalogue),

@@ -375,7 +375,7 @@ impl StatusView<'_> {
                 used.to_string()
             }
         };
-        Some(format!("a {key} above {used}"))
+        Some(format!("a {key} well above {used}"))
     }
 
     /// Names the agent of a codon's newest attempt that stands in for another one: `, on codex with gpt-5.6`.

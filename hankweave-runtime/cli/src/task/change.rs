@@ -171,9 +171,9 @@ async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> 
     let answer = row.and_then(|row| answered(row.record.metadata().get("approval")?));
     match (answer, failure.remedy().map(str::to_owned)) {
         (Some(answer), Some(remedy)) => {
-            failure.hint(format!("its last question was answered: {answer}; {remedy}"))
+            failure.hint(format!("the last answer to a question of it: {answer}; {remedy}"))
         }
-        (Some(answer), None) => failure.hint(format!("its last question was answered: {answer}")),
+        (Some(answer), None) => failure.hint(format!("the last answer to a question of it: {answer}")),
         (None, _) => failure,
     }
 }
@@ -504,7 +504,17 @@ pub(super) async fn complete(
         Ok(()) => registry.lifecycle.take(id, &step).await,
         Err(refused) => Err(refused),
     };
-    let row = unless_held(registry, id, row).await?;
+    let is_free = matches!(
+        registry.task(id).await?.record.status(),
+        TaskStatus::Pending | TaskStatus::Failed | TaskStatus::Cancelled
+    );
+    let row = unless_held(registry, id, row).await.map_err(|refused| {
+        let take = registry.typed(&format!("task resume {id} -a NAME"));
+        match is_free {
+            true => refused.hint(format!("`{take}` takes it by hand; then it can be completed")),
+            false => refused,
+        }
+    })?;
     print_row(global, registry, &row).await
 }
 

@@ -385,7 +385,13 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add("cost", &json!(cost));
     add_limits(&mut details, &row);
     add_codons(&mut details, registry, id, &attempts);
-    details.add("codon", &json!(cut_off));
+    let is_listed = |cut_off: &String| {
+        let newest = attempts
+            .last()
+            .and_then(|attempt| attempt.codons.last()?["id"].as_str());
+        newest.is_some_and(|id| cut_off.split(' ').next() == Some(id))
+    };
+    details.add("codon", &json!(cut_off.filter(|cut_off| !is_listed(cut_off))));
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
@@ -406,7 +412,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         );
         details.add_whole("report", &json!(whole));
     }
-    details.add("checkpoints", &json!(checkpoints));
+    let is_here = checkpoints > 0 || machine_of_files(registry, &row).is_none();
+    details.add("checkpoints", &json!(is_here.then_some(checkpoints)));
     match taken {
         Some(taken) => details.add("files", &json!(taken)),
         None if is_folder(&workspace) => details.add_whole("files", &json!(workspace)),
@@ -415,6 +422,14 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add("", &json!(registry.begun_elsewhere(&row)));
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the machine that has the newest files of a task, if it is another one.
+fn machine_of_files(registry: &Registry, row: &TaskRow) -> Option<String> {
+    let missing = || Some(registry.layers.missing(row)?.location);
+    let location = registry.files(row).went_on_in(row).or_else(missing)?;
+    let is_here = location.machine == registry.layers.location().machine;
+    (!is_here).then_some(location.machine)
 }
 
 /// Returns what the run of a task on this machine waits for, if it waits for a clock: a usage limit, another attempt.
@@ -538,7 +553,10 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     for line in failure["lastLines"].as_array().into_iter().flatten() {
         details.add("", line);
     }
-    details.add_whole("more", &failure["command"]);
+    let there = machine_of_files(registry, row).map(|machine| format!("on {machine}: "));
+    let more = failure["command"].as_str();
+    let more = more.map(|more| format!("{}{more}", there.unwrap_or_default()));
+    details.add_whole("more", &json!(more));
     details.add_whole("continue", &json!(resume_command(registry, row)));
     details.add("", &json!(room_needed(registry, row)));
     details.add("result", &record["result"]["message"]);

@@ -410,7 +410,8 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     assert_eq!(statuses(&state(&project)["runs"][0]), [("a", "failed")]);
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
-        status.contains("continues with a in its session, with a `maxDollars` above $0.3000 in hank.json"),
+        status
+            .contains("continues with a in its session, with a `maxDollars` well above $0.3000 in hank.json"),
         "{status}"
     );
 
@@ -807,7 +808,7 @@ fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {
     assert!(finished.expect_code(3).stderr.contains(why), "{finished}");
     let status = paused.run(["status"]).expect_code(0).stdout.clone();
     let [inside, before] = [
-        "b#1 in its session, with a `maxDollars` of its loop above $0.9000",
+        "b#1 in its session, with a `maxDollars` of its loop well above $0.9000",
         "c#1, with a larger budget",
     ];
     let offers = [inside, before].map(|offer| format!("continues with {offer} in hank.json"));

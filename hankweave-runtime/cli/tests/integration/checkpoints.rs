@@ -327,6 +327,8 @@ fn every_damaged_part_of_a_checkpoint_is_named() {
     assert_eq!(verdict["checkpoints"][0]["damage"], damage("corrupt", &one));
     assert_eq!(verdict["checkpoints"][1]["damage"], damage("missing", &two));
     let text = printed(&project, 1, &["checkpoints", "verify"]);
+    // Also with the directory, as other commands take it.
+    assert_eq!(printed(&project, 1, &["checkpoints", "verify", "."]), text);
     assert!(text.contains(&format!("  missing file (object {two})")), "{text}");
     assert!(text.contains("4 checkpoints,"), "{text}");
     let listed = look(&project, &["list"]);

@@ -336,6 +336,31 @@ fn an_approval_travels_with_its_task_and_a_denial_asks_again_elsewhere() {
     assert_eq!(asked, 2, "{}", place.messages(1));
 }
 
+/// Who requeues a task whose files are elsewhere cannot know what its attempt cost, and says so.
+// covers: TASK-121
+#[test]
+fn an_attempt_that_another_machine_requeues_is_not_said_to_have_cost_nothing() {
+    let place = Place::new();
+    place.create();
+    let worker = place.start(0, "laptop");
+    let log = place.workspace(0).join(".hankweave/state.log");
+    until(|| std::fs::read_to_string(&log).is_ok_and(|log| log.contains("CodonStarted")));
+    worker.kill();
+    let tasks = place.machines[0].home().join("tasks");
+    let away = tasks.with_extension("away");
+    std::fs::rename(&tasks, &away).unwrap();
+    until(|| place.machines[1].run(["task", "detach", TASK]).code == Some(0));
+    let task = &place.shown(1)["task"];
+    assert_eq!(
+        (&task["status"], &task["costIsLowerBound"]),
+        (&json!("pending"), &json!(true)),
+        "{task:#}"
+    );
+    let list = place.machines[1].run(["task", "list"]).stdout.clone();
+    assert!(list.contains(" unknown "), "{list}");
+    std::fs::rename(&away, &tasks).unwrap();
+}
+
 // covers: TASK-60, TASK-61
 #[test]
 fn a_worker_that_is_killed_in_a_codon_is_followed_by_one_on_another_machine() {

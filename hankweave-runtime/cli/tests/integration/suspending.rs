@@ -600,6 +600,44 @@ fn the_run_of_a_worker_that_alone_is_suspended_is_not_called_so() {
     worker.finish_within(SOON).expect_code(0);
 }
 
+/// A run whose worker alone is suspended works on: who has the task now ends it first, so that nobody works on it twice, nor after a cancel.
+// covers: TASK-58
+#[test]
+fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
+    let project = project();
+    working_at_first(&project);
+    let first = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
+    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
+    processes_of_task(&project);
+    // Stopped while it writes, it would keep everybody out of the folder of the task.
+    while project.run(["task", "show", "slow", "--json"]).json_document()["data"]["running"].is_null() {
+        std::thread::yield_now();
+    }
+    kill_process(own, Signal::STOP).unwrap();
+    until_stopped(own);
+    project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    while task(&project)["status"] != "completed" {
+        let second = [
+            "worker",
+            "--once",
+            "--orphan-after",
+            "1s",
+            "--lease",
+            "1h",
+            "--owner",
+            "w2",
+        ];
+        let worked = project.run(second);
+        worked.expect_code(0);
+        let shown = task(&project);
+        assert_ne!(shown["status"], "failed", "{shown:#} {}", worked.stderr);
+    }
+    kill_process(own, Signal::CONT).unwrap();
+    first.finish_within(SOON).expect_code(0);
+    assert_eq!(task(&project)["cost"], 0.25);
+    assert_eq!(project.left_behind(), []);
+}
+
 /// Another worker takes the task over meanwhile, on the same machine: the suspended run gives its directory up, and the work counts once.
 // covers: S12, TASK-52, TASK-58
 #[test]

@@ -136,7 +136,7 @@ fn a_workspace_takes_no_answer_and_names_the_command_that_does() {
     let twice = project.run(["task", "approve", "page-3"]);
     let said = &twice.expect_code(65).stderr;
     assert!(
-        said.contains("its last question was answered: ") && said.contains(" denied by "),
+        said.contains("the last answer to a question of it: ") && said.contains(" denied by "),
         "{said}"
     );
     let refused = project.run(["approve", "-e", &place]);

@@ -37,12 +37,22 @@ struct Running {
     busy: bool,
     /// How many questions were not asked because none may be asked any more.
     withheld: usize,
+    /// How many events went with them.
+    given_up: u64,
 }
 
 impl Running {
     /// Whether it asks a model, and runs no command.
     fn asks(&self) -> bool {
         matches!(self.loadable.backend, SentinelBackend::Model(_))
+    }
+
+    /// Gives up what waits; returns how many questions that are.
+    fn give_up(&mut self) -> usize {
+        let before = self.engine.dropped();
+        let questions = self.engine.give_up();
+        self.given_up += self.engine.dropped().saturating_sub(before);
+        questions
     }
 
     /// Returns what it left undone, in words; `None` when that is nothing.
@@ -112,6 +122,7 @@ impl SentinelLoop {
             conversation: loadable.config.conversational.as_ref().map(Conversation::new),
             busy: false,
             withheld: 0,
+            given_up: 0,
             loadable,
         };
         Self {
@@ -249,9 +260,8 @@ impl SentinelLoop {
             self.tell_withheld(index).await;
         }
         for one in &self.sentinels {
-            // What is withheld is told already; the rest was more than may wait.
-            let withheld = u64::try_from(one.withheld).unwrap_or(u64::MAX);
-            let dropped = one.engine.dropped().saturating_sub(withheld);
+            // What was given up is told already; the rest was more than may wait.
+            let dropped = one.engine.dropped().saturating_sub(one.given_up);
             if dropped > 0 {
                 let id: &SentinelId = &one.loadable.config.id;
                 tracing::warn!(sentinel = %id, dropped, "a sentinel has not acted on everything");
@@ -261,9 +271,7 @@ impl SentinelLoop {
         for index in 0..self.sentinels.len() {
             let one = &mut self.sentinels[index];
             if one.tracked.is_active() && !self.after_end && one.loadable.config.acts_on_end() {
-                one.busy = false;
-                one.withheld = 0;
-                one.engine.give_up();
+                one.give_up();
                 waits = true;
                 continue;
             }
@@ -286,7 +294,7 @@ impl SentinelLoop {
         let one = &mut self.sentinels[index];
         let is_withheld = !self.context.allowance.is_open() && one.costs();
         if is_withheld {
-            one.withheld += one.engine.give_up();
+            one.withheld += one.give_up();
         }
         is_withheld
     }
@@ -296,13 +304,16 @@ impl SentinelLoop {
         let one = &mut self.sentinels[index];
         if one.tracked.is_active() {
             one.engine.flush();
-            one.withheld += one.engine.give_up() + usize::from(one.busy && !one.asks());
+            one.withheld += one.give_up() + usize::from(one.busy && !one.asks());
         }
     }
 
     async fn tell_withheld(&mut self, index: usize) {
-        let one = &self.sentinels[index];
-        if let Some(what) = one.left_undone() {
+        let one = &mut self.sentinels[index];
+        let left_undone = one.left_undone();
+        // What waits for the end of its codon comes here again.
+        (one.withheld, one.busy) = (0, false);
+        if let Some(what) = left_undone {
             let id = &one.loadable.config.id;
             let why = match self.context.allowance.is_open() {
                 true => "the codon has ended",

@@ -109,11 +109,12 @@ fn continues(parent: &Process, own: &Process) -> bool {
     parent.session == own.session && (parent.group != own.group || parent.group != parent.session)
 }
 
-/// Ends a suspended run in order that carries a marker which begins with `marker`: it continues in order to stop. Returns whether it was one. For a worker
-/// that has the task now and finds the run of a suspended worker in its place.
+/// Ends a run in order that carries a marker which begins with `marker`, if it is suspended or who started it is: it continues in order to stop. Returns whether
+/// it was one. For a worker that has the task now and finds the run of a suspended worker in its place.
 pub fn stop_suspended(pid: u32, marker: &str) -> bool {
     let process = i32::try_from(pid).ok().and_then(system::process);
-    let is_meant = |process: &Process| !process.works() && process.has_marker(marker);
+    let is_left = |process: &Process| system::process(process.parent).is_some_and(|parent| parent.is_stopped);
+    let is_meant = |process: &Process| process.has_marker(marker) && (!process.works() || is_left(process));
     let Some(process) = process.filter(is_meant) else {
         return false;
     };

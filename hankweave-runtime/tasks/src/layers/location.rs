@@ -98,8 +98,7 @@ impl TaskLayers {
     }
 
     fn has_folder(&self, id: &TaskId) -> bool {
-        let files = self.task(id.clone());
-        self.world.disk.metadata(&files.path()).is_ok()
+        self.task(id.clone()).is_there()
     }
 }
 
@@ -116,6 +115,11 @@ impl TaskFiles {
         let is_later = own < begun
             || (own == begun && state.fencing_token.is_some_and(|known| known < row.fencing_token));
         (is_later && location != self.layers.location()).then_some(location)
+    }
+
+    /// Whether the folder of the task is there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.layers.world.disk.metadata(&self.path()).is_ok()
     }
 
     /// Whether a run is recorded in the workspace of the task.

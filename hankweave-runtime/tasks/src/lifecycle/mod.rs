@@ -549,9 +549,14 @@ impl Lifecycle {
         let look = move || {
             let files = layers.find(&seen);
             let is_elsewhere = files.went_on_in(&seen).is_some() || layers.missing(&seen).is_some();
-            (files.load_state().ok().flatten(), files.cost(&seen), is_elsewhere)
+            (
+                files.load_state().ok().flatten(),
+                files.cost(&seen),
+                is_elsewhere,
+                files.is_there(),
+            )
         };
-        let (state, known, is_elsewhere) = self.shared.layers.blocking().run(look).await;
+        let (state, known, is_elsewhere, is_there) = self.shared.layers.blocking().run(look).await;
         let attempt = state
             .as_ref()
             .and_then(|state| state.data.get("attempt")?.as_u64());
@@ -559,7 +564,7 @@ impl Lifecycle {
             // What it has done is in the files on the machine of its worker.
             _ if is_elsewhere => true,
             Some(attempt) => attempt == u64::from(running.attempt.number()),
-            None => is_orphan && state.is_none(),
+            None => state.is_none() && (is_orphan || !is_there),
         };
         known.filter(|_| has_worked)
     }
