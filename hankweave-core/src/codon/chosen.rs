@@ -51,8 +51,8 @@ pub struct InsteadOf {
 }
 
 impl ChosenAgent {
-    /// Returns agent and model for people, `codex with gpt-5.6`, and that its variables are others where nothing else tells it from the agent
-    /// for which it stands in.
+    /// Returns agent and model for people, `codex with gpt-5.6`, and which fallback it is where they do not tell it from the agent for which it stands in: its
+    /// program, or a variable, is another one.
     #[must_use]
     pub fn words(&self) -> String {
         let words = agent_words(&self.agent, self.script.as_deref(), self.model.as_deref());
@@ -60,7 +60,7 @@ impl ChosenAgent {
             (&instead.agent, &instead.script, &instead.model) == (&self.agent, &self.script, &self.model)
         };
         match self.instead.as_ref().is_some_and(is_same) {
-            true => format!("{words} and other variables"),
+            true => format!("{words} (fallback {})", self.entry),
             false => words,
         }
     }

@@ -273,8 +273,7 @@ fn another_model_or_account_of_an_agent_goes_on_in_its_session() {
         ended.stderr.contains("in the same session") || ended.stdout.contains("in the same session"),
         "{ended}"
     );
-    let other =
-        format!("falls back to command with {FIRST} and other variables instead of command with {FIRST}, ");
+    let other = format!("falls back to command with {FIRST} (fallback 1) instead of command with {FIRST}, ");
     assert!(ended.stdout.contains(&other), "{ended}");
     let state = std::fs::read_to_string(story.0.directory().join(".hankweave/state.json")).unwrap();
     assert!(

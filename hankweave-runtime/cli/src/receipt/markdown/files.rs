@@ -90,6 +90,7 @@ impl Receipt {
         let has_set_up = self.codons.iter().any(|codon| codon.terms.has_set_up());
         [
             has_set_up.then_some("by a set-up"),
+            (!self.sentinels.is_empty()).then_some("by a sentinel"),
             self.undone
                 .is_some()
                 .then_some("by an attempt that counts no longer"),
