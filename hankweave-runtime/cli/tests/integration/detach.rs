@@ -54,8 +54,32 @@ fn detached(project: &TestProject, arguments: &[&str]) -> Value {
 fn until_ended(started: &Value) {
     // One that has ended already is no process any more.
     if let Some(run) = Watched::new(pid(started)) {
-        assert!(run.ends_within(DEADLINE), "the run does not end");
+        assert!(
+            run.ends_within(DEADLINE),
+            "the run does not end:\n{}",
+            at_what(started)
+        );
     }
+}
+
+/// What a run that does not end is at: where each of its threads waits, and what it has printed.
+fn at_what(started: &Value) -> String {
+    let process = format!("/proc/{}", started["pid"]);
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let threads = fs::read_dir(format!("{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let threads = threads.map(|thread| {
+        let thread = thread.path().display().to_string();
+        format!(
+            "{} waits in {}\n",
+            read(&format!("{thread}/comm")).trim(),
+            read(&format!("{thread}/wchan"))
+        )
+    });
+    let log = started["log"].as_str().map(read).unwrap_or_default();
+    format!("{}{log}", threads.collect::<String>())
 }
 
 #[track_caller]
