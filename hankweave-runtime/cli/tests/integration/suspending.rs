@@ -600,6 +600,26 @@ fn the_run_of_a_worker_that_alone_is_suspended_is_not_called_so() {
     worker.finish_within(SOON).expect_code(0);
 }
 
+/// Lets another worker take the task over and complete it.
+fn completed_by_another(project: &TestProject) {
+    while task(project)["status"] != "completed" {
+        let second = [
+            "worker",
+            "--once",
+            "--orphan-after",
+            "1s",
+            "--lease",
+            "1h",
+            "--owner",
+            "w2",
+        ];
+        let worked = project.run(second);
+        worked.expect_code(0);
+        let shown = task(project);
+        assert_ne!(shown["status"], "failed", "{shown:#} {}", worked.stderr);
+    }
+}
+
 /// A run whose worker alone is suspended works on: who has the task now ends it first, so that nobody works on it twice, nor after a cancel.
 // covers: TASK-58
 #[test]
@@ -616,22 +636,7 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
     kill_process(own, Signal::STOP).unwrap();
     until_stopped(own);
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
-    while task(&project)["status"] != "completed" {
-        let second = [
-            "worker",
-            "--once",
-            "--orphan-after",
-            "1s",
-            "--lease",
-            "1h",
-            "--owner",
-            "w2",
-        ];
-        let worked = project.run(second);
-        worked.expect_code(0);
-        let shown = task(&project);
-        assert_ne!(shown["status"], "failed", "{shown:#} {}", worked.stderr);
-    }
+    completed_by_another(&project);
     kill_process(own, Signal::CONT).unwrap();
     first.finish_within(SOON).expect_code(0);
     assert_eq!(task(&project)["cost"], 0.25);
@@ -673,22 +678,7 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
             && !status.contains("continues both"),
         "{status}"
     );
-    while task(&project)["status"] != "completed" {
-        let second = [
-            "worker",
-            "--once",
-            "--orphan-after",
-            "1s",
-            "--lease",
-            "1h",
-            "--owner",
-            "w2",
-        ];
-        let worked = project.run(second);
-        worked.expect_code(0);
-        let shown = task(&project);
-        assert_ne!(shown["status"], "failed", "{shown:#} {}", worked.stderr);
-    }
+    completed_by_another(&project);
     let before = task(&project);
     kill_process(own, Signal::CONT).unwrap();
     let worked = first.finish_within(SOON);
