@@ -1,4 +1,4 @@
-//! What the last run had and the next one has not, or has changed: it says so.
+//! Notices of a run about limits, an agent or data of the last one that it does not have, or that have changed.
 
 use std::path::Path;
 

@@ -62,7 +62,7 @@ fn until_ended(started: &Value) {
     }
 }
 
-/// What a run that does not end is at: where each of its threads waits, and what it has printed.
+/// Returns where each thread of a run that does not end waits, and what the run has printed.
 fn at_what(started: &Value) -> String {
     let process = format!("/proc/{}", started["pid"]);
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();

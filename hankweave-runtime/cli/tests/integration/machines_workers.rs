@@ -336,7 +336,7 @@ fn an_approval_travels_with_its_task_and_a_denial_asks_again_elsewhere() {
     assert_eq!(asked, 2, "{}", place.messages(1));
 }
 
-/// Who requeues a task whose files are elsewhere cannot know what its attempt cost, and says so.
+/// The cost of an attempt whose files are elsewhere is unknown to whoever requeues its task, and is called so.
 // covers: TASK-121
 #[test]
 fn an_attempt_that_another_machine_requeues_is_not_said_to_have_cost_nothing() {

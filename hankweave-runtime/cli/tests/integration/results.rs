@@ -306,7 +306,7 @@ fn after_a_kill_in_the_middle_the_next_start_hands_out_and_archives_what_is_miss
     assert_eq!(state["runs"].as_array().unwrap().len(), 1);
 }
 
-/// What is moved away after a codon is none of the work of the next one, which has to do something itself.
+/// Files that are moved away after a codon are none of the work of the next one, which has to do something itself.
 // covers: HANK-66
 #[test]
 fn an_archive_is_no_work_of_the_codon_after_it() {

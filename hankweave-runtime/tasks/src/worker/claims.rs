@@ -25,7 +25,7 @@ use crate::lifecycle::Lifecycle;
 use crate::locks::Locks;
 use crate::recorder::Recorder;
 
-/// What a worker says after an outage of its registry.
+/// Message of a worker after an outage of its registry.
 pub(super) const ANSWERS_AGAIN: &str = "the registry answers again";
 
 /// Callback for a task that a worker leaves to others.
