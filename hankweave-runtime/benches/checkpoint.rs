@@ -12,6 +12,7 @@
     reason = "a benchmark measures the real world"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -236,6 +237,7 @@ impl Tree {
             codon_id: CodonId::new("bench").expect("the id is valid"),
             codon_name: "Bench".to_owned(),
             patterns: Vec::new(),
+            left_out: BTreeSet::new(),
             parent: None,
             at: Timestamp::UNIX_EPOCH,
             duration: None,

@@ -71,6 +71,16 @@ impl AgentChoice {
         }
     }
 
+    /// Returns what its name leaves open: the script, or the program with its arguments; `None` for a named agent.
+    #[must_use]
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::Named(_) => None,
+            Self::Script { script } => Some(script.clone()),
+            Self::Command(_) | Self::Acp(_) => Some(self.command().join(" ")),
+        }
+    }
+
     /// Whether a codon with this agent may leave out its model.
     #[must_use]
     pub fn works_without_model(&self) -> bool {

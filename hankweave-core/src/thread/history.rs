@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::ExecutionThread;
-use crate::document::{HankweaveState, RunRecord};
-use crate::id::RunId;
+use crate::document::{HankweaveState, RunRecord, StartingConditions};
+use crate::id::{CheckpointSha, RunId};
 
 /// Counts the runs from the newest one back to the first one of the thread, with a pending rollback of the thread to which that led. A run can only continue an
 /// older one.
@@ -27,6 +27,19 @@ pub fn runs_of_history(state: &HankweaveState) -> usize {
         count = older;
     }
     count
+}
+
+/// Returns the checkpoint of the files with which the thread began: those of its first run, which are not the first of all where that started over.
+#[must_use]
+pub fn files_of_start(state: &HankweaveState) -> Option<&CheckpointSha> {
+    let first = runs_of_history(state).checked_sub(1);
+    let first = first.and_then(|at| state.runs.get(at));
+    let fresh = first.map(|run| &run.starting_conditions);
+    let fresh = fresh.filter(|conditions| conditions.source().is_none());
+    fresh
+        .and_then(StartingConditions::checkpoint)
+        .filter(|sha| !sha.is_blank())
+        .or(state.initial_checkpoint.as_ref())
 }
 
 /// Attempts that count no longer, as runs and places in them.

@@ -18,7 +18,7 @@ mod work;
 
 pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
 pub use cleanup::{Removable, RetentionRule, removable};
-pub use history::{UndoneAttempts, runs_of_history};
+pub use history::{UndoneAttempts, files_of_start, runs_of_history};
 pub use operations::{LoggedOperation, Undo, end_at, head, name, operations, undo, undo_of, undoable};
 #[cfg(feature = "hanks")]
 pub use results::prompt_values;

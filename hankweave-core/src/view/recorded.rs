@@ -27,7 +27,7 @@ impl RunView {
             seq,
             ..Self::default()
         };
-        view.files.base.clone_from(&state.initial_checkpoint);
+        view.files.base = thread::files_of_start(state).cloned();
         view.money.spent = state.total_spend();
         let counted = CeilingUse::of(Ceiling::default(), state).spent();
         view.money.before = view.money.spent.saturating_sub(counted);

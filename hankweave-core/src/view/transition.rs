@@ -176,6 +176,9 @@ impl RunView {
         }
         self.rehearsal = matches!(conditions, StartingConditions::Fresh { rehearsal: true, .. });
         if let StartingConditions::Fresh { .. } = conditions {
+            if let Some(files) = conditions.checkpoint().filter(|sha| !sha.is_blank()) {
+                self.files.base = Some(files.clone());
+            }
             self.start_over(seq);
             self.waits.clear();
             self.files.newest.clear();

@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anstyle::Style;
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::RunRecord;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, RunId, SentinelId};
-use hankweave_core::thread::{self, ThreadCodon};
+use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::ExecutionDir;
@@ -46,7 +49,7 @@ pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, CliErro
         others: BTreeSet::new(),
         removed: 0,
         is_empty: true,
-        counting: counting(args.execution()),
+        undone: undone(args.execution()),
         open: None,
     };
     let part = JournalRange {
@@ -176,25 +179,34 @@ struct LogPrinter<'a> {
     /// Events that were removed from the journal before the line that is read, and are not told yet.
     removed: u64,
     is_empty: bool,
-    /// Starts of the attempts that count; `None` where the state is not known.
-    counting: Option<BTreeSet<(RunId, CodonId, Timestamp)>>,
+    /// Starts of the attempts that count no longer.
+    undone: BTreeSet<AttemptStart>,
     /// Codon that is open.
     open: Option<CodonId>,
 }
 
-/// Returns the starts of the attempts that count, as far as the state of the directory can be read.
-fn counting(execution: &Path) -> Option<BTreeSet<(RunId, CodonId, Timestamp)>> {
-    let state = crate::state::read_execution(execution).ok()?;
-    let thread = thread::build(&state, None, None);
-    let start = |entry: &ThreadCodon| {
-        let codon = &entry.codon;
-        (
-            entry.run_id.clone(),
-            codon.codon_id().clone(),
-            *codon.start_time(),
-        )
+/// Run, codon and start of an attempt.
+type AttemptStart = (RunId, CodonId, Timestamp);
+
+/// Returns the starts of the attempts that count no longer, as far as the state of the directory can be read. One that starts later is not among them.
+fn undone(execution: &Path) -> BTreeSet<AttemptStart> {
+    let Ok(state) = crate::state::read_execution(execution) else {
+        return BTreeSet::new();
     };
-    Some(thread.codons.iter().map(start).collect())
+    let start = |run: &RunId, codon: &CodonExecution| -> AttemptStart {
+        (run.clone(), codon.codon_id().clone(), *codon.start_time())
+    };
+    let thread = thread::build(&state, None, None);
+    let counting: BTreeSet<AttemptStart> = thread
+        .codons
+        .iter()
+        .map(|entry| start(&entry.run_id, &entry.codon))
+        .collect();
+    let of_run = |run: &Arc<RunRecord>| -> Vec<AttemptStart> {
+        run.codons.iter().map(|codon| start(&run.run_id, codon)).collect()
+    };
+    let all = state.runs.iter().flat_map(of_run);
+    all.filter(|start| !counting.contains(start)).collect()
 }
 
 enum LogsOutput {
@@ -364,12 +376,11 @@ impl LogPrinter<'_> {
         let Event::StateTransition { transition, .. } = &entry.event else {
             return false;
         };
-        let (StateEvent::CodonStarted { run_id, codon_id, .. }, Some(counting)) =
-            (&**transition, &self.counting)
-        else {
+        let StateEvent::CodonStarted { run_id, codon_id, .. } = &**transition else {
             return false;
         };
-        !counting.contains(&(run_id.clone(), codon_id.clone(), entry.timestamp))
+        let start = (run_id.clone(), codon_id.clone(), entry.timestamp);
+        self.undone.contains(&start)
     }
 
     /// Says where something is missing. What was removed belongs to the codon that was open, and so does the line after it.

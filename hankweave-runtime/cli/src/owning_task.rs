@@ -476,6 +476,10 @@ impl OwningTask {
             _ => {}
         }
         offers.push((self.command("show"), "shows the task".to_owned()));
+        if self.is_unanswered {
+            let effects = offers.iter_mut().map(|(_, effect)| effect);
+            effects.for_each(|effect| effect.push_str(", once its registry answers"));
+        }
         offers
     }
 

@@ -64,7 +64,7 @@ fn is_requeued(failed: &LogEntry, next: &LogEntry) -> bool {
 pub(crate) fn in_words(error: &str) -> Option<&'static str> {
     Some(match error {
         ORPHANED => {
-            "ORPHANED: nobody renewed its lease, as its worker was gone or its registry did not answer for so long, and no result was recorded"
+            "ORPHANED: no worker held it any more, as its worker was gone, its registry did not answer for so long, or its attempt was by hand; no result was recorded"
         }
         "DETACHED" => "DETACHED: no worker held it, and it was requeued by hand",
         "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",

@@ -208,6 +208,7 @@ impl KnownCheckpoint {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use hankweave_core::id::RunId;
@@ -223,6 +224,7 @@ mod tests {
             codon_id: CodonId::new("review#1").unwrap(),
             codon_name: codon_name.to_owned(),
             patterns: Vec::new(),
+            left_out: BTreeSet::new(),
             parent: None,
             at: Timestamp::from_millis(1_736_000_000_123),
             duration,

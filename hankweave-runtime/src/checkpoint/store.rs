@@ -204,6 +204,8 @@ pub struct CheckpointRequest {
     pub codon_name: String,
     /// `checkpointedFiles` of every plan entry up to this codon; empty means every file.
     pub patterns: Vec<String>,
+    /// Files that the checkpoint does not have, whatever the patterns and its parent say.
+    pub left_out: BTreeSet<TreePath>,
     /// The checkpoint to build on: the run's newest one, or the one the run started from. `None` means the tip of the
     /// run's branch, or of `main` when the run has no checkpoint yet.
     pub parent: Option<CheckpointSha>,

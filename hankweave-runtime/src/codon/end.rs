@@ -1,5 +1,6 @@
 //! The last step of a codon: its checkpoint, its record with notes, and the event that tells its end (RUN-11).
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::mem;
 use std::sync::PoisonError;
@@ -153,6 +154,7 @@ impl CodonRun<'_> {
             codon_id: self.entry.codon_id.clone(),
             codon_name: self.config.name.clone(),
             patterns: self.patterns.clone(),
+            left_out: BTreeSet::new(),
             parent: self.run.tip().clone(),
             at: self.run.world.clock.now(),
             duration: None,

@@ -1,5 +1,6 @@
 //! Contract of every checkpoint store, run against each of them over real folders.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -107,6 +108,7 @@ pub(super) fn request(patterns: &[&str]) -> CheckpointRequest {
         codon_id: CodonId::new("review").unwrap(),
         codon_name: "Review".to_owned(),
         patterns: patterns.iter().map(|pattern| (*pattern).to_owned()).collect(),
+        left_out: BTreeSet::new(),
         parent: None,
         at: Timestamp::from_millis(1_736_000_000_123),
         duration: None,

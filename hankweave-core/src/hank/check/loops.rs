@@ -46,7 +46,7 @@ fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig)
     let items = codon.rig_setup.iter().enumerate();
     for (index, _) in items.filter(|(_, item)| !item.allow_failure) {
         let message = "runs in every iteration, and its failure fails the codon";
-        let hint = r#"add "allowFailure": true if it may fail the second time"#;
+        let hint = r#"a command that can run twice is right; "allowFailure": true lets it fail, and ends this warning"#;
         let path = format!("{path}.rigSetup[{index}]");
         problems.push(Problem::warning(&hank.places, path, message).with_hint(hint));
     }

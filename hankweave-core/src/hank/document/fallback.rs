@@ -64,7 +64,10 @@ impl FallbackAgent {
     #[must_use]
     pub fn words(&self) -> String {
         let named = match (&self.agent, &self.model) {
-            (Some(agent), model) => Some(agent_words(agent.name(), agent.script(), model.as_deref())),
+            (Some(agent), model) => {
+                let detail = agent.detail();
+                Some(agent_words(agent.name(), detail.as_deref(), model.as_deref()))
+            }
             (None, model) => model.clone(),
         };
         let variables: Vec<&str> = self.env.keys().map(String::as_str).collect();
@@ -110,19 +113,19 @@ impl CodonConfig {
         is_same_agent && self.model == other.model && self.env == other.env
     }
 
-    /// Returns agent and model for people: `codex with gpt-5.6`.
+    /// Returns agent and model for people: `codex with gpt-5.6`, `command (sh agent.sh)`.
     #[must_use]
     pub fn agent_words(&self) -> String {
-        let script = self.agent.as_ref().and_then(AgentChoice::script);
-        agent_words(self.agent_name(), script, self.model.as_deref())
+        let detail = self.agent.as_ref().and_then(AgentChoice::detail);
+        agent_words(self.agent_name(), detail.as_deref(), self.model.as_deref())
     }
 }
 
-/// Returns agent, script and model for people: `codex with gpt-5.6`, `scripted (plan.json) with sonnet`.
+/// Returns agent, script or program, and model for people: `codex with gpt-5.6`, `scripted (plan.json) with sonnet`.
 #[must_use]
-pub fn agent_words(agent: &str, script: Option<&str>, model: Option<&str>) -> String {
-    let agent = match script {
-        Some(script) => format!("{agent} ({script})"),
+pub fn agent_words(agent: &str, detail: Option<&str>, model: Option<&str>) -> String {
+    let agent = match detail {
+        Some(detail) => format!("{agent} ({detail})"),
         None => agent.to_owned(),
     };
     match model {

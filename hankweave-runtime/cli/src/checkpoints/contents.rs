@@ -28,6 +28,7 @@ use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::screen::{SafeText, is_drawable, print, print_stderr};
+use crate::typed::word;
 
 /// The longest line that is shown in one piece.
 const LINE_BYTES: u64 = 64 << 10;
@@ -53,6 +54,9 @@ pub(crate) fn diff(global: &Global, args: &DiffArgs) -> Result<ExitCode, CliErro
         let changes = changes()?;
         let document = json!({"from": from.sha, "to": to.sha, "changes": changes});
         return output::print_json(&marked(document, compared.crashed));
+    }
+    if let Some(note) = newest_iteration(&catalogue, args.what(), to).filter(|_| !global.quiet) {
+        print_stderr(note);
     }
     // What cannot be compared here git reports below.
     if changes().is_ok_and(|changes| changes.is_empty()) {
@@ -169,9 +173,9 @@ impl Unsaved {
     }
 }
 
-/// Returns the codon at whose work no process is any more, and the files that it left changed without a checkpoint.
+/// Returns the newest codon, which is at work or crashed, and the files that it has changed without a checkpoint.
 pub(crate) fn unsaved(execution: &Path, state: &HankweaveState) -> Option<(CodonId, Vec<PathChange>)> {
-    let left = Unsaved::of(state, None).filter(|_| !is_served(execution))?;
+    let left = Unsaved::of(state, None)?;
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let history = GitHistory::open(&repository).ok().flatten()?;
     let changes = left.changes(&history, state, execution).ok()?;
@@ -184,6 +188,19 @@ const fn word_of(kind: ChangeKind) -> &'static str {
         ChangeKind::Modified => "changed",
         ChangeKind::Deleted => "deleted",
     }
+}
+
+/// Returns a note that the newest iteration is shown alone, where a codon of a loop was named without its iteration.
+fn newest_iteration(catalogue: &Catalogue, what: Option<&str>, to: &CheckpointRow) -> Option<String> {
+    let codon = CodonId::new(to.codon_id.as_deref()?).ok()?;
+    let is_named = what == Some(codon.configured()) && what != Some(codon.as_str());
+    // Ids count iterations from 0.
+    let before = codon.iteration().checked_sub(2).filter(|_| is_named)?;
+    let earlier = word(&format!("{}#{before}", codon.configured()));
+    let shows = catalogue.typed.command(&format!("diff {earlier}"));
+    Some(format!(
+        "note: {codon} is shown, the newest iteration; `{shows}` shows the one before\n"
+    ))
 }
 
 /// Returns what stands in the place of differences where there are none.

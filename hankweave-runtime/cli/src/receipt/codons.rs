@@ -22,6 +22,7 @@ use super::gathered::LISTED;
 use super::heard::Heard;
 use super::terms::CodonTerms;
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines_of, unsaved};
+use crate::directory::is_served;
 use crate::report::at_its_budget;
 use crate::status::StatusView;
 
@@ -88,9 +89,13 @@ pub(super) struct AgentReport {
     pub(super) permissions: Option<String>,
 }
 
-/// Files of a codon that crashed, as the workspace has them.
+/// Files of a codon that crashed or is at work, as the workspace has them.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct UnsavedReport {
+    /// Its process is there, and may change more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_at_work: bool,
     pub(super) count: usize,
     /// The first of them, ordered by path.
     pub(super) changes: Vec<FileReport>,
@@ -244,6 +249,7 @@ pub(super) fn codons(
                 unsaved: unsaved
                     .take_if(|(of, _)| of == id && is_cut_off(record))
                     .map(|(_, changes)| UnsavedReport {
+                        is_at_work: !record.is_terminal() && is_served(execution),
                         count: changes.len(),
                         changes: changes.into_iter().take(LISTED).map(FileReport::of).collect(),
                         command: status.typed.command(&format!("diff {id}")),

@@ -101,7 +101,7 @@ pub(crate) fn loop_check(codon: &CodonExecution) -> Option<String> {
 pub(super) fn check_words(check: &LoopCheck) -> String {
     let words = check.words().map(|words| format!(": {}", excerpt(words)));
     match check.passed {
-        true => "check passed".to_owned(),
+        true => "check passed; the loop ends".to_owned(),
         false => format!("check failed{}; the loop continues", words.unwrap_or_default()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, RunId};
@@ -47,7 +48,10 @@ enum CodonPhase {
     Begins(RunId, CodonId),
     /// Its agent has ended well: what was collected is acted on.
     Drains,
+    /// It failed or was skipped: what was collected is given up.
     Ends,
+    /// The stop of its run, or the pause for which a sentinel asked, ended it: its end is not waited for either.
+    IsLeft,
     Nothing,
 }
 
@@ -118,7 +122,7 @@ impl<'a> Rehearsal<'a> {
             codon_id,
             from,
             to,
-            ..
+            metadata,
         } = *transition
         else {
             return CodonPhase::Nothing;
@@ -133,7 +137,18 @@ impl<'a> Rehearsal<'a> {
         if !self.watched.as_ref().is_some_and(is_watched) {
             return CodonPhase::Nothing;
         }
+        let interrupted_by = metadata.and_then(|metadata| {
+            let reason = metadata.get("failureReason")?;
+            InterruptedBy::deserialize(&reason["interruptedBy"]).ok()
+        });
         match (from, to) {
+            _ if matches!(
+                interrupted_by,
+                Some(InterruptedBy::Stop | InterruptedBy::Sentinel)
+            ) =>
+            {
+                CodonPhase::IsLeft
+            }
             (_, CodonStatus::Failed | CodonStatus::Skipped) => CodonPhase::Ends,
             (CodonStatus::Running, _) => CodonPhase::Drains,
             _ => CodonPhase::Nothing,
@@ -239,12 +254,16 @@ impl LineSink for Rehearsal<'_> {
                 acted
             }
             CodonPhase::Ends => {
-                // What waits is cut short with the codon.
                 if self.wait_for_end()
                     && let Some(watched) = &mut self.watched
                 {
+                    watched.engine.flush();
                     watched.engine.give_up();
                 }
+                Ok(())
+            }
+            CodonPhase::IsLeft => {
+                self.watched = None;
                 Ok(())
             }
         }

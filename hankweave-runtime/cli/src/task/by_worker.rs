@@ -9,12 +9,11 @@ use hankweave_tasks::coordinator::{ListQuery, TaskFilter};
 use serde::Serialize;
 use serde_json::json;
 
-use super::executions::{attempts, with_cost_so_far};
+use super::executions::{CountedAttempts, OF_LOST, attempts};
 use crate::args::Global;
 use crate::exit::CliError;
 use crate::output;
 use crate::registry::Registry;
-use crate::running_tasks::cost_so_far;
 use crate::screen::one_line;
 
 /// Sum over the attempts of one worker, or of a person who worked by hand.
@@ -73,13 +72,9 @@ pub(super) async fn by_worker(global: &Global, registry: &Registry) -> Result<Ex
     let mut lost = Usd::ZERO;
     for row in rows.map_err(|error| registry.failure(&error))? {
         let made = attempts(registry, row.id()).await?;
-        let made = with_cost_so_far(registry, &row, made).await;
-        let known: Usd = made.iter().filter_map(|attempt| attempt.cost).sum();
-        let all = cost_so_far(registry, &row)
-            .await
-            .map_or(Usd::ZERO, |all| all.cost);
-        lost += all.saturating_sub(known);
-        for attempt in made {
+        let counted = CountedAttempts::of(registry, &row, made).await;
+        lost += counted.lost;
+        for attempt in counted.attempts {
             sums.entry(attempt.agent_id.clone()).or_default().add(&attempt);
         }
     }
@@ -101,10 +96,7 @@ pub(super) async fn by_worker(global: &Global, registry: &Registry) -> Result<Ex
     };
     let mut text: String = sums.iter().map(line).collect();
     if lost > Usd::ZERO {
-        text += &format!(
-            "{:<width$}  {lost:>18}  more of attempts that lost their workers, known from later ones\n",
-            ""
-        );
+        text += &format!("{:<width$}  {lost:>18}  {OF_LOST}\n", "");
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)

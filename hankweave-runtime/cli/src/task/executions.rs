@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use hankweave_core::budget::time_at_work;
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::cost::Usd;
 use hankweave_core::document::RunRecord;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
-use hankweave_task_model::{LogQuery, TaskExecution, with_codons};
+use hankweave_task_model::{AttemptCost, LogQuery, TaskExecution, with_codons};
 use hankweave_tasks::lifecycle::ORPHANED;
 use serde_json::json;
 
@@ -51,21 +52,38 @@ pub(super) async fn attempts_with_codons(
     })
 }
 
-/// Adds the cost so far of the attempt that is made.
-pub(super) async fn with_cost_so_far(
-    registry: &Registry,
-    row: &TaskRow,
-    mut attempts: Vec<TaskExecution>,
-) -> Vec<TaskExecution> {
-    let running = attempts
-        .last_mut()
-        .filter(|last| last.ended_at.is_none() && !last.by_hand);
-    if let (Some(last), Some(cost)) = (running, cost_so_far(registry, row).await) {
-        last.cost = Some(cost.last_attempt_cost);
-        last.cost_is_lower_bound = cost.last_attempt_cost_is_lower_bound;
-    }
-    attempts
+/// Attempts of a task with their costs so far.
+pub(super) struct CountedAttempts {
+    pub(super) attempts: Vec<TaskExecution>,
+    /// Cost of attempts that lost their workers, beyond what is noted for each of them; later attempts found it.
+    pub(super) lost: Usd,
 }
+
+impl CountedAttempts {
+    /// Adds the cost so far of the attempt that is made.
+    pub(super) async fn of(registry: &Registry, row: &TaskRow, mut attempts: Vec<TaskExecution>) -> Self {
+        let so_far = cost_so_far(registry, row).await.unwrap_or_default();
+        let running = attempts
+            .last_mut()
+            .filter(|last| last.ended_at.is_none() && !last.by_hand);
+        if let Some(last) = running {
+            last.cost = Some(so_far.last_attempt_cost);
+            last.cost_is_lower_bound = so_far.last_attempt_cost_is_lower_bound;
+        }
+        let noted = attempts.iter().map(|attempt| match attempt.cost() {
+            AttemptCost::Known(cost, _) => cost,
+            AttemptCost::Unknown | AttemptCost::Uncounted => Usd::ZERO,
+        });
+        let noted: Usd = noted.sum();
+        Self {
+            attempts,
+            lost: so_far.cost.saturating_sub(noted),
+        }
+    }
+}
+
+/// Effect of a cost that no attempt of a table has, beside its amount.
+pub(super) const OF_LOST: &str = "more of attempts that lost their workers, known from later ones";
 
 pub(super) async fn executions(
     global: &Global,
@@ -74,9 +92,9 @@ pub(super) async fn executions(
 ) -> Result<ExitCode, CliError> {
     let row = registry.task(id).await?;
     let attempts = attempts_with_codons(registry, &row).await?;
-    let attempts = with_cost_so_far(registry, &row, attempts).await;
+    let CountedAttempts { attempts, lost } = CountedAttempts::of(registry, &row, attempts).await;
     if global.json() {
-        return output::print_json(&json!({"executions": attempts}));
+        return output::print_json(&json!({"executions": attempts, "lostAttemptsCost": lost}));
     }
     if attempts.is_empty() {
         output::print(format!("no attempt of {id} has started\n"))?;
@@ -90,11 +108,13 @@ pub(super) async fn executions(
     };
     let recorded = RecordedWork::of(&registry.workspace_of(&row));
     let lines = (1..).zip(&attempts);
-    output::print(
-        lines
-            .map(|(number, attempt)| line(number, (attempt, recorded.within(attempt)), &open, time))
-            .collect::<String>(),
-    )?;
+    let mut text: String = lines
+        .map(|(number, attempt)| line(number, (attempt, recorded.within(attempt)), &open, time))
+        .collect();
+    if lost > Usd::ZERO {
+        text += &format!("     {lost} {OF_LOST}\n");
+    }
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

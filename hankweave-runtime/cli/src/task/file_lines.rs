@@ -76,25 +76,28 @@ pub(super) fn read_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result
     })
 }
 
-/// Returns a mistake in words. An unknown key is named alone, with the one that it was meant to be if there is such a key; otherwise every key with a value that
-/// cannot be used.
+/// Returns the mistakes of a line in words: each unknown key, with the one that it was meant to be if there is such a key, and each key with a value that cannot be used.
 fn mistake(line: &str, error: &serde_json::Error) -> String {
     let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
-    let Some(unknown) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) else {
-        let wrong: Vec<String> = keys.into_iter().filter_map(wrong_value).collect();
-        return match wrong.is_empty() {
-            true => plain(error),
-            false => wrong.join("; "),
-        };
-    };
-    match did_you_mean(unknown, &KEYS) {
-        Some(advice) => format!("`{unknown}` is no key of a task; {advice}"),
-        None => format!("`{unknown}` is no key of a task; `task create --help` lists the keys"),
+    let wrong: Vec<String> = keys.into_iter().filter_map(wrong_key).collect();
+    match wrong.is_empty() {
+        true => plain(error),
+        false => wrong.join("; "),
     }
 }
 
+/// Returns what is wrong with a key or its value.
+fn wrong_key((key, value): (String, Value)) -> Option<String> {
+    if KEYS.contains(&key.as_str()) {
+        return wrong_value(key, value);
+    }
+    let advice = did_you_mean(&key, &KEYS);
+    let advice = advice.unwrap_or_else(|| "`task create --help` lists the keys".to_owned());
+    Some(format!("`{key}` is no key of a task; {advice}"))
+}
+
 /// Returns what is wrong with the value of a key.
-fn wrong_value((key, value): (String, Value)) -> Option<String> {
+fn wrong_value(key: String, value: Value) -> Option<String> {
     let required = ["name", "hank"].map(|key| (key.to_owned(), Value::from("x")));
     let mut alone = Map::from_iter(required);
     alone.insert(key.clone(), value);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hankweave_core::time::short_duration;
 use hankweave_task_model::lock::LockMode;
 use serde_json::{Map, Value, json};
 
@@ -221,7 +222,10 @@ impl HealthReport {
         for (check, trouble) in &self.checks {
             match (check, trouble) {
                 (_, Some(trouble)) => text.push_str(&format!("{}: {}\n", check.name(), one_line(trouble))),
-                (HealthCheck::Orphans, None) => text.push_str("no orphaned task\n"),
+                (HealthCheck::Orphans, None) => text.push_str(&format!(
+                    "no orphaned task: none has been without a worker for {}\n",
+                    short_duration(ORPHAN_AFTER)
+                )),
                 (_, None) => {}
             }
         }

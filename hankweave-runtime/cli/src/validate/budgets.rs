@@ -40,6 +40,16 @@ pub(super) fn of_hank(hank: &Hank) -> Option<&ContainerBudget> {
     hank.overrides.as_ref()?.budget.as_ref()
 }
 
+/// Returns the limits of the whole hank in words, which pause its run unless it says otherwise.
+pub(super) fn of_whole(hank: &Hank) -> Option<String> {
+    let budget = of_hank(hank)?;
+    let on_exceeded = budget.on_exceeded.or(Some(OnExceeded::Pause));
+    of_container(&ContainerBudget {
+        on_exceeded,
+        ..budget.clone()
+    })
+}
+
 /// Such as `may use $2.0000 and 60 s, shared proportionally (a 50 %, b 25 %), or fails`; `None` when nothing is limited.
 pub(crate) fn of_container(budget: &ContainerBudget) -> Option<String> {
     let limits = [dollars(budget.max_dollars), seconds(budget.max_time_seconds)];

@@ -15,7 +15,7 @@ pub(super) fn write(text: &mut SafeText, hank: &Hank, codons: &[CodonView<'_>]) 
         Some(meta) => writeln!(text, "{} {}", meta.name, meta.version)?,
         None => writeln!(text, "hank")?,
     }
-    if let Some(limits) = budgets::of_hank(hank).and_then(budgets::of_container) {
+    if let Some(limits) = budgets::of_whole(hank) {
         writeln!(text, "│  {limits}")?;
     }
     let mut codons = codons.iter();

@@ -8,6 +8,7 @@ use hankweave_core::hank::{
     RigCommand, TerminateOn, redirecting_variables,
 };
 use hankweave_core::id::{CodonId, LoopId};
+use hankweave_core::plan::AgentList;
 use hankweave_core::sentinel::{SentinelConfig, SentinelSettings};
 use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::world::disk::RealDisk;
@@ -142,7 +143,7 @@ impl<'a> CodonView<'a> {
             asks: asks::of_codon(hank, codon, prices),
             redirects: redirecting_variables(codon),
             sentinels: sentinels(loaded, codon),
-            steps: steps(codon),
+            steps: steps(hank, codon),
         }
     }
 }
@@ -177,20 +178,33 @@ fn loop_check(found: &LoopConfig) -> Option<String> {
     }
 }
 
-fn steps(codon: &CodonConfig) -> Vec<CodonStep> {
-    let shell = |command: &RigCommand| CodonStep::Starts(format!("sh -c {:?}", command.run));
-    let rig = codon.rig_setup.iter().map(|item| match &item.action {
-        RigAction::Copy { copy, .. } => CodonStep::Copies(format!("{} to {}", copy.from, copy.to)),
-        RigAction::Command { command } => shell(command),
-    });
-    let agent = match &codon.agent {
+/// Returns the program of the codon's agent, as it is started.
+fn program(codon: &CodonConfig) -> String {
+    match &codon.agent {
         Some(choice @ (AgentChoice::Command(_) | AgentChoice::Acp(_))) => choice.command().join(" "),
         Some(AgentChoice::Script { script }) => format!("hankweave, playing {script}"),
         Some(AgentChoice::Named(_)) | None => match codon.agent_name() {
             "scripted" => "hankweave, playing its own script".to_owned(),
             name => name.to_owned(),
         },
-    };
+    }
+}
+
+/// Returns the programs of the agents that take the codon over.
+fn fallback_programs(hank: &Hank, codon: &CodonConfig) -> Vec<CodonStep> {
+    let list = AgentList::of(hank, codon);
+    let fallbacks = list.iter().flat_map(AgentList::entries).flatten();
+    let fallbacks = fallbacks.filter(|agent| agent.written.is_some());
+    let programs = fallbacks.map(|agent| format!("{} (fallback)", program(&agent.codon)));
+    programs.map(CodonStep::Starts).collect()
+}
+
+fn steps(hank: &Hank, codon: &CodonConfig) -> Vec<CodonStep> {
+    let shell = |command: &RigCommand| CodonStep::Starts(format!("sh -c {:?}", command.run));
+    let rig = codon.rig_setup.iter().map(|item| match &item.action {
+        RigAction::Copy { copy, .. } => CodonStep::Copies(format!("{} to {}", copy.from, copy.to)),
+        RigAction::Command { command } => shell(command),
+    });
     let output = codon
         .output_files
         .iter()
@@ -198,7 +212,8 @@ fn steps(codon: &CodonConfig) -> Vec<CodonStep> {
         .map(shell);
     let check = codon.check.iter();
     let check = check.map(|check| CodonStep::Starts(format!("sh -c {:?}", check.run)));
-    rig.chain([CodonStep::Starts(agent)])
+    rig.chain([CodonStep::Starts(program(codon))])
+        .chain(fallback_programs(hank, codon))
         .chain(check)
         .chain(output)
         .collect()

@@ -112,7 +112,15 @@ fn an_undo_of_a_run_that_started_over_leads_to_where_the_history_stood() {
 fn what_a_crash_left_in_no_checkpoint_is_named_and_shown() {
     let project = project();
     halfway(&project);
-    begun(&project).kill();
+    let running = begun(&project);
+    assert_has(
+        &text(&project, &["report"]),
+        &[
+            "> `build`: 2 files changed so far, `done.txt`, `half.txt`, what you have changed included, ",
+            " Without 2 files that `build` has changed so far and no checkpoint has.",
+        ],
+    );
+    running.kill();
     let diff = text(&project, &["diff", "build"]);
     assert_has(&diff, &["+by the agent", "+begun"]);
     assert!(!diff.contains("hank.json"), "{diff}");
@@ -362,4 +370,21 @@ fn a_client_that_connects_later_is_told_of_the_codons_before() {
     project.write("go", "");
     drop(attached);
     drop(running);
+}
+
+/// The figures of a report count from the same start.
+// covers: CLI-44
+#[test]
+fn a_report_counts_files_from_where_its_codons_started_over() {
+    let project = project();
+    two(&project);
+    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+    let state = project.state(&project.directory());
+    let report = project.run(["report", "--json"]).expect_code(0).json_document();
+    assert_eq!(
+        report["files"]["from"], state["runs"][0]["startingConditions"]["initialCheckpointSha"],
+        "{report:#}"
+    );
+    assert_one_account(&project);
 }

@@ -591,7 +591,7 @@ fn validate_shows_the_budgets_of_hank_loops_and_codons() {
     let finished = project.run(["validate"]);
     finished.expect_code(0);
     for line in [
-        "may use $2.0000 and 1m0s, shared proportionally (a 50 %, l 25 %)",
+        "may use $2.0000 and 1m0s, shared proportionally (a 50 %, l 25 %), then pauses",
         "may use $0.5000\n",
         "may use 30s\n",
         "may use 9 output tokens and 99 context tokens, or fails",

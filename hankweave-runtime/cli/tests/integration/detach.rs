@@ -148,6 +148,8 @@ fn a_detached_run_outlives_its_terminal_and_is_found_by_every_command() {
     follower.wait_for_line(|line| line.contains("\"working\""));
     let mut logs = project.start(["logs", "--follow", "--json"]);
     logs.wait_for_line(|line| line.contains("\"working\""));
+    let mut said = project.start(["logs", "--follow"]);
+    said.wait_for_line(|line| line.contains("working"));
     let status = project.run(["status", "--json"]).expect_code(0).json_document();
     assert_eq!(status["live"], true, "{status:#}");
     let page = project.run(["page"]);
@@ -156,6 +158,12 @@ fn a_detached_run_outlives_its_terminal_and_is_found_by_every_command() {
     assert!(run.ends_within(DEADLINE), "the run does not end");
     follower.finish_within(DEADLINE).expect_code(0);
     logs.kill();
+    // A codon that starts while somebody follows counts.
+    let said = said.finish_within(DEADLINE);
+    assert!(
+        said.stdout.contains("c1  ") && !said.stdout.contains("undone"),
+        "{said}"
+    );
     assert_eq!(newest(&project)["status"], "completed");
     let printed = log(&project);
     assert!(

@@ -477,7 +477,7 @@ fn validate_refuses_what_cannot_take_over_and_tells_prices() {
         (
             json!([FIRST]),
             &none,
-            "fallback[0] (codon \"one\"): is command with claude-opus-4-5, what the codon has anyway",
+            " one) with claude-opus-4-5, what the codon has anyway",
         ),
         (json!([SECOND, SECOND]), &none, "an entry before it"),
         (json!(["wait", "wait"]), &none, "waits already"),
@@ -505,8 +505,17 @@ fn validate_refuses_what_cannot_take_over_and_tells_prices() {
     }
     let good = json!([SECOND, "wait", {"env": {"ANTHROPIC_API_KEY": "plain"}}]);
     let told = validate(good, &limited).expect_code(0).stdout.clone();
-    let words = "falls back to command with claude-sonnet-4-5 ($3.0000 in, $15.0000 out per million tokens), then a wait for the usage limit, then command with claude-opus-4-5 and another ANTHROPIC_API_KEY";
-    assert!(told.contains(words), "{told}");
+    // With the program that it starts.
+    let agent = format!("sh {}/agent.sh one", story.0.directory().display());
+    let words = format!(
+        "falls back to command ({agent}) with claude-sonnet-4-5 ($3.0000 in, $15.0000 out per million tokens), then a wait for the usage limit, then command ({agent}) with claude-opus-4-5 and another ANTHROPIC_API_KEY"
+    );
+    assert!(told.contains(&words), "{told}");
+    assert_eq!(
+        told.matches(&format!("starts {agent} (fallback)\n")).count(),
+        2,
+        "{told}"
+    );
     let rehearsed = story.0.run(["run", "--headless", "--rehearse"]);
     rehearsed.expect_code(0);
     let told = format!("{}{}", rehearsed.stdout, rehearsed.stderr);

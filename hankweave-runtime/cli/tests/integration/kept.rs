@@ -1,6 +1,7 @@
 //! Files after a run was killed: what the user had changed before stays, what the dead codon did goes (RUN-2).
 
 use std::fs;
+use std::time::Duration;
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
@@ -323,8 +324,7 @@ fn an_undo_to_a_stopped_codon_is_followed_by_that_codon_with_the_files_of_then()
     let mut run = project.start(["run", "--headless", "--json"]);
     run.wait_for_line(|line| line.contains("\"codonId\":\"two\"") && line.contains("\"working\""));
     run.signal(rustix::process::Signal::INT);
-    run.finish_within(std::time::Duration::from_secs(100))
-        .expect_code(130);
+    run.finish_within(Duration::from_secs(100)).expect_code(130);
     project.write("go", "");
     project.write("prices.txt", "pear 2\n");
     project
@@ -403,8 +403,7 @@ fn what_a_codon_changed_is_the_same_in_its_number_and_in_its_differences() {
     let mut run = project.start(["run", "--headless", "--json"]);
     run.wait_for_line(|line| line.contains("half-done"));
     run.signal(rustix::process::Signal::INT);
-    run.finish_within(std::time::Duration::from_secs(100))
-        .expect_code(130);
+    run.finish_within(Duration::from_secs(100)).expect_code(130);
     project.write("go", "");
     project.write("prices.txt", "pear 2\n");
     project.write("mine.txt", "mine\n");
@@ -518,4 +517,45 @@ fn a_new_file_that_may_be_the_user_s_stays_and_the_agent_s_others_go() {
         );
         assert_eq!(read(&project, "late.txt"), "late\n");
     }
+}
+
+/// A checkpoint of an earlier attempt has the file of the agent that somebody edited after the crash.
+// covers: RUN-2
+#[test]
+fn an_edit_after_a_crash_stays_also_in_a_file_that_an_earlier_attempt_has_saved() {
+    let project = project();
+    let script = |first: Value| json!({"turns": [first, {"text": "wait", "delayMs": 600_000}]}).to_string();
+    let appends =
+        json!({"text": "begun", "tools": [{"append": {"path": "src/notes.txt", "content": "agent\n"}}]});
+    project.write("plan.json", json!({"turns": [{"text": "planned"}]}).to_string());
+    project.write("fix.json", script(appends));
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": {"script": format!("{id}.json")}, "model": "sonnet", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["src/**"]})
+    };
+    project.write_hank(&json!({"hank": [codon("plan"), codon("fix")]}));
+    let started = |arguments: &[&str]| {
+        let mut run = project.start([&["run", "--headless", "--json"], arguments].concat());
+        run.wait_for_line(|line| line.contains("\"tool.result\"") && line.contains("fix"));
+        run
+    };
+    let run = started(&[]);
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(Duration::from_secs(60)).expect_code(3);
+    started(&["--recover", "session"]).kill();
+    let notes = read(&project, "src/notes.txt");
+    project.write("src/notes.txt", format!("{notes}mine\n"));
+    project.write("src/own.txt", "mine\n");
+    let mut run = project.start(["run", "--headless"]);
+    run.wait_for_line(|line| line.starts_with("fix: Append"));
+    project.run(["stop"]).expect_code(0);
+    let run = run.finish_within(Duration::from_secs(60));
+    assert!(
+        run.stdout.contains(
+            "in no checkpoint before fix began, and perhaps yours, so kept: src/notes.txt, src/own.txt\n"
+        ),
+        "{run}"
+    );
+    assert_eq!(read(&project, "src/own.txt"), "mine\n");
+    assert_eq!(read(&project, "src/notes.txt"), format!("{notes}mine\nagent\n"));
 }

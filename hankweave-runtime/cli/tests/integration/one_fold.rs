@@ -118,7 +118,7 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
         &status,
         &[
             "check failed: 1 of 2 fixed; the loop continues",
-            "check passed",
+            "check passed; the loop ends",
             "budget: $0.7500 of $5.0000, ",
             " at work",
         ],
@@ -130,6 +130,13 @@ fn every_screen_has_one_account_of_a_night_with_a_denial_and_a_rollback() {
             "check failed: 1 of 2 fixed",
         ],
     );
+    // A codon of a loop is shown as its newest iteration was, which a note says.
+    let newest = project.run(["diff", "mend", "--stat"]);
+    assert_has(
+        &newest.expect_code(0).stderr,
+        &["note: mend#1 is shown, the newest iteration; `hankweave diff 'mend#0'` shows the one before\n"],
+    );
+    assert!(!project.run(["diff", "mend#1"]).stderr.contains("note: "));
     let page = assert_one_account(&project);
     assert_eq!(page["codons"], json!({"completed": 2, "planned": 3}));
     assert_eq!(page["interruptedBy"], "approval");

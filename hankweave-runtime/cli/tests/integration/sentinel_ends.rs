@@ -137,8 +137,8 @@ fn the_end_of_a_codon_that_failed_or_was_skipped_is_told_and_that_of_one_that_st
         let guard = json!({"sentinelConfig": {"id": "guard", "name": "G", "command": ["sh", "-c", asks(by)], "answer": "json",
             "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}},
             "settings": {"mayAsk": ["skip", "stop", "pause"]}});
-        let closing = json!({"sentinelConfig": closing(&says("0"), json!({"answer": "json"}))});
-        let mut first = one("a", &agent, json!([guard, closing]));
+        let last_word = json!({"sentinelConfig": closing(&says("0"), json!({"answer": "json"}))});
+        let mut first = one("a", &agent, json!([guard, last_word]));
         first["promptText"] = json!(prompt);
         project.write_hank(&json!({"hank": [first]}));
         let finished = project.run(["run", "--headless", "--json"]);
@@ -152,6 +152,19 @@ fn the_end_of_a_codon_that_failed_or_was_skipped_is_told_and_that_of_one_that_st
             .filter_map(|data| data["content"].as_str())
             .collect();
         assert_eq!(told, said.into_iter().collect::<Vec<_>>(), "{by}: {finished}");
+        // A rehearsal gives up what was collected where the run did.
+        let collects = json!({"trigger": {"type": "event", "on": ["assistant.action", "codon.completed"]},
+            "execution": {"strategy": "count", "threshold": 900}});
+        project.write("closing.json", closing("wc -c", collects).to_string());
+        let rehearsed = project.run(["sentinel", "test", "closing.json", "--json"]);
+        let firings = rehearsed.expect_code(0).json_lines();
+        let kinds: Vec<&Value> = firings
+            .iter()
+            .flat_map(|firing| firing["events"].as_array().unwrap())
+            .map(|event| &event["type"])
+            .collect();
+        let expected: Vec<&str> = said.iter().map(|_| "codon.completed").collect();
+        assert_eq!(kinds, expected, "{by}: {rehearsed}");
         let executed = record["sentinels"]["executed"].as_array().unwrap();
         assert!(
             executed.iter().all(|one| one["status"] == "unloaded"),

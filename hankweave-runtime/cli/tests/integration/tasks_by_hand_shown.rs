@@ -341,7 +341,10 @@ fn a_killed_worker_is_told_by_health_and_to_programs() {
         std::thread::yield_now();
     }
     let health = text(&project, &["task", "health"]);
-    says(&health, &["running: 1, locks held: 1\nno orphaned task\n"]);
+    says(
+        &health,
+        &["running: 1, locks held: 1\nno orphaned task: none has been without a worker for 5m0s\n"],
+    );
     worker.kill();
     let crashed = "its run has crashed; the lease of its worker w1 ends in ";
     while !text(&project, &["task", "list"]).contains(crashed) {

@@ -434,6 +434,20 @@ fn mistakes_in_a_list_of_tasks_are_short_and_whole() {
         &["`zzz` is no key of a task; `task create --help` lists the keys"],
     );
     assert!(said.lines().all(|line| line.chars().count() < 120), "{said}");
+    // An unknown key hides no other mistake.
+    project.write(
+        "odd.jsonl",
+        "{\"nmae\": \"x\", \"zzz\": 1, \"priority\": \"high\", \"hank\": \"quick\"}\n",
+    );
+    let odd = project.run(["task", "create", "--from", "odd.jsonl"]);
+    says(
+        &odd.expect_code(65).stderr,
+        &[
+            "`nmae` is no key of a task; did you mean `name`?",
+            "`zzz` is no key of a task; ",
+            "`priority`: ",
+        ],
+    );
     project.write("tasks.jsonl", lines(&["a", "b", "c"]));
     let create = || project.run(["task", "create", "--from", "tasks.jsonl"]);
     create().expect_code(0);

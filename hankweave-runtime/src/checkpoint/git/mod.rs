@@ -143,7 +143,10 @@ impl GitCheckpoints {
         };
         match own_tip {
             Some(found) if base != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
-            _ => self.record(&repository, &mut cache, &patterns, &draft, unchanged),
+            _ => {
+                let wanted = (&*patterns, Some(&request.left_out));
+                self.record(&repository, &mut cache, wanted, &draft, unchanged)
+            }
         }
     }
 
@@ -175,7 +178,13 @@ impl CheckpointStore for GitCheckpoints {
             message,
             at: request.at,
         };
-        let made = self.record(&repository, &mut cache, &patterns, &draft, Unchanged::Recorded)?;
+        let made = self.record(
+            &repository,
+            &mut cache,
+            (&patterns, None),
+            &draft,
+            Unchanged::Recorded,
+        )?;
         Ok(made.expect("a checkpoint without changes is made, too"))
     }
 

@@ -1,5 +1,6 @@
 //! From the files of the workspace to a commit.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::mem;
 
@@ -16,7 +17,9 @@ use crate::checkpoint::select::FileSelection;
 use crate::checkpoint::snapshot::{self, WorkspaceSnapshot};
 use crate::checkpoint::stat_cache::{NextCache, StatCache};
 use crate::checkpoint::tree::{Folders, Listing, changes};
-use crate::checkpoint::{Checkpoint, CheckpointError, HistoryError, PathChange, Patterns, Skipped, message};
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, HistoryError, PathChange, Patterns, Skipped, TreePath, message,
+};
 use crate::world::disk::{open_dir, sync_file_system};
 
 /// A commit to make.
@@ -54,12 +57,12 @@ impl CommitDraft<'_> {
 }
 
 impl GitCheckpoints {
-    /// Takes the files of the workspace on top of the parent and commits them; `None` where they are unchanged and need no commit.
+    /// Takes the files of the workspace on top of the parent, without those of `left_out`, and commits them; `None` where they are unchanged and need no commit.
     pub(super) fn record(
         &self,
         repository: &Repository,
         cache: &mut StatCache,
-        patterns: &Patterns,
+        (patterns, left_out): (&Patterns, Option<&BTreeSet<TreePath>>),
         draft: &CommitDraft<'_>,
         unchanged: Unchanged,
     ) -> Result<Option<Checkpoint>, CheckpointError> {
@@ -81,6 +84,9 @@ impl GitCheckpoints {
         let objects =
             NewObjects::begin(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
         let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects, &self.counted)?;
+        if let Some(left_out) = left_out {
+            snapshot.files = mem::take(&mut snapshot.files).without(left_out);
+        }
         let changes = changes(&cache.files, &snapshot.files);
         if changes.is_empty() && unchanged == Unchanged::LeftOut {
             return Ok(None);

@@ -28,7 +28,7 @@ use self::find::{find, left_by_run};
 use self::kept::{KeptFiles, unsaved};
 use self::restore::{check_survivors, ends_newest, finish_restore, protect, record, request};
 use self::route::RollbackPlan;
-use self::undone::Ends;
+use self::undone::{Ends, NewFiles};
 use super::approval;
 use super::rig_cleanup::{place, put_back, untouched};
 use super::target::{OperationCause, RollbackTarget};
@@ -130,7 +130,9 @@ pub(crate) async fn preview_of_run(
             .flatten();
         request.spares_changed = spares_changed && new.is_none();
         let mut plan = store.plan_restore(&request)?;
-        plan.delete.extend(new.into_iter().flatten());
+        let NewFiles { made, stay } = new.unwrap_or_default();
+        plan.delete.retain(|path| !stay.contains(path));
+        plan.delete.extend(made);
         plan.delete.sort_unstable();
         plan.delete.dedup();
         Ok::<_, RestoreError>(plan)

@@ -15,10 +15,10 @@ use super::RollbackError;
 use super::kept::KeptFiles;
 use super::restore::check_survivors;
 use crate::checkpoint::{
-    ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, PathChange, RestoreError,
-    SurveyedFile, TreePath,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, PathChange, RestoreError, SurveyedFile,
+    TreePath,
 };
-use crate::recovery::{LockedExecution, OpenedExecution, without_own_files};
+use crate::recovery::{LockedExecution, OpenedExecution};
 use crate::world::disk::Disk;
 
 /// How far the clock of a file system may be behind, in milliseconds.
@@ -48,6 +48,15 @@ struct CutOff {
     request: CheckpointRequest,
     /// Log of the agent.
     log: Option<PathBuf>,
+}
+
+/// Files that were made since the work began.
+#[derive(Default)]
+pub(super) struct NewFiles {
+    /// Those of the work.
+    pub(super) made: BTreeSet<TreePath>,
+    /// Those of which nobody knows whether the work made them.
+    pub(super) stay: BTreeSet<TreePath>,
 }
 
 impl UndoneWork {
@@ -86,12 +95,13 @@ impl UndoneWork {
         &self.start
     }
 
-    /// Returns the files that it made until a crash interrupted it, and that are taken back; `None` where no crash did.
+    /// Returns the files that are new since it began: those that it made until a crash interrupted it, which are taken back, and those that stay. `None` where no
+    /// crash did.
     pub(super) fn new_files(
         self,
         store: &dyn CheckpointStore,
         disk: &dyn Disk,
-    ) -> Result<Option<Vec<TreePath>>, RestoreError> {
+    ) -> Result<Option<NewFiles>, RestoreError> {
         let Some(CutOff { request, log }) = self.cut_off else {
             return Ok(None);
         };
@@ -100,9 +110,12 @@ impl UndoneWork {
             began: self.began,
             printed: last_print(disk, log),
         };
-        let stays = during.others(&seen);
+        let stay = during.others(&seen);
         let made = seen.into_iter().map(|file| file.path);
-        Ok(Some(made.filter(|path| !stays.contains(path)).collect()))
+        Ok(Some(NewFiles {
+            made: made.filter(|path| !stay.contains(path)).collect(),
+            stay,
+        }))
     }
 
     /// Puts the files with which the work began in the place of the target's, and what a crash has left in the place of what is left; returns the files that
@@ -119,11 +132,17 @@ impl UndoneWork {
             let disk = Arc::clone(&possession.world.disk);
             let kept = possession.with_checkpoints(move |store| {
                 let printed = last_print(&*disk, log);
-                Kept::make(store, request, left, &start, &WorkTime { began, printed })
+                keep(
+                    store,
+                    request,
+                    left.as_ref(),
+                    &start,
+                    &WorkTime { began, printed },
+                )
             });
-            let kept = kept.await.map_err(RollbackError::Restore)?;
-            files.unknown = kept.new;
-            ends.left = kept.left;
+            let (left, unknown) = kept.await.map_err(RollbackError::Restore)?;
+            files.unknown = unknown;
+            ends.left = Some(left);
         }
         let (from, to) = (ends.source.checkpoint_sha.clone(), self.start.clone());
         let changed = possession
@@ -197,6 +216,7 @@ fn request(
         codon_name: config.map_or_else(|| id.to_string(), |config| config.name.clone()),
         patterns: opened.patterns(declared),
         parent: None,
+        left_out: BTreeSet::new(),
         at: opened.possession.world.clock.now(),
         duration: None,
     }
@@ -213,55 +233,22 @@ fn log(opened: &OpenedExecution, newest: &ThreadCodon) -> Option<PathBuf> {
     }
 }
 
-/// Files that a crash has left.
-struct Kept {
-    /// The checkpoint that is left.
-    left: Option<CheckpointSha>,
-    /// New files of which nobody knows who made them.
-    new: BTreeSet<TreePath>,
-}
-
-impl Kept {
-    /// Makes the checkpoint. The new files of which nobody knows whether the work made them stay, because `left` does not have them.
-    fn make(
-        store: &dyn CheckpointStore,
-        request: CheckpointRequest,
-        left: Option<CheckpointSha>,
-        start: &CheckpointSha,
-        during: &WorkTime,
-    ) -> Result<Self, RestoreError> {
-        let new = new_since(store, start, &request.patterns)?;
-        let others = during.others(&new);
-        let patterns = without(&request.patterns, &others);
-        let request = CheckpointRequest {
-            patterns: patterns.unwrap_or_else(|| request.patterns.clone()),
-            ..request
-        };
-        let made = create(store, request, left.as_ref().unwrap_or(start)).map_err(RestoreError::Safety)?;
-        let changes = store.diff(start, &made.sha).map_err(RestoreError::History)?;
-        let added = changes.into_iter();
-        let added: BTreeSet<TreePath> = added
-            .filter(|change| change.kind == ChangeKind::Added)
-            .map(|change| change.path)
-            .collect();
-        // A checkpoint that has one of them would take it away.
-        Ok(match others.is_disjoint(&added) {
-            true => Self {
-                left: Some(made.sha),
-                new: others,
-            },
-            false => Self { left, new: added },
-        })
-    }
-}
-
-/// Adds patterns that take these files out; `None` where a name means more than itself.
-fn without(patterns: &[String], files: &BTreeSet<TreePath>) -> Option<Vec<String>> {
-    let names: Vec<String> = files.iter().map(ToString::to_string).collect();
-    let is_plain = |name: &String| !name.contains(['*', '?', '[', ']', '{', '}', '!', '\\']);
-    let out: Vec<String> = names.iter().map(|name| format!("!{name}")).collect();
-    let are_plain = names.iter().all(is_plain);
-    are_plain.then(|| without_own_files(patterns.to_vec(), &out))
+/// Makes the checkpoint of what a crash has left, and returns it with the new files of which nobody knows whether the work made them: it does not have them, so
+/// that they stay.
+fn keep(
+    store: &dyn CheckpointStore,
+    request: CheckpointRequest,
+    left: Option<&CheckpointSha>,
+    start: &CheckpointSha,
+    during: &WorkTime,
+) -> Result<(CheckpointSha, BTreeSet<TreePath>), RestoreError> {
+    let others = during.others(&new_since(store, start, &request.patterns)?);
+    let request = CheckpointRequest {
+        left_out: others.clone(),
+        ..request
+    };
+    let made = create(store, request, left.unwrap_or(start)).map_err(RestoreError::Safety)?;
+    Ok((made.sha, others))
 }
 
 /// Makes a checkpoint on the branch of a run that is over, which may have one that is not on record.

@@ -368,12 +368,17 @@ impl CodonReport {
         if let Some(left) = &self.unsaved {
             let (files, command) = (changed(left.count as u64), code(&left.command));
             let paths = named(left.changes.iter().map(|file| file.path.as_str()));
-            match left.count {
-                0 => writeln!(text, "> {}: left no file changed\n", code(self.id.as_str()))?,
-                _ => writeln!(
+            let id = code(self.id.as_str());
+            match (left.is_at_work, left.count) {
+                (true, 0) => {}
+                (true, _) => writeln!(
                     text,
-                    "> {}: left {files}, {paths}, what you have changed since included, which {command} shows\n",
-                    code(self.id.as_str())
+                    "> {id}: {files} so far, {paths}, what you have changed included, which {command} shows\n"
+                )?,
+                (false, 0) => writeln!(text, "> {id}: left no file changed\n")?,
+                (false, _) => writeln!(
+                    text,
+                    "> {id}: left {files}, {paths}, what you have changed since included, which {command} shows\n"
                 )?,
             }
         }

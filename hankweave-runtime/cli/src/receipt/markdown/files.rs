@@ -31,7 +31,12 @@ impl Receipt {
             .filter_map(|codon| Some((codon, codon.unsaved.as_ref()?)));
         let unsaved = unsaved.filter(|(_, left)| left.count > 0).map(|(codon, left)| {
             let (id, count) = (code(codon.id.as_str()), counted(left.count, "file"));
-            format!(" Without {count} that {id} left and no checkpoint has.")
+            let did = if left.is_at_work {
+                "has changed so far"
+            } else {
+                "left"
+            };
+            format!(" Without {count} that {id} {did} and no checkpoint has.")
         });
         let unsaved: String = unsaved.collect();
         if count == 0 {

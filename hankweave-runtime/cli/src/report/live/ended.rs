@@ -26,19 +26,24 @@ pub(super) fn write_all(view: &RunView, said: &mut SafeText) -> fmt::Result {
         writeln!(said, "{} before these", counted(first, "attempt"))?;
     }
     for (item, key, attempt) in &all[first..] {
-        write_attempt(view, (item, *key), attempt, &check_after(view, item, *key), said)?;
+        write_attempt(view, (item, *key), attempt, &checks_after(view, item, *key), said)?;
     }
     Ok(())
 }
 
-/// Returns the result of a loop's check after the last codon of an iteration, as far as the view still knows it.
-fn check_after(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
-    let within = view.items.get(item).and_then(|found| found.within.as_ref());
-    let around = within.and_then(|id| view.items.get(id));
+/// Returns the results of checks after the newest attempt in an iteration, as far as the view still knows them: that of the codon, and that of a loop after its
+/// last codon.
+fn checks_after(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
+    let found = view.items.get(item);
+    let own = found.filter(|found| {
+        let mut newest_first = found.attempts.keys().rev();
+        newest_first.find(|other| other.iteration == key.iteration) == Some(&key)
+    });
+    let around = own.and_then(|own| view.items.get(own.within.as_ref()?));
     let around = around.filter(|around| around.order.last().is_some_and(|last| last == item));
-    let check = around.and_then(|around| around.checks.get(&key.iteration));
     let mut notes = CodonNotes::default();
-    if let Some(check) = check {
+    let checked = own.into_iter().chain(around);
+    for check in checked.filter_map(|item| item.checks.get(&key.iteration)) {
         notes.missed_check = !check.passed;
         notes.push(check.words());
     }
@@ -152,4 +157,43 @@ fn tail<'v>(view: &'v RunView, codon: &CodonId, key: AttemptKey) -> impl Iterato
     let problem = view.problem.as_ref();
     let problem = problem.filter(|problem| problem.item == codon.configured() && problem.attempt == key);
     problem.into_iter().flat_map(|problem| problem.tail.values())
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::view::{CheckView, ItemView};
+
+    use super::*;
+
+    // covers: CLI-24
+    #[test]
+    fn a_check_is_shown_under_the_newest_attempt_of_its_iteration() {
+        let key = |attempt| AttemptKey {
+            iteration: 1,
+            attempt,
+        };
+        let check = |passed, says: &str| CheckView {
+            passed,
+            says: Some(says.to_owned()),
+        };
+        let codon = ItemView {
+            within: Some("until".to_owned()),
+            attempts: [key(1), key(2)].map(|key| (key, AttemptView::default())).into(),
+            checks: [(1, check(true, "own"))].into(),
+            ..ItemView::default()
+        };
+        let around = ItemView {
+            order: vec!["mend".to_owned()],
+            checks: [(1, check(false, "2 of 3"))].into(),
+            ..ItemView::default()
+        };
+        let view = RunView {
+            items: [("mend".to_owned(), codon), ("until".to_owned(), around)].into(),
+            ..RunView::default()
+        };
+        assert!(checks_after(&view, "mend", key(1)).lines.is_empty());
+        let notes = checks_after(&view, "mend", key(2));
+        assert_eq!(notes.lines, ["check passed", "check failed: 2 of 3"]);
+        assert!(notes.missed_check);
+    }
 }
