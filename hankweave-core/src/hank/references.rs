@@ -56,6 +56,8 @@ pub struct CopyTarget<'h> {
     pub codon: &'h CodonId,
     /// JSON path of its `to`.
     pub place: String,
+    /// Source, relative to the folder of hank.json.
+    pub from: &'h str,
     /// Path, relative to the agent's workspace.
     pub to: &'h str,
     /// Whether an existing entry there is removed first.
@@ -70,6 +72,7 @@ pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = CopyTarget<'_>> {
             RigAction::Copy { copy, replace } => Some(CopyTarget {
                 codon: &codon.id,
                 place: format!("{at}.rigSetup[{index}].copy.to"),
+                from: copy.from.as_str(),
                 to: copy.to.as_str(),
                 replaces: *replace,
             }),

@@ -108,7 +108,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     let options = options(global, args, &configuration)?;
     let work = args.hank.execution.as_ref().unwrap_or(&loaded.root);
     let copied_over = loaded.readable().filter(|_| !args.rehearse);
-    let copied_over = copied_over.map_or_else(Vec::new, |hank| replaced(hank, work));
+    let copied_over = copied_over.map_or_else(Vec::new, |hank| replaced(hank, &loaded.root, work));
     let rehearsal = || rehearsal_copy(args, &loaded, &options, &world);
     let mut copy = args.rehearse.then(rehearsal).transpose()?;
     let asks = loaded

@@ -22,7 +22,7 @@ use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::HankweaveState;
 use hankweave_core::hank::{
-    CodonConfig, Hank, MAX_WAIT_SECONDS, Problem, Setting, Severity, copy_targets, fallback_list,
+    CodonConfig, CopyTarget, Hank, MAX_WAIT_SECONDS, Problem, Setting, Severity, copy_targets, fallback_list,
 };
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::AgentList;
@@ -31,6 +31,7 @@ use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::{LoadedHank, missing_programs, missing_requirements};
 use hankweave_runtime::preflight::{planned, planned_with_problems};
+use hankweave_runtime::rig::{RigCopies, RigCopy};
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
@@ -165,7 +166,7 @@ fn load_input(
     let state = continued(&work);
     if let Some(hank) = loaded.readable() {
         let comes = |codon: &CodonId| !state.as_ref().is_some_and(|state| has_begun(state, codon));
-        let replaced = replaced(hank, &work).into_iter();
+        let replaced = replaced(hank, &loaded.root, &work).into_iter();
         let replaced = replaced.filter_map(|(codon, problem)| comes(&codon).then_some(problem));
         let mut problems: Vec<Problem> = replaced.collect();
         let data = args.data.as_deref();
@@ -263,9 +264,20 @@ fn plan(
     Ok((drivers, ceiling, options.prices))
 }
 
-/// Returns the files and folders that a run in `work` would copy over, each with the codon whose rig does that (HANK-13).
-pub(crate) fn replaced(hank: &Hank, work: &Path) -> Vec<(CodonId, Problem)> {
-    let existing = copy_targets(hank).filter_map(|target| {
+/// Returns the files and folders that a run in `work` would copy over, each with the codon whose rig does that (HANK-13); not those that are as they were copied
+/// from the hank in `root`.
+pub(crate) fn replaced(hank: &Hank, root: &Path, work: &Path) -> Vec<(CodonId, Problem)> {
+    let copies = RigCopies {
+        hank: root.to_owned(),
+        workspace: work.to_owned(),
+        of: BTreeMap::new(),
+    };
+    let is_changed = |target: &CopyTarget<'_>| {
+        let (from, to) = (target.from.to_owned(), PathBuf::from(target.to));
+        let replace = target.replaces;
+        !copies.can_take_out(&RealDisk, &RigCopy { from, to, replace })
+    };
+    let existing = copy_targets(hank).filter(is_changed).filter_map(|target| {
         let found = RealDisk.metadata(&work.join(target.to)).ok()?;
         let does = match (target.replaces, found.kind) {
             (true, FileKind::Directory) => "removes it with everything in it and copies again",

@@ -583,8 +583,9 @@ fn validate_warns_of_files_that_a_copy_would_replace() {
     let project = project();
     let copy = |to: &str| json!({"type": "copy", "copy": {"from": "hank.json", "to": to}});
     let codon = json!({"id": "only", "name": "only", "agent": "scripted", "continuationMode": "fresh",
-        "promptText": "hello", "rigSetup": [copy("new.json"), copy("hank.json")]});
+        "promptText": "hello", "rigSetup": [copy("new.json"), copy("mine.json")]});
     project.write_hank(&json!({"hank": [codon]}));
+    project.write("mine.json", "{}");
     let document = project.run(["validate", "--json"]).expect_code(0).json_document();
     let warnings = document["warnings"].as_array().expect("a list");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -612,6 +613,7 @@ fn a_run_says_which_files_its_rigs_copy_over() {
         "its rig does not run again"
     );
     assert!(warns(&["--new", "--dry-run"]) && warns(&["--new"]));
+    assert!(!warns(&["--new", "--dry-run"]), "it is as it was copied");
 }
 
 // A variable that is always set contradicts nobody.
