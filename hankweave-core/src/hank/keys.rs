@@ -43,7 +43,7 @@ impl KeyTable {
                 true => ", or write it inside a codon of the list `hank`",
                 false => "",
             };
-            return format!("write `overrides.{unknown}` for all codons{also}");
+            return format!("write `overrides.{unknown}` for the whole hank{also}");
         }
         if std::ptr::eq(self, &ROOT) && CODON.contains(unknown) {
             return format!("`{unknown}` belongs inside a codon of the list `hank`");

@@ -533,6 +533,7 @@ mod tests {
             seen_at: since,
             is_late: false,
             tasks: 0,
+            location: None,
             terms,
         }
     }

@@ -500,7 +500,7 @@ impl OwningTask {
     }
 
     /// Returns what continues the task, and the command that shows it.
-    fn onward(&self) -> String {
+    pub(crate) fn onward(&self) -> String {
         if self.is_of_restate {
             return "Restate continues it".to_owned();
         }

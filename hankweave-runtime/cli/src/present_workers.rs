@@ -65,6 +65,7 @@ mod tests {
             seen_at: Timestamp::UNIX_EPOCH,
             is_late: slots > 8,
             tasks,
+            location: None,
             terms: WorkerTerms {
                 slots,
                 lease_ms: 30_000,

@@ -1,9 +1,11 @@
 //! Signals that ask a command to stop.
 
 use std::convert::Infallible;
+use std::os::unix::process::parent_id;
 use std::process::ExitCode;
 
 use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::identity::SystemIdentity;
 use hankweave_runtime::{Shutdown, StopCause};
 use hankweave_tasks::worker::WORKER_VARIABLE;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,9 +27,6 @@ pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Out
     let interrupts = signal(SignalKind::interrupt());
     let terminations = signal(SignalKind::terminate());
     let mut hang_ups = hang_ups();
-    let stopper = Environment::of_process()
-        .get(WORKER_VARIABLE)
-        .map(|worker| format!("its worker {} stops it", worker.display()));
     async move {
         let (Ok(mut interrupts), Ok(mut terminations)) = (interrupts, terminations) else {
             tracing::warn!("signals cannot be caught; the default applies");
@@ -40,8 +39,8 @@ pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Out
                     shutdown.request(StopCause::Interrupt);
                 }
                 _ = terminations.recv() => {
-                    if let Some(stopper) = stopper.as_ref().filter(|_| shutdown.cause().is_none()) {
-                        shutdown.explain(stopper);
+                    if let Some(stopper) = stopper().filter(|_| shutdown.cause().is_none()) {
+                        shutdown.explain(&stopper);
                     }
                     shutdown.request(StopCause::Terminate);
                 }
@@ -53,6 +52,16 @@ pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Out
             }
         }
     }
+}
+
+/// Returns who stops the run of a worker with SIGTERM: the worker, or the one that has the task now if that is suspended.
+fn stopper() -> Option<String> {
+    let worker = Environment::of_process().get(WORKER_VARIABLE)?.to_owned();
+    let worker = worker.display();
+    Some(match SystemIdentity.is_suspended(parent_id()) {
+        true => format!("its worker {worker} is suspended, and the worker that has the task now stops it"),
+        false => format!("its worker {worker} stops it"),
+    })
 }
 
 /// Note about a hang-up that stopped nothing.

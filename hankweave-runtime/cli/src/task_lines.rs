@@ -22,7 +22,9 @@ pub(crate) struct LogLine<'e> {
 pub(crate) fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
     let mut lines = Vec::new();
     let mut entries = entries.iter().peekable();
+    let mut worker = None;
     while let Some(entry) = entries.next() {
+        worker = Attempter::of_start(entry).or(worker);
         let error = entry.data.as_ref().and_then(|data| data["error"].as_str());
         let error = error.filter(|_| entry.message == FAILED);
         let data = entry.data.as_ref();
@@ -39,7 +41,7 @@ pub(crate) fn lines(entries: &[LogEntry]) -> Vec<LogLine<'_>> {
             Some(why) => LogLine {
                 entry,
                 level: LogLevel::Warning,
-                message: format!("Task requeued{by}: {}", in_words(why).unwrap_or(why)),
+                message: format!("Task requeued{by}: {}", why_requeued(why, worker)),
                 is_requeue: true,
                 detail: None,
             },
@@ -60,14 +62,48 @@ fn is_requeued(failed: &LogEntry, next: &LogEntry) -> bool {
     next.message == RESUMED && follows && next.timestamp == failed.timestamp
 }
 
+/// Who made an attempt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempter<'e> {
+    pub(crate) name: &'e str,
+    pub(crate) by_hand: bool,
+}
+
+impl<'e> Attempter<'e> {
+    /// Returns who starts an attempt with this line; `None` for another line.
+    fn of_start(entry: &'e LogEntry) -> Option<Self> {
+        let data = entry.data.as_ref()?;
+        let name = data["agentId"].as_str()?;
+        let by_hand = data["byHand"] == true;
+        Some(Self { name, by_hand })
+    }
+}
+
+/// Returns why an attempt ended without a result, with who made it where that is known.
+pub(crate) fn why_requeued(error: &str, by: Option<Attempter<'_>>) -> String {
+    let known = match (error, by) {
+        (ORPHANED, Some(by)) if by.by_hand => Some(format!(
+            "ORPHANED: {} worked on it by hand, and nothing about it changed for so long",
+            by.name
+        )),
+        (ORPHANED, Some(by)) => Some(lost(&format!("its worker {}", by.name))),
+        _ => None,
+    };
+    known.unwrap_or_else(|| in_words(error).unwrap_or_else(|| error.to_owned()))
+}
+
 /// Returns an error code of a task whose attempt ended without a result in words; `None` for other errors.
-pub(crate) fn in_words(error: &str) -> Option<&'static str> {
+pub(crate) fn in_words(error: &str) -> Option<String> {
     Some(match error {
-        ORPHANED => {
-            "ORPHANED: no worker held it any more, as its worker was gone, its registry did not answer for so long, or its attempt was by hand; no result was recorded"
-        }
-        "DETACHED" => "DETACHED: no worker held it, and it was requeued by hand",
-        "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped",
+        ORPHANED => lost("its worker"),
+        "DETACHED" => "DETACHED: no worker held it, and it was requeued by hand".to_owned(),
+        "WORKER_STOPPED" => "WORKER_STOPPED: its worker was stopped".to_owned(),
         _ => return None,
     })
+}
+
+fn lost(worker: &str) -> String {
+    format!(
+        "ORPHANED: {worker} did not renew its lease (killed, suspended or without its registry), and recorded no result"
+    )
 }

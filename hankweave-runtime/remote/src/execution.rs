@@ -48,6 +48,12 @@ impl RemoteExecution {
         Self::try_from(name.to_owned()).ok()
     }
 
+    /// Whether it is that of a task.
+    #[must_use]
+    pub fn is_of_task(&self) -> bool {
+        self.0.starts_with("tasks/")
+    }
+
     /// Whether somebody who writes `wanted` may mean it: its id or the beginning of it, with or without its kind.
     #[must_use]
     pub fn begins_with(&self, wanted: &str) -> bool {

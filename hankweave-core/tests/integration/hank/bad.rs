@@ -148,11 +148,11 @@ fn unknown_keys_come_with_advice() {
     );
     assert_eq!(
         hint(r#"{"model": "x", "hank": []}"#),
-        "write `overrides.model` for all codons, or write it inside a codon of the list `hank`"
+        "write `overrides.model` for the whole hank, or write it inside a codon of the list `hank`"
     );
     assert_eq!(
         hint(r#"{"budget": {}, "hank": []}"#),
-        "write `overrides.budget` for all codons, or write it inside a codon of the list `hank`"
+        "write `overrides.budget` for the whole hank, or write it inside a codon of the list `hank`"
     );
     assert_eq!(
         hint(r#"{"rigSetup": [], "hank": []}"#),

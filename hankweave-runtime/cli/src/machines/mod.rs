@@ -235,7 +235,7 @@ fn report(global: &Global, execution: &Path, arrived: &FetchedRun) -> Result<Exi
         return Ok(ExitCode::SUCCESS);
     }
     output::print(words::arrived(execution, arrived))?;
-    for notice in words::notices(arrived) {
+    for notice in words::notices(execution, arrived) {
         print_stderr(format!("note: {notice}\n"));
     }
     Ok(ExitCode::SUCCESS)

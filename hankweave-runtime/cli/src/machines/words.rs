@@ -6,8 +6,10 @@ use std::path::Path;
 use hankweave_core::id::CheckpointSha;
 use hankweave_remote::{FetchedRun, PushOutcome, Pushed, shown};
 
+use crate::owning_task::OwningTask;
 use crate::report::counted;
 use crate::screen::one_line;
+use crate::state::read_execution;
 use crate::typed::{HintCommands, path_word};
 
 /// Number of shown characters of a record's name.
@@ -74,7 +76,9 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
         let _ = writeln!(text, "  what was here stays on the remote under {kept}");
     }
     let typed = HintCommands::about(execution);
+    let task = OwningTask::of(execution).map(OwningTask::looked_up);
     let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
+        _ if let Some(task) = &task => writeln!(text, "next: {}", task.onward()),
         true => writeln!(text, "next: `{}` continues there", typed.run()),
         false => writeln!(
             text,
@@ -85,8 +89,21 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     text
 }
 
-pub(super) fn notices(arrived: &FetchedRun) -> Vec<String> {
-    let mut notices = Vec::new();
+/// Returns that the record was pushed while its run was at work, which may continue elsewhere.
+fn left_at_work(execution: &Path, arrived: &FetchedRun) -> Option<String> {
+    let state = read_execution(execution).ok()?;
+    let open = state.runs.front()?.open_codon()?.codon_id();
+    let whose = match arrived.execution.is_of_task() {
+        true => "its task",
+        false => "its run",
+    };
+    Some(format!(
+        "its record was pushed while {open} was at work: where {whose} goes on elsewhere, a run here pays again for what that does"
+    ))
+}
+
+pub(super) fn notices(execution: &Path, arrived: &FetchedRun) -> Vec<String> {
+    let mut notices: Vec<String> = left_at_work(execution, arrived).into_iter().collect();
     if !arrived.left_behind.is_empty() {
         let sessions = counted(arrived.left_behind.len(), "session");
         notices.push(format!(

@@ -191,13 +191,18 @@ pub(super) fn planned(
     values: Option<&PromptValues>,
 ) -> Vec<PlannedReport> {
     let approval = status.state.approval.as_ref().filter(|answer| answer.granted);
+    let of_task = status.answer().filter(|answer| answer.approval.granted);
+    let of_task = of_task.map(|answer| answer.approval.codon_id);
+    let approved = approval
+        .map(|answer| answer.codon_id.as_str().to_owned())
+        .or(of_task);
     let of = |id: &CodonId| {
         let report = match hank.and_then(|hank| Some((hank, hank.codon(id.configured())?))) {
             Some(config) => PlannedReport::of(id, config, values),
             None => PlannedReport::unknown(id),
         };
         PlannedReport {
-            approved: approval.is_some_and(|answer| answer.codon_id == *id),
+            approved: approved.as_deref() == Some(id.as_str()),
             ..report
         }
     };

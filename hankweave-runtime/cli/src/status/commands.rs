@@ -410,7 +410,9 @@ impl StatusView<'_> {
 
     /// Whether the next codon waits for an approval before it starts.
     pub(super) fn asks_first(&self, next: &str) -> bool {
-        matches!(&self.decision, Some(Decision::Ask(entry)) if entry.codon_id.as_str() == next)
+        let is_approved = self.answer().is_some_and(|answer| answer.approval.granted);
+        !is_approved
+            && matches!(&self.decision, Some(Decision::Ask(entry)) if entry.codon_id.as_str() == next)
     }
 
     /// Whether the next codon is one that was interrupted, and a rollback has led there: the conversation of its agent may know what was undone since, so it

@@ -151,17 +151,19 @@ pub(crate) fn outlook_of(execution: &Path, state: &HankweaveState) -> Result<Opt
 
 /// Returns how long the next run of an execution directory would have to be allowed to wait for the usage limit at which the last one paused.
 pub(crate) fn patience(execution: &Path) -> Option<Duration> {
-    of_run(execution, |view, _| view.patience())
+    of_run(execution, None, |view, _| view.patience())
 }
 
 /// Returns what the live run of an execution directory waits for, if it waits for a clock.
 pub(crate) fn waiting(execution: &Path) -> Option<String> {
-    of_run(execution, |view, run| view.retry().map(|_| view.outlook(run)))
+    of_run(execution, None, |view, run| {
+        view.retry().map(|_| view.outlook(run))
+    })
 }
 
 /// Returns the codon that a crash or a stop has cut off in the newest run of an execution directory, with what it cost: `second crashed, at least $0.0200`.
 pub(crate) fn cut_off_codon(execution: &Path) -> Option<String> {
-    of_run(execution, |view, run| {
+    of_run(execution, None, |view, run| {
         let newest = run.codons.last().filter(|_| !view.live)?;
         let how = match newest.interruption() {
             None if !newest.is_terminal() => "crashed",
@@ -175,15 +177,25 @@ pub(crate) fn cut_off_codon(execution: &Path) -> Option<String> {
 }
 
 /// Returns what the next attempt of the task whose workspace this is does first with what its last run has left.
-pub(crate) fn next_attempt(workspace: &Path) -> Option<String> {
-    of_run(workspace, |view, run| view.next_attempt(run))
+pub(crate) fn next_attempt(workspace: &Path, task: Option<OwningTask>) -> Option<String> {
+    of_run(workspace, task, |view, run| view.next_attempt(run))
+}
+
+/// Returns the codons that the record of an execution directory has as started, in the order of the plan: `draft completed, $0.4500, changed 1 file`, with the figures of
+/// all their attempts that count, and with their results.
+pub(crate) fn codons(execution: &Path) -> Vec<(String, Option<Value>)> {
+    of_run(execution, None, |view, _| Some(view.codons())).unwrap_or_default()
 }
 
 /// Looks at the status of the newest run of an execution directory; `None` where there is none, or it cannot be read.
-fn of_run<T>(execution: &Path, look: impl FnOnce(&StatusView<'_>, &RunRecord) -> Option<T>) -> Option<T> {
+fn of_run<T>(
+    execution: &Path,
+    task: Option<OwningTask>,
+    look: impl FnOnce(&StatusView<'_>, &RunRecord) -> Option<T>,
+) -> Option<T> {
     let state = crate::state::read_execution(execution).ok()?;
     let (thread, hank) = (thread::build(&state, None, None), last_hank(execution));
-    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), None).ok()?;
+    let view = StatusView::whole(execution, &state, &thread, hank.as_ref(), task).ok()?;
     look(&view, state.runs.front()?)
 }
 
@@ -363,7 +375,9 @@ impl<'a> StatusView<'a> {
 
     /// Shows the answer of a user since the run paused, which of a task only the registry has.
     fn show_answer(&mut self) {
-        if let Some((codon, answer)) = self.asked_codon().cloned().zip(self.answer()) {
+        if self.is_completed_by_others() {
+            self.drawn.cause = None;
+        } else if let Some((codon, answer)) = self.asked_codon().cloned().zip(self.answer()) {
             self.drawn.approved = Some(answer.approval.granted);
             self.drawn.cause = Some(format!("{codon}: {}", answer.words()));
         } else if self.drawn.interrupted_by == Some(InterruptedBy::Approval)
@@ -511,8 +525,16 @@ impl StatusView<'_> {
         Some((self.asked_codon()?, denied))
     }
 
+    /// Whether the task was completed after its newest run, which may have paused for something that nobody waits for any more.
+    fn is_completed_by_others(&self) -> bool {
+        self.end_of_task().is_some_and(|end| end.is_completed)
+    }
+
     /// The codon that asks before it starts, whatever was answered.
     fn asked_codon(&self) -> Option<&CodonId> {
+        if self.is_completed_by_others() {
+            return None;
+        }
         match self.decision.as_ref()? {
             // Without budget the run pauses before it asks.
             Decision::Ask(_) if self.more() != Ceiling::default() => None,

@@ -86,7 +86,10 @@ impl StatusView<'_> {
                         end.words
                     )
                 }
-                (true, None) => format!("nothing is left to do: the task was {}", end.words),
+                (true, None) => match self.blocked_words() {
+                    Some(blocked) => format!("the task was {}; {blocked}, which is no part of it", end.words),
+                    None => format!("nothing is left to do: the task was {}", end.words),
+                },
                 (false, _) => format!("the task was {}", end.in_short()),
             };
         }
@@ -167,16 +170,29 @@ impl StatusView<'_> {
             };
             return format!("next: {next}{asks}");
         }
-        match thread.codons.first() {
-            Some(newest) if self.is_blocked() && newest.was_cut_off() => crashed(newest.codon.codon_id()),
-            Some(newest) if self.is_blocked() => format!("blocked: {} failed", newest.codon.codon_id()),
-            Some(_) if thread.failed => "the plan has ended".to_owned(),
-            Some(_) | None => "nothing is left to do".to_owned(),
-        }
+        let at_rest = || match thread.codons.first() {
+            Some(_) if thread.failed => "the plan has ended",
+            Some(_) | None => "nothing is left to do",
+        };
+        self.blocked_words().unwrap_or_else(|| at_rest().to_owned())
+    }
+
+    /// Returns what blocks the plan: `blocked: draft failed`.
+    fn blocked_words(&self) -> Option<String> {
+        let newest = self.thread.codons.first().filter(|_| self.is_blocked())?;
+        let id = newest.codon.codon_id();
+        Some(match newest.was_cut_off() {
+            true => crashed(id),
+            false => format!("blocked: {id} failed"),
+        })
     }
 
     /// Returns the codons that have not started, without the one that the outlook names as the next.
     pub(crate) fn after_next(&self) -> Vec<&CodonId> {
+        // What comes elsewhere is not known here.
+        if self.went_on().is_some() {
+            return Vec::new();
+        }
         let started = self.thread.newest_records();
         let is_open = self
             .state

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use console::measure_text_width;
-use hankweave_core::codon::CodonExecution;
+use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{Usd, over_budget};
 use hankweave_core::document::{HankweaveState, Operation, PendingRollback, RunRecord, StateWarning};
-use hankweave_core::view::{RunState, RunView};
+use hankweave_core::id::CodonId;
+use hankweave_core::view::{RunState, RunView, changed};
 use hankweave_runtime::CodonSummary;
 use hankweave_task_model::task::TaskStatus;
+use serde_json::Value;
 
 use super::commands::SuggestedCommand;
 use super::{AttemptTotals, StatusView};
@@ -360,6 +362,34 @@ impl StatusView<'_> {
             Some(words) => writeln!(text, "    {words}"),
             None => Ok(()),
         }
+    }
+
+    /// Returns the codons that have started, in short, and their results.
+    pub(super) fn codons(&self) -> Vec<(String, Option<Value>)> {
+        let (newest, attempts) = (self.thread.newest_records(), self.attempts());
+        let planned = self.state.execution_plan.iter().map(|entry| &entry.codon_id);
+        let started = planned.filter_map(|id| Some((id, *newest.get(id)?)));
+        let in_short = |(id, codon): (&CodonId, &CodonExecution)| {
+            let summary = CodonSummary::of(codon);
+            let summary = match attempts.get(id) {
+                Some(all) => all.over(summary),
+                None => summary,
+            };
+            let over = summary
+                .budget_exceeded
+                .filter(|_| summary.status == CodonStatus::Completed);
+            let over = over.map(|over| at_its_budget(summary.status, over, summary.cost_is_lower_bound));
+            let changed = changed(summary.files_changed);
+            let parts = [
+                Some(summary.cost.display(summary.cost_is_lower_bound)),
+                over,
+                Some(changed).filter(|changed| !changed.is_empty()),
+            ];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            let standing = codon_standing(codon, self.process());
+            (format!("{id} {standing}, {}", parts.join(", ")), summary.result)
+        };
+        started.map(in_short).collect()
     }
 
     /// A codon in one line, with the figures of all its attempts.

@@ -152,7 +152,10 @@ pub(super) async fn answer(
         };
         let resume = registry.typed(&format!("task resume {id}"));
         let next = match granted {
-            true => "approved; the next worker continues the task".to_owned(),
+            true => match registry.begun_elsewhere(&row) {
+                Some(elsewhere) => format!("approved; the task was {elsewhere}"),
+                None => "approved; the next worker continues the task".to_owned(),
+            },
             false => format!("denied; `{resume}` lets the task ask again"),
         };
         Ok((row, vec![next]))

@@ -27,7 +27,7 @@ use crate::report::money;
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::screen::{local_second, local_time, one_line};
 use crate::state::read_execution;
-use crate::task_lines::in_words;
+use crate::task_lines::{Attempter, why_requeued};
 
 /// Returns the attempts of a task, oldest first.
 pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<TaskExecution>, CliError> {
@@ -63,10 +63,13 @@ impl CountedAttempts {
     /// Adds the cost so far of the attempt that is made.
     pub(super) async fn of(registry: &Registry, row: &TaskRow, mut attempts: Vec<TaskExecution>) -> Self {
         let so_far = cost_so_far(registry, row).await.unwrap_or_default();
-        let running = attempts
-            .last_mut()
-            .filter(|last| last.ended_at.is_none() && !last.by_hand);
-        if let Some(last) = running {
+        // The files here may know more of the last one, whose worker was lost, than was noted when it was requeued.
+        let is_lost = |last: &TaskExecution| last.requeued && last.cost() == AttemptCost::Unknown;
+        let is_open = |last: &&mut TaskExecution| {
+            last.ended_at.is_none() || (is_lost(last) && so_far.last_attempt_cost_is_lower_bound)
+        };
+        let open = attempts.last_mut().filter(|last| !last.by_hand && is_open(last));
+        if let Some(last) = open {
             last.cost = Some(so_far.last_attempt_cost);
             last.cost_is_lower_bound = so_far.last_attempt_cost_is_lower_bound;
         }
@@ -247,11 +250,15 @@ fn line(
         None => open.word,
     };
     let cost = execution.cost().words(money);
+    let by = Attempter {
+        name: &execution.agent_id,
+        by_hand: execution.by_hand,
+    };
     // The error of an attempt that ended without a result is a code.
     let error = execution
         .error
         .as_deref()
-        .map(|error| format!("  {}", one_line(in_words(error).unwrap_or(error))));
+        .map(|error| format!("  {}", one_line(why_requeued(error, Some(by)))));
     format!(
         "{number:>3}  {:<10} {:<16}  {:<12}  {end:<12}  {:>7}  {cost:>10}{}\n",
         outcome,

@@ -76,10 +76,14 @@ pub(super) fn read_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result
     })
 }
 
-/// Returns the mistakes of a line in words: each unknown key, with the one that it was meant to be if there is such a key, and each key with a value that cannot be used.
+/// Returns the mistakes of a line in words: each unknown key, with the one that it was meant to be if there is such a key, each key with a value that cannot be used, and a
+/// hank that is not there.
 fn mistake(line: &str, error: &serde_json::Error) -> String {
     let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
-    let wrong: Vec<String> = keys.into_iter().filter_map(wrong_key).collect();
+    let hank = keys.get("hank").and_then(Value::as_str).map(Path::new);
+    let missing = hank.and_then(|hank| order(hank, None, Vec::new()).err());
+    let missing = missing.map(|error| error.message().to_owned());
+    let wrong: Vec<String> = keys.into_iter().filter_map(wrong_key).chain(missing).collect();
     match wrong.is_empty() {
         true => plain(error),
         false => wrong.join("; "),

@@ -12,9 +12,10 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, excerpt};
 use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
-use hankweave_task_model::registry::{TaskCost, TaskRow};
+use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, TaskError, TaskExecution};
+use hankweave_tasks::coordinator::WorkerPresence;
 use hankweave_tasks::layers::{LayerError, TaskFiles};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Map, Value, json};
@@ -140,14 +141,17 @@ pub(super) fn write_with(
 pub(crate) fn reason(row: &TaskRow) -> Option<String> {
     match &row.record {
         TaskRecord::Failed(failed) => {
-            let error = in_words(&failed.error).unwrap_or(&failed.error);
+            let error = in_words(&failed.error).unwrap_or_else(|| failed.error.clone());
             // A pause at the budget names both amounts.
             let is_said = failed
                 .failure
                 .as_ref()
                 .is_some_and(|failure| failure.needed.is_some());
             let over = over_budget(row).filter(|_| !is_said);
-            Some(over.map_or_else(|| error.to_owned(), |over| format!("{error}; {over}")))
+            Some(match over {
+                Some(over) => format!("{error}; {over}"),
+                None => error,
+            })
         }
         TaskRecord::Completed(completed) => {
             let result = &completed.result;
@@ -160,7 +164,7 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
         TaskRecord::Cancelled(_) => over_budget(row),
         TaskRecord::Pending(_) => {
             let noted = row.record.metadata().get("error").and_then(Value::as_str);
-            let noted = noted.and_then(in_words).map(str::to_owned);
+            let noted = noted.and_then(in_words);
             let after = (!row.after.is_empty()).then(|| format!("after {}", ids(&row.after)));
             let parts: Vec<String> = noted.into_iter().chain(after).collect();
             with_budget(row, (!parts.is_empty()).then(|| parts.join("; ")))
@@ -324,7 +328,9 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     let record = serde_json::to_value(&row).unwrap_or_default();
     let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
-    let absent = holders.and_then(|holders| absent_worker(registry, &holders, &row));
+    let absent = holders
+        .as_ref()
+        .and_then(|holders| absent_worker(registry, holders, &row));
     let cost = cost_so_far(registry, &row).await;
     let mut details = Details::new(line(&row, cost));
     for (label, name) in [("about", "description"), ("agent", "agentId")] {
@@ -350,6 +356,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     if row.record.status() == TaskStatus::Pending {
         let workers = present(registry).await?;
         details.add("workers", &json!(words(&workers, &registry.typed("worker"))));
+        details.add("", &json!(without_own_worker(registry, &row, &workers)));
     }
     let data = json!(data);
     add_outcome(&mut details, registry, &row, &record, &data);
@@ -369,8 +376,11 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     if row.priority != 0 {
         details.add("priority", &json!(row.priority));
     }
-    details.add_whole("hank", &record["metadata"]["run"]["hank"]);
+    for given in ["hank", "data"] {
+        details.add_whole(given, &record["metadata"]["run"][given]);
+    }
     let workspace = registry.workspace_of(&row);
+    let went_on = files.went_on_in(&row);
     let cut_off = is_folder(&workspace).then(|| crate::status::cut_off_codon(&workspace));
     let cut_off = cut_off.flatten().filter(|_| taken.is_none());
     if row.record.status() == TaskStatus::Running && cut_off.is_none() {
@@ -384,29 +394,28 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         .or_else(of_last);
     details.add("cost", &json!(cost));
     add_limits(&mut details, &row);
-    add_codons(&mut details, registry, id, &attempts);
-    let is_listed = |cut_off: &String| {
-        let newest = attempts
-            .last()
-            .and_then(|attempt| attempt.codons.last()?["id"].as_str());
-        newest.is_some_and(|id| cut_off.split(' ').next() == Some(id))
-    };
-    details.add("codon", &json!(cut_off.filter(|cut_off| !is_listed(cut_off))));
+    let is_newest = taken.is_none() && went_on.is_none();
+    let recorded = is_newest.then(|| crate::status::codons(&workspace));
+    match recorded.filter(|recorded| !recorded.is_empty()) {
+        Some(recorded) => add_codons(&mut details, registry, id, &recorded),
+        None => add_codons_of_attempts(&mut details, registry, id, &attempts),
+    }
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
-        let went_on = files.went_on_in(&row).map(|place| newest_in(&place));
+        let went_on = went_on.map(|place| newest_in(&place));
         let label = if went_on.is_some() { "here" } else { "in all" };
         let is_done = matches!(row.record.status(), TaskStatus::Completed | TaskStatus::Waiting);
         let continues = went_on.is_none() && !is_done && !is_served(&workspace);
+        let task = OwningTask::of(&workspace).map(|task| task.known_as(row.clone(), holders));
         details.add("went on", &json!(went_on));
         details.add(label, &json!(format!("{in_short}{}", later.unwrap_or_default())));
         details.add(
             "next",
             &json!(
                 continues
-                    .then(|| crate::status::next_attempt(&workspace))
+                    .then(|| crate::status::next_attempt(&workspace, task))
                     .flatten()
             ),
         );
@@ -490,8 +499,28 @@ fn by_user_after_end(row: &TaskRow, workspace: &Path) -> Option<&'static str> {
     is_by_user.then_some(", with what a user ran here after the task had completed")
 }
 
-/// Adds the codons of the newest attempt that has some, which is named where there were others.
-fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, attempts: &[TaskExecution]) {
+/// Adds the newest codons that the record on this machine has.
+fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, recorded: &[(String, Option<Value>)]) {
+    let before = recorded.len().saturating_sub(MOST_CODONS);
+    if before > 0 {
+        let all = registry.typed(&format!("task show {id} --report"));
+        details.add(
+            "codons",
+            &json!(format!("{before} before these; `{all}` lists all")),
+        );
+    }
+    for (words, result) in &recorded[before..] {
+        add_codon(details, words, result.as_ref());
+    }
+}
+
+/// Adds the codons of the newest attempt that has some in the log, which is named where there were others.
+fn add_codons_of_attempts(
+    details: &mut Details,
+    registry: &Registry,
+    id: &TaskId,
+    attempts: &[TaskExecution],
+) {
     let mut newest_first = attempts.iter().enumerate().rev();
     let Some((before, attempt)) = newest_first.find(|(_, attempt)| !attempt.codons.is_empty()) else {
         return;
@@ -505,18 +534,20 @@ fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, attempts:
         );
     }
     for codon in &attempt.codons {
-        details.add("codon", &json!(codon_words(codon)));
-        if !codon["result"].is_null() {
-            details.add(
-                "",
-                &json!(format!(
-                    "result: {}",
-                    excerpt(&codon["result"].to_string(), MOST_OF_RESULT)
-                )),
-            );
-        }
+        add_codon(details, &codon_words(codon), codon.get("result"));
     }
 }
+
+fn add_codon(details: &mut Details, words: &str, result: Option<&Value>) {
+    details.add("codon", &json!(words));
+    if let Some(result) = result.filter(|result| !result.is_null()) {
+        let result = excerpt(&result.to_string(), MOST_OF_RESULT);
+        details.add("", &json!(format!("result: {result}")));
+    }
+}
+
+/// Most codons of a record that are shown.
+const MOST_CODONS: usize = 20;
 
 /// Longest result of a codon that is shown, in bytes.
 const MOST_OF_RESULT: usize = 200;
@@ -681,6 +712,11 @@ pub(super) fn answered(noted: &Value) -> Option<String> {
 pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
     let holders = TaskHolders::of(registry, rows).await?;
     let mut earlier = EarlierTasks::new(registry, rows);
+    let has_pending = rows.iter().any(|row| row.record.status() == TaskStatus::Pending);
+    let workers = match has_pending {
+        true => present(registry).await?,
+        false => Vec::new(),
+    };
     let mut reasons = Vec::new();
     for row in rows {
         let absent = holders
@@ -689,6 +725,7 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
         let is_pending = row.record.status() == TaskStatus::Pending;
         let is_later = is_pending && !row.after.is_empty();
         let elsewhere = is_pending.then(|| registry.begun_elsewhere(row)).flatten();
+        let elsewhere = elsewhere.or_else(|| without_own_worker(registry, row, &workers));
         let why = match (is_later, absent) {
             (true, _) => {
                 let waits = match earlier.blocked(row).await? {
@@ -716,6 +753,18 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
         reasons.push((!parts.is_empty()).then(|| parts.join("; ")));
     }
     Ok(reasons)
+}
+
+/// Returns that a pending task was begun in the folder of these files, of which no worker is there, though others are.
+fn without_own_worker(registry: &Registry, row: &TaskRow, workers: &[WorkerPresence]) -> Option<String> {
+    let here = registry.layers.location();
+    let is_begun_here = FilesLocation::of(&row.record)? == here;
+    // A worker of an older version does not tell its folder.
+    let is_own = |worker: &WorkerPresence| worker.location.as_ref().is_none_or(|there| *there == here);
+    let is_left = is_begun_here && row.record.status() == TaskStatus::Pending;
+    let worker = registry.typed("worker");
+    (is_left && !workers.is_empty() && !workers.iter().any(is_own))
+        .then(|| format!("begun here, and no worker of this folder is there: `{worker}` continues it"))
 }
 
 /// Returns who cancelled a task, or asked its worker to stop.

@@ -66,8 +66,8 @@ fn an_attempt_by_hand_costs_nothing_that_is_counted(project: &TestProject) {
         &text(project, &["task", "show", "two"]),
         &[
             "  cost         $0.4500; the last attempt was by hand, and is not counted\n",
-            "  codons       that ended in attempt 1; ",
             "  codon        draft completed, $0.4500",
+            "  codon        test failed, $0.0000",
         ],
     );
     says(&text(project, &["task", "list"]), &["    $0.4500  Two"]);
@@ -103,7 +103,10 @@ fn an_attempt_by_hand_costs_nothing_that_is_counted(project: &TestProject) {
     );
     says(
         &text(project, &["task", "show", "two"]),
-        &["that ended in attempt 3; ", "  codon        test failed, $0.0000"],
+        &[
+            "  codon        draft completed, $0.4500",
+            "  codon        test failed, $0.0000",
+        ],
     );
 }
 

@@ -168,11 +168,11 @@ fn a_spent_budget_has_one_word_and_one_command_everywhere() {
     project.run(words).expect_code(0);
     assert_eq!(shown(&project, "dear")["task"]["status"], "pending");
     work(&project);
-    // The codons that are listed are those of the newest attempt, which says so.
+    // The codons that are listed are those of all its attempts.
     let show = text(&project, &["task", "show", "dear"]);
     says(
         &show,
-        &["  codons       that ended in attempt 2; `hankweave task show dear --report` lists all\n"],
+        &["  codon        c0 completed, ", "  codon        c1 completed, "],
     );
 }
 
@@ -782,7 +782,7 @@ fn attempts_are_starts_with_their_cost_and_a_requeued_task_has_not_failed() {
     says(&by_worker, &["$0.4500  1 completed\n", "$0.4500  1 waiting\n"]);
     says(
         &text(&project, &["task", "show", "page"]),
-        &["\n  attempt      3\n", "that ended in attempt 3; "],
+        &["\n  attempt      3\n", "\n  codon        "],
     );
     let json = project
         .run(["task", "executions", "page", "--json"])

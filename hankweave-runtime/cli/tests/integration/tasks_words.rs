@@ -354,7 +354,7 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
     }
     assert!(
         said.contains(
-            "ORPHANED: no worker held it any more, as its worker was gone, its registry did not answer for so long, or its attempt was by hand; no result was recorded"
+            "ORPHANED: its worker did not renew its lease (killed, suspended or without its registry), and recorded no result"
         ),
         "{said}"
     );

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::registry::FilesLocation;
 use hankweave_task_model::{Holder, TaskError};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -61,6 +62,9 @@ pub struct WorkerPresence {
     pub is_late: bool,
     /// Number of tasks that it holds.
     pub tasks: u64,
+    /// Folder of its tasks; `None` for a worker of an older version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<FilesLocation>,
     /// How it works.
     #[serde(flatten)]
     pub terms: WorkerTerms,
@@ -79,8 +83,17 @@ impl WorkerPresence {
 struct Scope {
     /// Unlike every other: several workers may have one name.
     id: String,
+    /// Folder of its tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    location: Option<FilesLocation>,
     #[serde(flatten)]
     terms: WorkerTerms,
+}
+
+/// Returns the scope in the holder of a lock that is a worker's presence.
+fn scope_in(resource: &str, holder: &Holder) -> Option<Scope> {
+    resource.strip_prefix(RESOURCE)?;
+    serde_json::from_str(&holder.scope).ok()
 }
 
 /// Returns the terms in a lock that is a worker's presence.
@@ -90,16 +103,14 @@ pub(crate) fn terms_of(lock: &HeldLock) -> Option<WorkerTerms> {
 
 /// Returns the terms in the holder of a lock that is a worker's presence.
 pub(crate) fn terms_in(resource: &str, holder: &Holder) -> Option<WorkerTerms> {
-    resource.strip_prefix(RESOURCE)?;
-    let scope: Scope = serde_json::from_str(&holder.scope).ok()?;
-    Some(scope.terms)
+    Some(scope_in(resource, holder)?.terms)
 }
 
 /// Returns the workers that are there at `now`, in the order of their names.
 pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> {
     let living = held.iter().filter(|lock| lock.lives(now));
     let worker = |lock: &HeldLock| {
-        let terms = terms_of(lock)?;
+        let Scope { terms, location, .. } = scope_in(&lock.resource, &lock.held.holder)?;
         let holds = |other: &&HeldLock| {
             other.held.holder.owner == lock.held.holder.owner
                 && other.resource.starts_with("task:")
@@ -119,11 +130,15 @@ pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> 
             seen_at: Timestamp::from_millis(end.as_millis().saturating_sub(lease)),
             is_late: std::iter::once(end).chain(ends).any(is_overdue),
             tasks: held.iter().filter(holds).count() as u64,
+            location,
             terms,
         })
     };
     living.filter_map(worker).collect()
 }
+
+/// How soon a registry that did not answer is told again: until then nobody knows of the worker.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// Presence of a worker of this process.
 #[derive(Debug)]
@@ -135,11 +150,18 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// A presence of the worker `name`; `id` is unlike that of every other.
+    /// A presence of the worker `name`, which has its tasks in this folder; `id` is unlike that of every other.
     #[must_use]
-    pub fn new(coordinator: Arc<dyn Coordinator>, name: &str, id: String, terms: WorkerTerms) -> Self {
-        // Numbers and a text are always JSON.
-        let scope = serde_json::to_string(&Scope { id, terms }).unwrap_or_default();
+    pub fn new(
+        coordinator: Arc<dyn Coordinator>,
+        name: &str,
+        id: String,
+        terms: WorkerTerms,
+        location: Option<FilesLocation>,
+    ) -> Self {
+        let scope = Scope { id, location, terms };
+        // Numbers and texts are always JSON.
+        let scope = serde_json::to_string(&scope).unwrap_or_default();
         Self {
             coordinator,
             resource: format!("{RESOURCE}{name}"),
@@ -151,7 +173,9 @@ impl Presence {
     /// Keeps the presence until the future is dropped. A registry that does not answer gets it once it answers again; no work waits for that.
     pub async fn keep(&self) -> Infallible {
         let mut token = None;
+        let usual = self.lease / 3;
         loop {
+            let mut wait = usual;
             let kept = match token {
                 Some(token) => self.renew(token).await.map(|()| token),
                 None => self.acquire().await,
@@ -165,10 +189,11 @@ impl Presence {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the registry was not told that this worker is there");
+                    wait = usual.min(AWAY);
                     token
                 }
             };
-            sleep(self.lease / 3).await;
+            sleep(wait).await;
         }
     }
 

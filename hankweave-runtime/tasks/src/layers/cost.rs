@@ -5,6 +5,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::document::RunRecord;
 use hankweave_remote::history;
 use hankweave_runtime::ExecutionDir;
+use hankweave_task_model::TaskState;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskRecord;
 
@@ -80,7 +81,8 @@ impl TaskFiles {
         let noted = TaskCost::of(&row.record);
         match &row.record {
             TaskRecord::Running(running) if !running.by_hand => {
-                Some(self.running_cost(row.fencing_token, noted.unwrap_or_default()))
+                let attempt = (row.fencing_token, running.attempt.number());
+                Some(self.running_cost(attempt, noted.unwrap_or_default()))
             }
             // A run after its end is a user's.
             TaskRecord::Completed(_) | TaskRecord::Deleted(_) => noted,
@@ -103,8 +105,8 @@ impl TaskFiles {
         }
     }
 
-    /// Returns the cost of a task that the holder of this token runs, after attempts with the cost `earlier`.
-    fn running_cost(&self, token: u64, earlier: TaskCost) -> TaskCost {
+    /// Returns the cost of a task whose attempt of this number the holder of this token makes, after attempts with the cost `earlier`.
+    fn running_cost(&self, (token, attempt): (u64, u32), earlier: TaskCost) -> TaskCost {
         let state = self.load_state().ok();
         // Files of another registry's task say nothing of this one.
         let recorded = state.as_ref().and_then(|_| self.recorded_cost());
@@ -112,7 +114,12 @@ impl TaskFiles {
         let noted = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
         let noted = noted.unwrap_or_default();
         let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
-        let cost = earlier.cost.max(noted.cost).max(spend);
+        // An attempt that started anew has a record without those before it.
+        let recorded_before = state.as_ref().and_then(|state| recorded_before(state, attempt));
+        let in_all = recorded_before.map_or(spend, |before| {
+            earlier.cost.max(before) + spend.saturating_sub(before)
+        });
+        let cost = earlier.cost.max(noted.cost).max(in_all);
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
             noted.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
@@ -137,6 +144,16 @@ impl TaskFiles {
             budget: earlier.budget,
         }
     }
+}
+
+/// Key of the data of a state: cost in the record of the runs before the attempt.
+pub(crate) const RECORDED_BEFORE: &str = "recordedBefore";
+
+/// Returns the cost that the record of the runs had before the attempt of this number, as its worker noted.
+fn recorded_before(state: &TaskState, attempt: u32) -> Option<Usd> {
+    let is_of_attempt = state.data.get("attempt")?.as_u64() == Some(attempt.into());
+    let noted = state.data.get(RECORDED_BEFORE).filter(|_| is_of_attempt)?;
+    serde_json::from_value(noted.clone()).ok()
 }
 
 #[cfg(test)]
@@ -208,5 +225,32 @@ mod tests {
             // What is written elsewhere, or not yet, is not known.
             assert!(cost.last_attempt_cost_is_lower_bound, "{cost:?}");
         }
+        // Started anew, its record has nothing of those before it: what a codon has cost that still works counts as well.
+        let spent = |micros| {
+            json!({"runs": [{
+            "runId": "new", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
+            "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"}, "startTime": "2025-01-04T12:00:00.000Z",
+            "codons": [{"codonId": "a", "status": "failed", "startTime": "2025-01-04T12:00:00.000Z",
+                "endTime": "2025-01-04T12:00:01.000Z", "failedDuring": "running", "exitCode": 1,
+                "failureReason": {"type": "unknown", "retriable": false}, "partialCost": micros,
+                "partialTokens": {"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0}}],
+        }], "currentRunId": "new", "executionPlan": []})
+        };
+        let workspace = files.path().join(WORKSPACE).join(".hankweave");
+        std::fs::create_dir_all(&workspace).unwrap();
+        std::fs::write(workspace.join("state.json"), spent(0.05).to_string()).unwrap();
+        row.record = {
+            let mut record = serde_json::to_value(&row.record).unwrap();
+            record["cost"] = json!(0.2);
+            serde_json::from_value(record).unwrap()
+        };
+        let data = json!({"attempt": 2, "cost": 0.2, "lastAttemptCost": 0, RECORDED_BEFORE: 0.0});
+        let state = json!({"taskId": id, "status": "running", "data": data, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 9});
+        files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
+        let cost = files.cost(&row).unwrap();
+        assert_eq!(
+            (cost.cost, cost.last_attempt_cost),
+            (Usd::from_micros(250_000), Usd::from_micros(50_000))
+        );
     }
 }

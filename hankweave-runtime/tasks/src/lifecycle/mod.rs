@@ -16,7 +16,7 @@ use hankweave_task_model::registry::{
     ChangedTask, FilesLocation, NewTask, Patch, RegistryChange, TaskCost, TaskRow,
 };
 use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult, TaskStatus};
-use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError};
+use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError, TaskState};
 use tokio::time::{Instant, timeout};
 
 use crate::coordinator::{Coordinator, Create, ExclusiveHold, UpdateTask};
@@ -560,9 +560,14 @@ impl Lifecycle {
         let attempt = state
             .as_ref()
             .and_then(|state| state.data.get("attempt")?.as_u64());
+        let is_of_attempt = |state: &TaskState| {
+            state.fencing_token.is_some() && state.fencing_token == Some(row.fencing_token)
+        };
         let has_worked = match attempt {
             // What it has done is in the files on the machine of its worker.
             _ if is_elsewhere => true,
+            // Its worker has written here, and no progress yet.
+            _ if state.as_ref().is_some_and(is_of_attempt) => true,
             Some(attempt) => attempt == u64::from(running.attempt.number()),
             None => state.is_none() && (is_orphan || !is_there),
         };

@@ -225,7 +225,14 @@ impl Worker {
             },
         };
         let coordinator = Arc::clone(&self.coordinator);
-        Presence::new(coordinator, &self.options.name, self.world.ids.nonce(), terms)
+        let location = Some(self.layers.location().clone());
+        Presence::new(
+            coordinator,
+            &self.options.name,
+            self.world.ids.nonce(),
+            terms,
+            location,
+        )
     }
 
     async fn work_on(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {

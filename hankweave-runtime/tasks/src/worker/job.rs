@@ -32,8 +32,8 @@ use super::order::TaskSpec;
 use super::progress::{Milestone, TaskProgress};
 use super::resources::Monitor;
 use super::schedule::{CheckpointCause, Schedule};
-use crate::coordinator::ExclusiveHold;
-use crate::layers::{Durability, LayerError, TaskFiles, TaskLog, WORKSPACE};
+use crate::coordinator::{Coordinator, ExclusiveHold};
+use crate::layers::{Durability, LayerError, RECORDED_BEFORE, TaskFiles, TaskLog, WORKSPACE};
 use crate::lifecycle::{Lifecycle, TaskStep};
 use crate::locks::LockGuard;
 use crate::publish::publish;
@@ -43,6 +43,9 @@ use watched::at;
 
 /// Exit code of a run in a directory that another run holds.
 const HELD: i32 = 75;
+
+/// Exit codes of a run that was stopped with SIGTERM, or killed.
+const STOPPED: [i32; 2] = [143, 137];
 
 /// Exit code of a run that has paused.
 const PAUSED: i32 = 3;
@@ -116,6 +119,18 @@ pub(super) fn is_lost(error: &TaskError) -> bool {
     )
 }
 
+/// Returns what became of a task that is no longer ours: `its lease had ended, and w2 has it now`.
+async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId) -> String {
+    let found = coordinator.task(id.clone()).await;
+    match found.ok().flatten().map(|row| row.record) {
+        Some(TaskRecord::Running(running)) => {
+            format!("its lease had ended, and {} has it now", running.agent_id)
+        }
+        Some(record) => format!("its lease had ended, and it is {} now", record.status()),
+        None => "its lease has ended or another worker has it".to_owned(),
+    }
+}
+
 /// A task that was claimed.
 pub(super) struct Job {
     worker: Worker,
@@ -175,20 +190,23 @@ impl Job {
             kept = guard.keep(self.run_to_end()) => kept,
             never = watch => match never {},
         };
-        let had_run = self.run.is_some();
         // What a run that is not ours any more still does would be in the way of its next one.
-        self.stop_run(None).await;
+        let stopped = self.stop_run(None).await;
         if let Some(carrier) = self.carrier.take() {
             carrier.give_up().await;
         }
         guard.release_or_log(None).await;
         let end = kept.unwrap_or(JobEnd::Lost);
         if end == JobEnd::Lost {
-            let run = match had_run {
-                true => ", and its run here is stopped",
-                false => "; its run here had ended before, which the registry was not told",
+            let run = match stopped.map(ProcessExit::code) {
+                Some(code) if STOPPED.contains(&code) => "its run here is stopped",
+                Some(_) => "its run here had ended by itself",
+                None => "its run here had ended before, which the registry was not told",
             };
-            tracing::warn!("task {id} is lost: its lease has ended or another worker has it{run}");
+            tracing::warn!(
+                "task {id} is lost: {}; {run}",
+                fate_of(&*worker.coordinator, &id).await
+            );
         }
         worker.metrics().ended.add(1);
         worker.metrics().lost.add((end == JobEnd::Lost).into());
@@ -300,9 +318,10 @@ impl Job {
     }
 
     /// Stops the run in order, if there is one, and notes in the log how its codon ended.
-    async fn stop_run(&mut self, log: Option<&mut TaskLog>) {
-        let Some(mut run) = self.run.take() else { return };
-        if let Err(error) = run.stop(self.worker.options.grace).await {
+    async fn stop_run(&mut self, log: Option<&mut TaskLog>) -> Option<ProcessExit> {
+        let mut run = self.run.take()?;
+        let stopped = run.stop(self.worker.options.grace).await;
+        if let Err(error) = &stopped {
             tracing::warn!(taskId = %self.row.id(), %error, "a run was not stopped");
         }
         if let Some(log) = log
@@ -312,6 +331,7 @@ impl Job {
         }
         // What it said while it was stopping is in its own records.
         run.last_messages().await;
+        stopped.ok()
     }
 
     /// Notes what the events of a run say that has ended.
@@ -521,6 +541,7 @@ impl Job {
 
     async fn save_progress(&mut self, result: Option<Value>) -> Result<(), LayerError> {
         let (progress, token, cost) = (self.progress.clone(), self.token, self.cost());
+        let recorded_before = self.recorded_before();
         let attempt = match &self.row.record {
             TaskRecord::Running(running) => running.attempt.number(),
             _ => 0,
@@ -536,6 +557,7 @@ impl Job {
                     state.data.insert("registry".into(), json!(registry));
                 }
                 progress.put_into(attempt, cost, &mut state.data);
+                state.data.insert(RECORDED_BEFORE.into(), json!(recorded_before));
                 state.data.insert("result".into(), json!(result));
             })
         };

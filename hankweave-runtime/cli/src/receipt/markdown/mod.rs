@@ -265,7 +265,11 @@ impl PlannedReport {
     /// `build`, `ship` (asks first)
     fn words(planned: &[Self]) -> String {
         let named = planned.iter().take(NAMED).map(|codon| {
-            let asks = if codon.asks { " (asks first)" } else { "" };
+            let asks = if codon.asks && !codon.approved {
+                " (asks first)"
+            } else {
+                ""
+            };
             format!("{}{asks}", code(codon.id.as_str()))
         });
         let named = named.collect::<Vec<_>>().join(", ");

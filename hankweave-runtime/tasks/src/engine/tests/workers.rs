@@ -50,7 +50,7 @@ async fn arrive(place: &Place, presence: &Presence, name: &str, count: usize) {
 // covers: TASK-128
 pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Place) {
     let with = |name: &str, id: &str, terms| {
-        Presence::new(Arc::clone(&place.coordinator), name, id.to_owned(), terms)
+        Presence::new(Arc::clone(&place.coordinator), name, id.to_owned(), terms, None)
     };
     let (idle, busy) = (with("idle", "1", TERMS), with("busy", "2", TERMS));
     place.create("t").await;

@@ -96,6 +96,11 @@ impl Job {
         self.worker.metrics().nano_dollars.add(spent.as_nanos());
     }
 
+    /// Returns the cost that the record of the runs had before this attempt.
+    pub(super) fn recorded_before(&self) -> Option<Usd> {
+        Some(self.ledger.as_ref()?.recorded)
+    }
+
     /// Returns the cost of the task so far: that of the registry, where no attempt was started.
     pub(super) fn cost(&self) -> TaskCost {
         let noted = || TaskCost::of(&self.row.record).unwrap_or_default();
