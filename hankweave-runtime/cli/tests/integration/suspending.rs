@@ -637,6 +637,13 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
     until_stopped(own);
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
     completed_by_another(&project);
+    // Who could do nothing is not named as the one that did it.
+    let report = project.run(["task", "show", "slow", "--report"]);
+    let report = &report.expect_code(0).stdout;
+    assert!(
+        report.contains("its worker w1 is suspended, and the worker that has the task now stops it"),
+        "{report}"
+    );
     kill_process(own, Signal::CONT).unwrap();
     first.finish_within(SOON).expect_code(0);
     assert_eq!(task(&project)["cost"], 0.25);
@@ -684,7 +691,13 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     let worked = first.finish_within(SOON);
     let counts = worked.expect_code(0).json_lines();
     assert_eq!(counts.last().unwrap()["lost"], 1, "{counts:?}");
-    assert!(worked.stderr.contains("task slow is lost: "), "{}", worked.stderr);
+    assert!(
+        worked
+            .stderr
+            .contains("task slow is lost: its lease had ended, and it is completed now; its run here"),
+        "{}",
+        worked.stderr
+    );
     let row = task(&project);
     assert_eq!(
         (&row["status"], &row["cost"]),

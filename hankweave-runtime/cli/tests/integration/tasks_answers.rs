@@ -256,3 +256,82 @@ fn a_denied_codon_never_runs_over_postgresql() {
     project.set("HANKWEAVE_REGISTRY", database.url());
     the_registry_decides(&project);
 }
+
+#[track_caller]
+fn says(project: &TestProject, command: &[&str], words: &[&str], not: &[&str]) {
+    let said = project.run(command).expect_code(0).stdout.replace("\n  ", " ");
+    for each in words {
+        assert!(said.contains(each), "`{each}` is not in\n{said}");
+    }
+    for each in not {
+        assert!(!said.contains(each), "`{each}` is in\n{said}");
+    }
+}
+
+// covers: TASK-123, CLI-44
+#[test]
+fn an_answer_and_an_end_by_hand_end_the_question_on_every_screen() {
+    let project = project();
+    write_hank(&project);
+    waiting(&project, "page");
+    let place = workspace(&project, "page").display().to_string();
+    step(&project, "approve", "page");
+    says(
+        &project,
+        &["task", "show", "page"],
+        &["answered", "continues with publish"],
+        &["asks first", "asks again"],
+    );
+    says(
+        &project,
+        &["report", "-e", &place],
+        &["planned, approved"],
+        &["asks first"],
+    );
+    // A user does it in the place of a worker.
+    project
+        .run(["task", "resume", "page", "-a", "ann"])
+        .expect_code(0);
+    project
+        .run(["task", "complete", "page", "-m", "published by hand"])
+        .expect_code(0);
+    says(
+        &project,
+        &["status", "-e", &place],
+        &["publish  planned", "published by hand"],
+        &["waits for an approval", "Publish it?"],
+    );
+    let report = project
+        .run(["report", "-e", &place])
+        .expect_code(0)
+        .stdout
+        .clone();
+    let (head, _) = report.split_once("## Codons").unwrap();
+    assert!(!head.contains("it waits for an approval"), "{report}");
+}
+
+/// A task stays with the folder in which it was begun: whoever answers elsewhere is told so, and the folder that nobody works in, too.
+// covers: TASK-125, TASK-128
+#[test]
+fn who_is_to_continue_an_approved_task_is_said_where_it_was_begun_and_elsewhere() {
+    let project = project();
+    write_hank(&project);
+    waiting(&project, "page");
+    let other = project.home().join("other").display().to_string();
+    let worker = project.start(["worker", "--owner", "w2", "--tasks", &other]);
+    let approved = project.run(["task", "approve", "page", "--tasks", &other]);
+    let said = format!("{}", approved.expect_code(0));
+    assert!(
+        said.contains("approved; the task was begun in ") && !said.contains("the next worker"),
+        "{said}"
+    );
+    worker.wait_for_word(|word| word.contains("left alone: page was begun in "));
+    let words = "begun here, and no worker of this folder is there: `hankweave worker` continues it";
+    says(&project, &["task", "list"], &[words], &[]);
+    says(&project, &["task", "show", "page"], &[words], &[]);
+    work(&project);
+    assert_eq!(status(&project, "page"), "completed");
+    says(&project, &["task", "list"], &[], &["begun here"]);
+    worker.signal(Signal::TERM);
+    worker.finish_within(std::time::Duration::from_secs(60));
+}

@@ -556,3 +556,24 @@ fn ctrl_c_while_a_worker_starts_claims_nothing() {
     work(&project);
     assert_eq!(shown(&project, "quick")["task"]["status"], "completed");
 }
+
+/// What an undo in a completed task leaves is no part of it, also where that had failed before.
+// covers: CLI-14, RUN-20
+#[test]
+fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {
+    let project = project();
+    failed_task(&project);
+    let codons = ["draft", "test"].map(|id| json!({"id": id, "script": turn("Done")}));
+    write_hank(&project, "two", &codons);
+    project.run(["task", "resume", "two"]).expect_code(0);
+    project.run(["worker", "--once", "--plan"]).expect_code(0);
+    assert_eq!(shown(&project, "two")["task"]["status"], "completed");
+    let place = place(&project, "two");
+    project.run(["undo", "-e", &place]).expect_code(0);
+    let status = text(&project, &["status", "-e", &place]);
+    lacks(&status, "nothing is left to do");
+    project.run(["undo", "-e", &place]).expect_code(0);
+    let status = text(&project, &["status", "-e", &place]);
+    lacks(&status, "nothing is left to do");
+    says(&status, &["the task was completed", ", which is no part of it\n"]);
+}
