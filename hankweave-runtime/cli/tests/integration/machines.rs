@@ -275,6 +275,28 @@ fn the_real_claude_goes_on_in_its_session_on_another_machine() {
     );
 }
 
+/// What is pushed while its run works goes on where it is: whoever fetches it is told.
+// covers: CLI-52
+#[test]
+fn a_record_that_was_pushed_while_its_run_was_at_work_says_so_where_it_arrives() {
+    let (between, laptop, server) = (Between::new(), project(), project());
+    write_hank(&laptop);
+    let mut running = laptop.start(["run", "--headless", "--json"]);
+    running.wait_for_line(has_begun("two"));
+    push(&laptop, &["--remote", &between.url()]);
+    let cloned = server.run(["clone", &between.url(), "work"]);
+    assert!(
+        cloned.expect_code(0).stderr.contains(
+            "note: its record was pushed while two was at work: where its run goes on elsewhere, a run here pays again"
+        ),
+        "{cloned}"
+    );
+    stop(running);
+    push(&laptop, &[]);
+    let pulled = server.run(["pull", "-e", "work"]);
+    assert!(!pulled.expect_code(0).stderr.contains("was at work"), "{pulled}");
+}
+
 // covers: RUN-27
 #[test]
 fn an_agent_whose_sessions_nobody_can_take_along_begins_a_new_one_and_that_is_said() {
