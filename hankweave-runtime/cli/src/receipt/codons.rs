@@ -22,7 +22,6 @@ use super::gathered::LISTED;
 use super::heard::Heard;
 use super::terms::CodonTerms;
 use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines_of, unsaved};
-use crate::directory::is_served;
 use crate::report::at_its_budget;
 use crate::status::StatusView;
 
@@ -254,7 +253,7 @@ pub(super) fn codons(
                 unsaved: unsaved
                     .take_if(|(of, _)| of == id && is_cut_off(record))
                     .map(|(_, changes)| UnsavedReport {
-                        is_at_work: !record.is_terminal() && is_served(execution),
+                        is_at_work: !record.is_terminal() && status.live,
                         count: changes.len(),
                         changes: changes.into_iter().take(LISTED).map(FileReport::of).collect(),
                         command: status.typed.command(&format!("diff {id}")),
