@@ -205,8 +205,10 @@ impl Reporter {
         let with_codons = match &self {
             Self::Live(_) => false,
             Self::Plain(_) => true,
+            // No event says that nothing was left to do.
+            Self::Json(_) if matches!(outcome.result, RunResult::NothingToDo) => false,
             // Who reads the log of a job reads no events.
-            Self::Json(_) if !matches!(outcome.result, RunResult::Completed | RunResult::NothingToDo) => true,
+            Self::Json(_) if !matches!(outcome.result, RunResult::Completed) => true,
             Self::Json(_) | Self::Quiet => return,
         };
         drop(self);
