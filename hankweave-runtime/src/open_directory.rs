@@ -101,8 +101,8 @@ impl OpenDirectory {
         runner::clean_up(&self.possession, plan, command).await
     }
 
-    /// Answers whether `codon` may begin, in the words of `reason` if there are any: the next run goes by it (STATE-65). `at` is when somebody has said so, where
-    /// that was earlier.
+    /// Answers whether `codon` may begin, in the words of `reason` if there are any: the next run goes by it (STATE-65). `by` and `at` are who has said so and
+    /// when, where that was somebody else or earlier.
     ///
     /// # Errors
     ///
@@ -112,9 +112,9 @@ impl OpenDirectory {
         codon: &CodonId,
         granted: bool,
         reason: Option<String>,
-        at: Option<Timestamp>,
+        (by, at): (Option<String>, Option<Timestamp>),
     ) -> Result<(), TransitionError> {
-        let by = self.possession.world.environment.user();
+        let by = by.or_else(|| self.possession.world.environment.user());
         runner::answer_approval(&self.possession.manager, codon, granted, reason, (by, at)).await
     }
 

@@ -73,7 +73,9 @@ async fn answer(args: &ApproveArgs) -> Result<CodonId, CliError> {
         .map_err(|error| open_failure(&error, &typed))?;
     let answered = match asked(args, &opened, &typed) {
         Ok(codon) => {
-            let recorded = opened.answer(&codon, !args.deny, args.reason.clone(), None).await;
+            let recorded = opened
+                .answer(&codon, !args.deny, args.reason.clone(), (None, None))
+                .await;
             recorded.map(|()| codon).map_err(|error| failure(&error))
         }
         Err(failure) => Err(failure),

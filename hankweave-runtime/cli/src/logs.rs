@@ -280,6 +280,7 @@ fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
                 approval: Some(answer),
             } => {
                 let words = answer_words(answer.granted, answer.by.as_deref(), None);
+                let at = local_time(answer.given_at(entry.timestamp));
                 format!("{words} at {at}{}", because(answer.reason.as_deref()))
             }
             _ => return None,

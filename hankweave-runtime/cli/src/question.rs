@@ -118,12 +118,14 @@ struct RecoveryOption {
     what: String,
 }
 
-/// Names the files that a rollback changes: `takes back 2 files: a, b (deleted)`.
+/// Names the files that a rollback changes, and those that may be the user's: `takes back 2 files: a, b (deleted); keeps c`.
 fn taken_back(files: &RestorePlan) -> String {
+    let keeps = files.kept_names(MOST_NAMED);
+    let keeps = keeps.map_or_else(String::new, |kept| format!("; keeps {kept}"));
     match files.count() {
-        0 => "changes no file".to_owned(),
+        0 => format!("changes no file{keeps}"),
         count => format!(
-            "takes back {}: {}",
+            "takes back {}: {}{keeps}",
             counted(count, "file"),
             files.names(MOST_NAMED)
         ),
@@ -232,14 +234,14 @@ mod tests {
             delete: (10..24)
                 .map(|number| path(&format!("src/{number}.txt")))
                 .collect(),
-            spared: Vec::new(),
+            spared: vec![path("mine.txt")],
             absent: Vec::new(),
         };
         let question = RecoveryQuestion::new(trouble, Some(&files));
         assert_eq!(question.answer(&mut typed.as_bytes(), &mut put), expected);
         assert!(
             text.contains("\n     takes back 15 files: TODO.md, src/10.txt (deleted), ")
-                && text.contains(", src/20.txt (deleted) and 3 more\n"),
+                && text.contains(", src/20.txt (deleted) and 3 more; keeps mine.txt\n"),
             "{text}"
         );
         assert_eq!(text.matches("b failed: oh no").count(), questions, "{text}");

@@ -394,6 +394,13 @@ impl RestorePlan {
         first_named(written.chain(deleted), most)
     }
 
+    /// Names the files that stay, at most so many, and counts the others; `None` where there are none.
+    #[must_use]
+    pub fn kept_names(&self, most: usize) -> Option<String> {
+        let kept = self.spared.iter().map(ToString::to_string);
+        (!self.spared.is_empty()).then(|| first_named(kept, most))
+    }
+
     /// Names the files that change: `2 files changed: a, b (deleted)`; `None` when none does.
     #[must_use]
     pub fn summary(&self) -> Option<String> {

@@ -384,8 +384,9 @@ async fn start_run(
     state: &HankweaveState,
     starting_conditions: StartingConditions,
 ) -> Result<Run<Running>, RunError> {
-    recovery::remember_hank(opened, true).await;
     let fresh = matches!(starting_conditions, StartingConditions::Fresh { .. });
+    // A run that finds nothing left to do is not the one whose limits the next one continues with.
+    recovery::remember_hank(opened, fresh || !is_finished(state, &opened.hank)).await;
     let now = opened.possession.world.clock.now();
     let run_id = opened.possession.world.ids.run_id(now);
     let started = StateEvent::RunStarted {

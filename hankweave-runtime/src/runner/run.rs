@@ -119,7 +119,11 @@ async fn serve(
         let first_prompt = || prompt_of(&context, context.hank.codons().next()?);
         let described = described.or_goal(|| goal_of_prompt(&first_prompt()?));
         let described = described.of_rehearsal(context.options.rehearsal);
-        context.publish(described).await;
+        // The limits of a run in which nothing is left to run are nobody's: those of the work before it stay.
+        let ends_at_once = go == Autostart::On && is_done(&context);
+        if !ends_at_once {
+            context.publish(described).await;
+        }
         let end = run_until_end(opened, &context, heartbeat, inbox, &mut go, chosen.take()).await;
         heartbeat.lock.set_activity(None);
         close(&context, begun.run, &end).await?;
@@ -131,7 +135,7 @@ async fn serve(
                 let stop_reason = shutdown.reason().map(str::to_owned);
                 let rehearsed = context.options.rehearsal.then(|| context.rehearsed.take());
                 return Ok(RunOutcome {
-                    budget: Some(CeilingUse::of(context.ceiling(), &state)),
+                    budget: (!ends_at_once).then(|| CeilingUse::of(context.ceiling(), &state)),
                     stop_reason,
                     rehearsed,
                     ..outcome

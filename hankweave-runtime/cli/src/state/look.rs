@@ -104,17 +104,21 @@ pub(crate) fn budget_summary(execution: &Path) -> Result<Option<JournalEntry>, C
     Ok(journal::budget_summary(&RealDisk, &segments))
 }
 
-/// Returns the newest description of a run, with its limits, if not much was recorded since.
-pub(crate) fn description(execution: &Path) -> Result<Option<JournalEntry>, CliError> {
+/// Returns the description of the newest run in which a codon started, or of a later one, with its limits, if not much was recorded since.
+pub(crate) fn description(
+    execution: &Path,
+    state: &HankweaveState,
+) -> Result<Option<JournalEntry>, CliError> {
     let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
-    Ok(journal::description(&RealDisk, &segments))
+    let mut worked = state.runs.iter().filter(|run| !run.codons.is_empty());
+    let began = worked.next().or(state.runs.front()).map(|run| run.start_time);
+    let described = journal::description(&RealDisk, &segments);
+    Ok(described.filter(|entry| Some(entry.timestamp) >= began))
 }
 
 /// Returns by how much the total budget of the newest run is exceeded, in words.
 pub(crate) fn overrun(execution: &Path, state: &HankweaveState) -> Result<Option<String>, CliError> {
-    let began = state.runs.front().map(|run| run.start_time);
-    let described = description(execution)?.filter(|entry| Some(entry.timestamp) >= began);
-    Ok(described.and_then(|described| {
+    Ok(description(execution, state)?.and_then(|described| {
         let view = RunView::of_state(state, &thread::build(state, None, None), 0);
         view.with_description(&described.event).overrun()
     }))

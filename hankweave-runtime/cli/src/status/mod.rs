@@ -346,7 +346,7 @@ impl<'a> StatusView<'a> {
 
     /// Draws the view with all that a reader of the journal knows of questions and waits.
     fn draw_whole(&mut self, execution: &Path, hank: Option<&Hank>) -> Result<(), CliError> {
-        self.draw(hank, crate::state::description(execution)?);
+        self.draw(hank, crate::state::description(execution, self.state)?);
         self.show_answer();
         self.ask(execution, hank)?;
         self.find_background_work(execution)?;
@@ -361,8 +361,6 @@ impl<'a> StatusView<'a> {
     /// Draws the view, with the limits that the newest run had.
     fn draw(&mut self, hank: Option<&Hank>, described: Option<JournalEntry>) {
         self.drawn = draw(self.state, self.thread, hank, (self.live, self.lived));
-        let began = self.state.runs.front().map(|run| run.start_time);
-        let described = described.filter(|entry| Some(entry.timestamp) >= began);
         if let Some(described) = described {
             let drawn = std::mem::take(&mut self.drawn);
             self.drawn = drawn.with_description(&described.event);

@@ -82,12 +82,15 @@ impl StatusView<'_> {
                 (true, Some(next)) => {
                     let run = self.typed.run();
                     format!(
-                        "the task was {}; `{run}` would run {next}, which is no part of it",
+                        "the task was {}; `{run}` would run {next}, in a run that is no part of it",
                         end.words
                     )
                 }
                 (true, None) => match self.blocked_words() {
-                    Some(blocked) => format!("the task was {}; {blocked}, which is no part of it", end.words),
+                    Some(blocked) => format!(
+                        "the task was {}; {blocked}, in a run that is no part of it",
+                        end.words
+                    ),
                     None => format!("nothing is left to do: the task was {}", end.words),
                 },
                 (false, _) => format!("the task was {}", end.in_short()),

@@ -388,3 +388,27 @@ fn a_report_counts_files_from_where_its_codons_started_over() {
     );
     assert_one_account(&project);
 }
+
+/// A run in which nothing was left to run takes nobody's limit away.
+// covers: CLI-44
+#[test]
+fn a_run_without_anything_to_do_keeps_the_limit_of_the_work_before_it() {
+    let project = project();
+    two(&project);
+    project
+        .run(["run", "--headless", "--max-cost", "5"])
+        .expect_code(0);
+    project.run(["rollback", "--codon", "plan"]).expect_code(0);
+    project.run(["undo"]).expect_code(0);
+    let again = project.run(["run", "--headless", "--max-cost", "0.01"]);
+    let again = &again.expect_code(0).stderr;
+    assert!(!again.contains("over its budget"), "{again}");
+    let report = project.run(["report", "--json"]).expect_code(0).json_document();
+    let money = &report["money"];
+    assert_eq!(
+        (&money["limit"], &money["limitedBy"]),
+        (&json!(5), &json!("--max-cost 5")),
+        "{money:#}"
+    );
+    assert_has(&text(&project, &["status"]), &[" of $5.0000, "]);
+}

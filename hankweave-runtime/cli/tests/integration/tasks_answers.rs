@@ -335,3 +335,46 @@ fn who_is_to_continue_an_approved_task_is_said_where_it_was_begun_and_elsewhere(
     worker.signal(Signal::TERM);
     worker.finish_within(std::time::Duration::from_secs(60));
 }
+
+// covers: TASK-123, CLI-22
+#[test]
+fn the_log_of_a_run_names_who_approved_its_task() {
+    let project = project();
+    write_hank(&project);
+    waiting(&project, "page");
+    let approve = [
+        "task", "approve", "page", "--by", "ann", "--reason", "checked", "--json",
+    ];
+    project.run(approve).expect_code(0);
+    work(&project);
+    let place = workspace(&project, "page").display().to_string();
+    says(
+        &project,
+        &["logs", "-e", &place],
+        &["— approved by ann at ", ": checked\n"],
+        &["approved by root"],
+    );
+}
+
+/// Who corrects the data of a failed task and resumes it means the corrected ones.
+// covers: TASK-52
+#[test]
+fn a_resumed_task_continues_with_its_data_as_they_are_now() {
+    let project = project();
+    let reads = json!({"turns": [{"text": "Read"}]}).to_string();
+    project.write("page/draft.json", reads);
+    let codon = json!({"id": "draft", "name": "draft", "model": "claude-sonnet-4-5", "agent": {"script": "draft.json"},
+        "continuationMode": "fresh", "promptText": "work", "check": {"run": "grep -q good read_only_data_source/words.txt", "retries": 0}});
+    project.write("page/hank.json", json!({"hank": [codon]}).to_string());
+    project.write("topic/words.txt", "bad\n");
+    let create = [
+        "task", "create", "Read it", "--hank", "page", "--data", "topic", "--id", "page",
+    ];
+    project.run(create).expect_code(0);
+    work(&project);
+    assert_eq!(status(&project, "page"), "failed");
+    project.write("topic/words.txt", "good\n");
+    step(&project, "resume", "page");
+    work(&project);
+    assert_eq!(status(&project, "page"), "completed");
+}

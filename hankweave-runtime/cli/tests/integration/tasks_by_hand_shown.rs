@@ -326,7 +326,7 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
         &status,
         &[
             "the task was completed by hand; `hankweave run ",
-            " would run draft, which is no part of it\n",
+            " would run draft, in a run that is no part of it\n",
         ],
     );
     lacks(&status, "the next run continues");
@@ -575,5 +575,8 @@ fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {
     project.run(["undo", "-e", &place]).expect_code(0);
     let status = text(&project, &["status", "-e", &place]);
     lacks(&status, "nothing is left to do");
-    says(&status, &["the task was completed", ", which is no part of it\n"]);
+    says(
+        &status,
+        &["the task was completed", ", in a run that is no part of it\n"],
+    );
 }

@@ -399,7 +399,7 @@ fn bad_lines_of_json_are_told_with_one_place_in_plain_words() {
         ),
         (
             &created.expect_code(65).stderr,
-            "  tasks.jsonl:1: `name`: must be a text, not 5\n",
+            "  tasks.jsonl:1: `name`: must be a text, not 5; the hank cannot be used\n",
         ),
     ] {
         assert_has(text, &[words]);

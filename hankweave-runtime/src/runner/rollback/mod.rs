@@ -133,8 +133,11 @@ pub(crate) async fn preview_of_run(
         let NewFiles { made, stay } = new.unwrap_or_default();
         plan.delete.retain(|path| !stay.contains(path));
         plan.delete.extend(made);
-        plan.delete.sort_unstable();
-        plan.delete.dedup();
+        plan.spared.extend(stay);
+        for paths in [&mut plan.delete, &mut plan.spared] {
+            paths.sort_unstable();
+            paths.dedup();
+        }
         Ok::<_, RestoreError>(plan)
     });
     plan.await.map_err(RollbackError::Restore)

@@ -7,7 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use hankweave_core::agent::ProcessExit;
+use hankweave_core::hank::exclude::DATA;
+use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::process::{CommandSpec, SpawnedProcess, Stdin, stop};
 use tokio::time::timeout;
@@ -58,7 +61,7 @@ impl Run {
         let env = environment.iter().filter(|(name, _)| !is_for_one_run(name));
         let mut process = world.spawner.spawn(CommandSpec {
             program: program.to_owned(),
-            args: order.command_line(execution),
+            args: order.command_line(execution, has_data(&*world.disk, execution)),
             env: env
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
@@ -142,6 +145,12 @@ impl Run {
         self.process.control.sweep().await;
         self.last.into()
     }
+}
+
+/// Whether the data of an earlier attempt are in the workspace, and there.
+fn has_data(disk: &dyn Disk, execution: &Path) -> bool {
+    let record = ExecutionDir::new(execution.to_owned()).data_record();
+    disk.metadata(&record).is_ok() && disk.metadata_followed(&execution.join(DATA)).is_ok()
 }
 
 /// Returns whether the variable names a path of a single run, of which a worker has several.

@@ -78,13 +78,14 @@ impl TaskSpec {
         self.arguments = kept;
     }
 
-    /// The arguments with which it is run in this directory.
+    /// The arguments with which it is run in this directory; `has_data` says that an earlier attempt was given the data there.
     #[must_use]
-    pub fn command_line(&self, execution: &Path) -> Vec<std::ffi::OsString> {
+    pub fn command_line(&self, execution: &Path, has_data: bool) -> Vec<std::ffi::OsString> {
         let mut arguments = vec!["run".into(), self.hank.clone().into_os_string()];
         arguments.extend(["-e".into(), execution.as_os_str().to_owned()]);
         arguments.extend(["--headless".into(), "--json".into()]);
-        if let Some(data) = &self.data {
+        // A later attempt continues with the data as they are now: named again they would have to be those of the first one.
+        if let Some(data) = self.data.as_ref().filter(|_| !has_data) {
             arguments.extend(["--data".into(), data.clone().into_os_string()]);
         }
         arguments.extend(self.arguments.iter().map(Into::into));
@@ -109,7 +110,7 @@ mod tests {
         assert!(TaskSpec::read(&metadata).unwrap_err().contains("no `run`"));
         order.put_into(&mut metadata).unwrap();
         assert_eq!(TaskSpec::read(&metadata).unwrap(), order);
-        let line = order.command_line(Path::new("/w"));
+        let line = order.command_line(Path::new("/w"), false);
         assert_eq!(
             line,
             [

@@ -203,8 +203,7 @@ impl Job {
         let Some(change) = self.worker.world.blocking.run(find).await else {
             return Ok(());
         };
-        let answer = (approval.map(|approval| approval.sentence()), at);
-        match (self.change_answer(&change, answer).await, change) {
+        match (self.change_answer(&change, approval, at).await, change) {
             (Err(AnswerError::Failed(why)), DueAnswer::Grant(_)) => {
                 tracing::warn!(taskId = %self.row.id(), why, "an approval is not recorded; the run asks again");
                 Ok(())
@@ -216,8 +215,10 @@ impl Job {
     async fn change_answer(
         &mut self,
         change: &DueAnswer,
-        (reason, at): (Option<String>, Option<Timestamp>),
+        approval: Option<TaskApproval>,
+        at: Option<Timestamp>,
     ) -> Result<(), AnswerError> {
+        let (by, reason) = approval.map(|approval| (approval.by, approval.reason)).unzip();
         let options = RunOptions {
             strict_state: true,
             ..RunOptions::default()
@@ -226,7 +227,7 @@ impl Job {
         let opened = OpenDirectory::open(self.worker.world.clone(), dir.root(), &options).await;
         let opened = opened.map_err(|error| AnswerError::of(&error))?;
         let changed = match change {
-            DueAnswer::Grant(codon) => opened.answer(codon, true, reason, at).await,
+            DueAnswer::Grant(codon) => opened.answer(codon, true, reason.flatten(), (by, at)).await,
             DueAnswer::Withdraw => opened.withdraw_answer().await,
         };
         let closed = opened.close().await;
