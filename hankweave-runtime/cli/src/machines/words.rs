@@ -103,7 +103,10 @@ fn left_at_work(execution: &Path, arrived: &FetchedRun) -> Option<String> {
 }
 
 pub(super) fn notices(execution: &Path, arrived: &FetchedRun) -> Vec<String> {
-    let mut notices: Vec<String> = left_at_work(execution, arrived).into_iter().collect();
+    let is_copy = arrived.execution.is_of_task() && OwningTask::of(execution).is_none();
+    let copy = "it is a copy of the run of a task: what is done here does not come back into the task, and its answers and budget are not asked for";
+    let copy = is_copy.then(|| copy.to_owned());
+    let mut notices: Vec<String> = copy.into_iter().chain(left_at_work(execution, arrived)).collect();
     if !arrived.left_behind.is_empty() {
         let sessions = counted(arrived.left_behind.len(), "session");
         notices.push(format!(

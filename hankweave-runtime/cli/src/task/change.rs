@@ -231,6 +231,10 @@ async fn resume_one(
     refuse_uncounted(registry, id, args).await?;
     refuse_spent(registry, id, args).await?;
     refuse_limited(registry, id, args).await?;
+    // What is refused changes no limit.
+    if args.anew {
+        check_anew(registry, &registry.task(id).await?)?;
+    }
     raise_limits(registry, id, args).await?;
     if args.anew {
         let row = start_anew(registry, id).await?;
@@ -256,27 +260,36 @@ async fn resume_one(
     Ok((row, room.into_iter().chain([next]).collect()))
 }
 
+/// Whether a resumed task may start at all.
+fn may_start(row: &TaskRow) -> bool {
+    matches!(
+        row.record.status(),
+        TaskStatus::Pending | TaskStatus::Failed | TaskStatus::Cancelled
+    )
+}
+
+/// Refuses to start a task anew that has not begun, or whose files are here.
+fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
+    if !may_start(row) || registry.layers.missing(row).is_some() {
+        return Ok(());
+    }
+    let (id, files) = (row.id(), registry.files(row));
+    let message = match files.has_run() {
+        true => format!(
+            "the files of {id} are in {}, and it continues there",
+            files.path().display()
+        ),
+        false => format!("{id} has not begun anywhere"),
+    };
+    let resume = registry.typed(&format!("task resume {id}"));
+    Err(CliError::new(CliErrorKind::Input, message)
+        .hint(format!("`{resume}`, without --anew, lets a worker continue it")))
+}
+
 /// Forgets where the files of a task are that this folder lacks, so that any worker may start it anew (TASK-127).
 async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliError> {
     let row = registry.task(id).await?;
-    let may_start = matches!(
-        row.record.status(),
-        TaskStatus::Pending | TaskStatus::Failed | TaskStatus::Cancelled
-    );
-    if may_start && registry.layers.missing(&row).is_none() {
-        let files = registry.files(&row);
-        let message = match files.has_run() {
-            true => format!(
-                "the files of {id} are in {}, and it continues there",
-                files.path().display()
-            ),
-            false => format!("{id} has not begun anywhere"),
-        };
-        let resume = registry.typed(&format!("task resume {id}"));
-        return Err(CliError::new(CliErrorKind::Input, message)
-            .hint(format!("`{resume}`, without --anew, lets a worker continue it")));
-    }
-    if !may_start {
+    if !may_start(&row) {
         return Ok(row);
     }
     let update = UpdateTask {

@@ -86,7 +86,7 @@ impl CountedAttempts {
 }
 
 /// Effect of a cost that no attempt of a table has, beside its amount.
-pub(super) const OF_LOST: &str = "more of attempts that lost their workers, known from later ones";
+pub(super) const OF_LOST: &str = "at least, more of attempts that lost their workers, by the files here";
 
 pub(super) async fn executions(
     global: &Global,

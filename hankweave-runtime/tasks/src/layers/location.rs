@@ -66,13 +66,15 @@ impl TaskLayers {
         let is_own = location.folder == own.folder;
         let (is_of_machine, has_run) = (location.machine == own.machine, self.has_run(row.id()));
         let is_found = !is_own && self.found(&location).has_run(row.id());
+        // Files that are here are of an earlier attempt, where a later one has worked elsewhere.
+        let is_older = has_run && self.task(row.id().clone()).went_on_in(row).is_some();
         // A folder that is mounted or moved has the files, whatever its machine or its path is called.
-        if has_run && !is_found {
+        if has_run && !is_found && !is_older {
             return None;
         }
         // An attempt that was lost before its workspace was made has left its log here, and ran nothing.
         let ran_nothing = is_own && self.has_folder(row.id());
-        let is_lost = is_found || !is_of_machine || is_paid(row, ran_nothing);
+        let is_lost = is_found || is_older || !is_of_machine || is_paid(row, ran_nothing);
         is_lost.then_some(MissingFiles {
             location,
             is_found,
@@ -201,9 +203,13 @@ mod tests {
         let state = json!({"taskId": id, "status": "pending", "data": {"attempt": 1}, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 7});
         let mut state: TaskState = serde_json::from_value(state).unwrap();
         files.save_state(&state).unwrap();
+        fs::create_dir_all(files.path().join(WORKSPACE).join(".hankweave")).unwrap();
         row.fencing_token = 7;
         assert_eq!(files.went_on_in(&row), None);
+        assert_eq!(layers.missing(&row), None);
         row.fencing_token = 9;
+        // A worker here would pay again for what was done there.
+        assert!(layers.missing(&row).is_some());
         assert_eq!(
             files.went_on_in(&row).map(|there| there.machine),
             Some("other".to_owned())
