@@ -55,7 +55,7 @@ pub(super) async fn attempts_with_codons(
 /// Attempts of a task with their costs so far.
 pub(super) struct CountedAttempts {
     pub(super) attempts: Vec<TaskExecution>,
-    /// Cost of attempts that lost their workers, beyond what is noted for each of them; later attempts found it.
+    /// Cost of attempts that lost their workers, beyond what is noted for each of them, by the files here.
     pub(super) lost: Usd,
 }
 
