@@ -1,7 +1,7 @@
 //! Files after a run was killed: what the user had changed before stays, what the dead codon did goes (RUN-2).
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
@@ -543,9 +543,19 @@ fn an_edit_after_a_crash_stays_also_in_a_file_that_an_earlier_attempt_has_saved(
     project.run(["stop"]).expect_code(0);
     run.finish_within(Duration::from_secs(60)).expect_code(3);
     started(&["--recover", "session"]).kill();
-    let notes = read(&project, "src/notes.txt");
-    project.write("src/notes.txt", format!("{notes}mine\n"));
-    project.write("src/own.txt", "mine\n");
+    let (notes, killed) = (read(&project, "src/notes.txt"), SystemTime::now());
+    // What is as old as the last line of the agent may be its own: the clock of a file system is coarse.
+    let is_later = |file: &str| {
+        let metadata = fs::metadata(project.directory().join(file)).unwrap();
+        metadata.modified().unwrap() > killed + Duration::from_millis(20)
+    };
+    while !(project.directory().join("src/own.txt").exists()
+        && is_later("src/notes.txt")
+        && is_later("src/own.txt"))
+    {
+        project.write("src/notes.txt", format!("{notes}mine\n"));
+        project.write("src/own.txt", "mine\n");
+    }
     let mut run = project.start(["run", "--headless"]);
     run.wait_for_line(|line| line.starts_with("fix: Append"));
     project.run(["stop"]).expect_code(0);
