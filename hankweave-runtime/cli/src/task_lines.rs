@@ -62,7 +62,7 @@ fn is_requeued(failed: &LogEntry, next: &LogEntry) -> bool {
     next.message == RESUMED && follows && next.timestamp == failed.timestamp
 }
 
-/// Who made an attempt.
+/// Maker of an attempt: a worker, or a user by hand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempter<'e> {
     pub(crate) name: &'e str,

@@ -275,7 +275,7 @@ fn the_real_claude_goes_on_in_its_session_on_another_machine() {
     );
 }
 
-/// What is pushed while its run works goes on where it is: whoever fetches it is told.
+/// A run that is pushed while it works goes on where it is: whoever fetches it is told.
 // covers: CLI-52
 #[test]
 fn a_record_that_was_pushed_while_its_run_was_at_work_says_so_where_it_arrives() {

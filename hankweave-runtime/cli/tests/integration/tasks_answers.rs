@@ -356,7 +356,7 @@ fn the_log_of_a_run_names_who_approved_its_task() {
     );
 }
 
-/// Who corrects the data of a failed task and resumes it means the corrected ones.
+/// A user who corrects the data of a failed task and resumes it means the corrected ones.
 // covers: TASK-52
 #[test]
 fn a_resumed_task_continues_with_its_data_as_they_are_now() {

@@ -557,7 +557,7 @@ fn ctrl_c_while_a_worker_starts_claims_nothing() {
     assert_eq!(shown(&project, "quick")["task"]["status"], "completed");
 }
 
-/// What an undo in a completed task leaves is no part of it, also where that had failed before.
+/// A codon that an undo in a completed task comes back to is no part of it, also where it had failed before.
 // covers: CLI-14, RUN-20
 #[test]
 fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {

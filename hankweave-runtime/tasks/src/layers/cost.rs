@@ -226,13 +226,13 @@ mod tests {
             assert!(cost.last_attempt_cost_is_lower_bound, "{cost:?}");
         }
         // Started anew, its record has nothing of those before it: what a codon has cost that still works counts as well.
-        let spent = |micros| {
+        let spent = |dollars| {
             json!({"runs": [{
             "runId": "new", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
             "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"}, "startTime": "2025-01-04T12:00:00.000Z",
             "codons": [{"codonId": "a", "status": "failed", "startTime": "2025-01-04T12:00:00.000Z",
                 "endTime": "2025-01-04T12:00:01.000Z", "failedDuring": "running", "exitCode": 1,
-                "failureReason": {"type": "unknown", "retriable": false}, "partialCost": micros,
+                "failureReason": {"type": "unknown", "retriable": false}, "partialCost": dollars,
                 "partialTokens": {"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0}}],
         }], "currentRunId": "new", "executionPlan": []})
         };

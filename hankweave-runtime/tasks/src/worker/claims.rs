@@ -225,7 +225,7 @@ impl Worker {
             },
         };
         let coordinator = Arc::clone(&self.coordinator);
-        let location = Some(self.layers.location().clone());
+        let location = Some(self.layers.location());
         Presence::new(
             coordinator,
             &self.options.name,
