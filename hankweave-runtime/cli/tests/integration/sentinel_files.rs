@@ -183,3 +183,50 @@ fn answers_in_the_workspace_have_the_umask_of_the_user_and_ours_stay_private() {
         );
     }
 }
+
+/// A command sentinel that acts once, at the first line of the agent.
+fn at_the_first_line(id: &str, script: &str) -> Value {
+    let config = json!({"id": id, "name": id, "command": ["sh", "-c", script], "answer": "json",
+        "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"},
+        "output": {"file": "said.md"}});
+    json!({"sentinelConfig": config, "settings": {"mayAsk": ["pause"]}})
+}
+
+// covers: SENT-10
+#[test]
+fn every_answer_in_a_file_is_reported_also_when_another_sentinel_pauses_meanwhile() {
+    for _ in 0..4 {
+        let project = project();
+        let mut hank = guard_of_the_page();
+        hank["hank"][0]["sentinels"] = json!([]);
+        let mut sentinels: Vec<Value> = (0..8)
+            .map(|number| at_the_first_line(&format!("writer-{number}"), r#"echo '{"text": "seen"}'"#))
+            .collect();
+        let pauses = r#"echo '{"text": "stop it", "ask": "pause", "reason": "enough"}'"#;
+        sentinels.insert(4, at_the_first_line("pauser", pauses));
+        hank["hank"][0]["sentinels"] = json!(sentinels);
+        project.write_hank(&scripted(
+            &project,
+            hank,
+            json!([{"bash": {"command": "sleep 20"}}]),
+        ));
+        let finished = project.run(["run", "--headless", "--json"]);
+        finished.expect_code(3);
+        let lines = finished.json_lines();
+        let reported = of(&lines, "sentinel.output");
+        let outputs = project.directory().join(".hankweave/outputs");
+        let kept: Vec<String> = fs::read_dir(outputs)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.path().join("said.md").exists())
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        assert!(kept.contains(&"pauser".to_owned()), "{kept:?}");
+        for id in kept {
+            assert!(
+                reported.iter().any(|data| data["sentinelId"] == *id),
+                "{id} has a file and no event"
+            );
+        }
+    }
+}

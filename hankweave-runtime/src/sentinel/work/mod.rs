@@ -19,7 +19,7 @@ use hankweave_core::wire::Event;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use self::turns::{Turn, TurnResult};
+use self::turns::{AnswerWrite, Turn, TurnResult};
 use self::watching::ChangedFiles;
 use super::{Allowance, Context, Loadable, SentinelBackend, SentinelShutdown, SentinelTotals};
 use crate::state_manager::{Delivery, Subscription, Ticket};
@@ -88,7 +88,10 @@ pub(super) struct SentinelLoop {
     /// Changes since the tree of files was last sent.
     changed: ChangedFiles,
     begun: Instant,
+    /// Answers that are waited for.
     waits: FuturesUnordered<BoxFuture<'static, (Turn, TurnResult)>>,
+    /// Answers on their way to the disk.
+    writes: FuturesUnordered<BoxFuture<'static, AnswerWrite>>,
     /// The figures as they were last sent to the state document; they outlive a panic of this task.
     figures: watch::Sender<SentinelTotals>,
     ending: SentinelShutdown,
@@ -133,6 +136,7 @@ impl SentinelLoop {
             changed: ChangedFiles::default(),
             begun: Instant::now(),
             waits: FuturesUnordered::new(),
+            writes: FuturesUnordered::new(),
             figures,
             ending: SentinelShutdown::None,
             loading: None,
@@ -199,6 +203,7 @@ impl SentinelLoop {
                 }
                 () = sleep_until(deadline) => break,
                 Some((turn, done)) = self.waits.next(), if !self.waits.is_empty() => self.end_turn(turn, done).await,
+                Some(write) = self.writes.next(), if !self.writes.is_empty() => self.end_write(write).await,
                 delivery = self.events.next(), if !self.stopped => match delivery {
                     Ok(Some(Delivery::Events(events))) => self.see(&events),
                     Ok(Some(Delivery::Lagged)) => {}
@@ -234,6 +239,7 @@ impl SentinelLoop {
         self.ending != SentinelShutdown::None
             && self.stopped
             && self.waits.is_empty()
+            && self.writes.is_empty()
             && self.sentinels.iter().all(idle)
     }
 
@@ -254,6 +260,10 @@ impl SentinelLoop {
     /// Takes all out of service that do not wait for the end of the codon; what is not finished is cut short.
     async fn end(mut self) -> Option<Self> {
         self.waits.clear();
+        // An answer that is in its file already would be reported nowhere without this.
+        while let Some(write) = self.writes.next().await {
+            self.end_write(write).await;
+        }
         for index in 0..self.sentinels.len() {
             self.withhold(index);
             self.drop_rest(index);

@@ -36,7 +36,13 @@ pub(super) enum TurnResult {
     /// A model answered, which has a price, whatever the answer is worth.
     Judged(Box<PendingQuestion>, Bill, AnswerCheck),
     Failed(CallError),
-    Written(SentinelAnswer, io::Result<()>),
+}
+
+/// Answer whose way to the disk has ended.
+pub(super) struct AnswerWrite {
+    turn: Turn,
+    answer: SentinelAnswer,
+    written: io::Result<()>,
 }
 
 impl SentinelLoop {
@@ -126,13 +132,16 @@ impl SentinelLoop {
                 self.count(turn, error.uncounted(turn.costs));
                 self.unanswered(turn.index, &error).await;
             }
-            TurnResult::Written(answer, Ok(())) => self.tell_output(turn, answer).await,
-            TurnResult::Written(answer, Err(error)) => {
-                let message = format!("the answer could not be kept: {error}");
-                self.failed(turn.index, "file-write-failed", true, message).await;
-                self.tell_output(turn, answer).await;
-            }
         }
+    }
+
+    pub(super) async fn end_write(&mut self, write: AnswerWrite) {
+        if let Err(error) = write.written {
+            let message = format!("the answer could not be kept: {error}");
+            self.failed(write.turn.index, "file-write-failed", true, message)
+                .await;
+        }
+        self.tell_output(write.turn, write.answer).await;
     }
 
     /// Counts the requests of which nobody knows what they cost, in the place of the one that has ended.
@@ -217,17 +226,23 @@ impl SentinelLoop {
             return self.forward_request(turn.index, answer.ask).await;
         }
         let (world, dir) = (self.context.world.clone(), self.context.dir.clone());
-        let outputs = self.sentinels[turn.index].loadable.outputs.clone();
-        self.waits.push(Box::pin(async move {
-            if let Err(error) = recorded.await {
-                return (turn, TurnResult::Written(answer, Err(io::Error::other(error))));
+        let (outputs, kept) = (
+            self.sentinels[turn.index].loadable.outputs.clone(),
+            answer.clone(),
+        );
+        let written = async move {
+            recorded.await.map_err(io::Error::other)?;
+            let (disk, at) = (Arc::clone(&world.disk), world.clock.now());
+            let write = move || outputs.write(&*disk, &dir, &kept, at);
+            world.blocking.run(write).await
+        };
+        self.writes.push(Box::pin(async move {
+            let written = written.await;
+            AnswerWrite {
+                turn,
+                answer,
+                written,
             }
-            let (disk, at, kept) = (Arc::clone(&world.disk), world.clock.now(), answer.clone());
-            let written = world
-                .blocking
-                .run(move || outputs.write(&*disk, &dir, &kept, at))
-                .await;
-            (turn, TurnResult::Written(answer, written))
         }));
     }
 
