@@ -27,7 +27,9 @@ pub(crate) struct RollbackArgs {
     /// Where no codon has completed, it is the newest checkpoint of all.
     #[arg(long)]
     pub(crate) last_success: bool,
-    /// List the files that would change; change nothing
+    /// List the files that would change; change none
+    ///
+    /// A run that has crashed is recorded as such first.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask
@@ -56,7 +58,9 @@ pub(crate) enum RollbackPointArg {
 pub(crate) struct UndoArgs {
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
-    /// List the files that would change; change nothing
+    /// List the files that would change; change none
+    ///
+    /// A run that has crashed is recorded as such first.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask
@@ -118,7 +122,9 @@ pub(crate) struct OpRestoreArgs {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
-    /// List the files that would change; change nothing
+    /// List the files that would change; change none
+    ///
+    /// A run that has crashed is recorded as such first.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use hankweave_core::agent::{Access, AccessMode, AgentOptions};
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::TokenUsage;
 use hankweave_core::hank::prompt::PromptValues;
 use hankweave_core::hank::{CodonConfig, Hank, PromptSource, Requires};
 use hankweave_core::id::CodonId;
-use hankweave_core::thread::CodonWork;
+use hankweave_core::thread::{CodonWork, ThreadCodon};
 use hankweave_core::view::{RunView, prompt_excerpt};
 use hankweave_runtime::checkpoint::GitHistory;
 use hankweave_runtime::{CodonSummary, ExecutionDir};
@@ -229,6 +230,7 @@ pub(super) fn codons(
             let summary = totals.over(CodonSummary::of(record));
             let config = hank.and_then(|hank| hank.codon(id.configured()));
             let of_budget = budget_words(&summary);
+            let of_crash = crash_words(status, record);
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
                 asked: record
@@ -262,7 +264,11 @@ pub(super) fn codons(
                 checks: heard.checks.of(id).to_vec(),
                 check_not_run: config.and_then(|config| heard.check_not_run(config, record)),
                 result: summary.result,
-                remarks: of_budget.into_iter().chain(summary.remarks).collect(),
+                remarks: of_budget
+                    .into_iter()
+                    .chain(of_crash)
+                    .chain(summary.remarks)
+                    .collect(),
                 id: id.clone(),
             }
         })
@@ -312,6 +318,18 @@ pub(super) fn permissions(name: &str, config: Option<(&Hank, &CodonConfig)>) -> 
 fn budget_words(codon: &CodonSummary) -> Option<String> {
     let exceeded = codon.budget_exceeded.filter(|_| codon.failure.is_none())?;
     Some(at_its_budget(codon.status, exceeded, codon.cost_is_lower_bound))
+}
+
+/// Returns whose changes are among those of a codon; `None` where no earlier attempt of it crashed.
+fn crash_words(status: &StatusView<'_>, newest: &CodonExecution) -> Option<String> {
+    let id = newest.codon_id();
+    let attempts = status.thread.codons.iter();
+    let mut earlier = attempts.filter(|entry| entry.codon.codon_id() == id).skip(1);
+    let has_changed = newest.end_checkpoint().is_some() && newest.files_changed().unwrap_or_default() > 0;
+    (has_changed && earlier.any(ThreadCodon::was_cut_off)).then(|| {
+        "an attempt crashed: what changed until the next one is counted as the codon's own, your changes included"
+            .to_owned()
+    })
 }
 
 /// Work of each codon in all its attempts, and the number of files that it is known to have changed.

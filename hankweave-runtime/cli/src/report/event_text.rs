@@ -72,8 +72,13 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             is_final,
             ..
         } => {
-            let last = if *is_final { ", the last one" } else { "" };
-            format!("{loop_id}: iteration {} has ended{last}", iteration + 1)
+            // An iteration by its number would be taken for the one whose codons have that number in their ids.
+            let ended = match iteration {
+                0 => "1 iteration has ended".to_owned(),
+                before => format!("{} iterations have ended", before + 1),
+            };
+            let last = if *is_final { ", and no other follows" } else { "" };
+            format!("{loop_id}: {ended}{last}")
         }
         Event::BudgetSummary { ceiling, totals, .. } => budget(ceiling, totals),
         Event::RollbackStarted {

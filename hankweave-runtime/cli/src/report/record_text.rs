@@ -251,16 +251,12 @@ fn change(event: &StateEvent) -> String {
                 false => format!("the files go back to checkpoint {sha} of {codon}"),
             }
         }
-        StateEvent::ApprovalSet { approval: None } => "the answer to an approval was used".to_owned(),
+        StateEvent::ApprovalSet { approval: None } => "the answer to an approval counts no longer".to_owned(),
         StateEvent::ApprovalSet {
             approval: Some(answer),
         } => {
             let words = answer_words(answer.granted, answer.by.as_deref(), None);
-            format!(
-                "{}: {words}{}",
-                answer.codon_id,
-                because(answer.reason.as_deref())
-            )
+            format!("{words}{}", because(answer.reason.as_deref()))
         }
         StateEvent::OperationRecorded { operation } => {
             format!(

@@ -98,7 +98,8 @@ impl StatusView<'_> {
             offers.push(offer(typed.command("history"), lists));
         }
         if state.pending_rollback.is_some() {
-            let lists = "lists what was done, with the way back from each";
+            let show = typed.command("op show ID");
+            let lists = format!("lists what was done; `{show}` has the way back from each");
             offers.push(offer(typed.command("op log"), lists));
         }
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
@@ -260,7 +261,9 @@ impl StatusView<'_> {
         let before = codons.find(|codon| codon.end_checkpoint().is_some())?.codon_id();
         let back = self.typed.command(&format!("rollback --codon {before}"));
         let run = self.onward();
-        let purpose = format!("keeps {before} and its files; then `{run}` asks about {denied} again");
+        let purpose = format!(
+            "takes the files back to the end of {before} (yours stay in a checkpoint); then `{run}` asks about {denied} again"
+        );
         Some(offer(back, purpose))
     }
 
