@@ -70,8 +70,11 @@ pub(crate) fn place(FilesLocation { machine, folder }: &FilesLocation) -> String
     format!("in {folder} on {machine}")
 }
 
-/// Returns the hint for a command that needs the files.
-pub(crate) fn hint(place: &RegistryArgs, id: &str, folder: &str) -> String {
+/// Returns the hint for a command that needs the files; `of_others` is the machine that has them, if it is another one.
+pub(crate) fn hint(place: &RegistryArgs, id: &str, folder: &str, of_others: Option<&str>) -> String {
+    if let Some(machine) = of_others {
+        return format!("it can be typed on {machine}; {}", starts_anew(place, id));
+    }
     let there = RegistryArgs {
         tasks: Some(PathBuf::from(folder)),
         ..place.clone()

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::document::HankweaveState;
+use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CodonId, TaskId};
 use hankweave_core::time::{Timestamp, duration_argument};
 use hankweave_core::wire::Command;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CommandGuard, CommandRefusal};
-use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
+use hankweave_task_model::registry::{FilesLocation, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{LogEntry, LogQuery};
 use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE};
+use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
@@ -164,6 +165,11 @@ pub(crate) fn check_stop(execution: &Path) -> Result<(), CliError> {
         Some(task) if task.status == TaskStatus::Running && !task.is_free() => Err(task.refuse_stop()),
         _ => Ok(()),
     }
+}
+
+/// Whether the task had completed before this run started.
+pub(crate) fn has_ended_before(row: &TaskRow, run: &RunRecord) -> bool {
+    row.record.status() == TaskStatus::Completed && run.start_time > row.updated_at
 }
 
 /// Returns what continues the task whose workspace this is; `None` for a directory of another kind.
@@ -333,9 +339,23 @@ impl OwningTask {
     }
 
     /// Returns what the task cost in all, if its registry knows of more than the `recorded` runs here cost: attempts whose files are elsewhere, or nowhere.
-    pub(crate) fn cost_beyond(&self, recorded: Usd) -> Option<String> {
-        let all = TaskCost::of(&self.row.as_ref()?.record)?;
-        (all.cost > recorded).then(|| all.sum_in_words())
+    pub(crate) fn cost_beyond(&self, recorded: Usd, is_lower_bound: bool) -> Option<String> {
+        let all = self.files.cost(self.row.as_ref()?)?;
+        let is_more = all.cost > recorded || (all.cost_is_lower_bound && !is_lower_bound);
+        is_more.then(|| all.sum_in_words())
+    }
+
+    /// Returns the total budget that was set for the task itself, which its next attempt has.
+    pub(crate) fn set_budget(&self) -> Option<Usd> {
+        TaskSpec::read(self.row.as_ref()?.record.metadata())
+            .ok()?
+            .max_cost()
+    }
+
+    /// Whether a user started the newest of these runs after the task had completed, so that it is no attempt of the task.
+    pub(crate) fn has_run_after_end(&self, state: &HankweaveState) -> bool {
+        let is_after = |row: &TaskRow| state.runs.front().is_some_and(|run| has_ended_before(row, run));
+        self.row.as_ref().is_some_and(is_after)
     }
 
     /// Returns the user who cancelled the task, or has asked its worker to.

@@ -1,5 +1,6 @@
 //! Workers that are there, in words (TASK-128).
 
+use hankweave_task_model::registry::FilesLocation;
 use hankweave_tasks::coordinator::WorkerPresence;
 
 use crate::exit::CliError;
@@ -23,10 +24,19 @@ pub(crate) fn words(workers: &[WorkerPresence], start: &str) -> String {
     }
 }
 
-/// Returns who runs new tasks, `it` or `them`: the workers that are there, or the command that starts one.
-pub(crate) async fn takers(registry: &Registry, them: &str) -> Result<String, CliError> {
+/// Returns who runs tasks, `it` or `them`: the workers that are there, or the command that starts one. A task that was `begun_in` a folder is for its workers.
+pub(crate) async fn takers(
+    registry: &Registry,
+    them: &str,
+    begun_in: Option<&FilesLocation>,
+) -> Result<String, CliError> {
     let there = present(registry).await?;
-    let there = there.iter().filter(|worker| !worker.is_late);
+    let of_folder = |worker: &WorkerPresence| match (&worker.location, begun_in) {
+        (Some(own), Some(begun_in)) => own == begun_in,
+        // A worker of an older version does not name its folder.
+        _ => true,
+    };
+    let there = there.iter().filter(|worker| !worker.is_late && of_folder(worker));
     let names: Vec<_> = there.map(|worker| one_line(&worker.name)).collect();
     Ok(match &names[..] {
         [] => format!("`{}` runs {them} here", registry.typed("worker --once")),

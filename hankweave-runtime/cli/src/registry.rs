@@ -18,7 +18,7 @@ use hankweave_task_model::TaskError;
 use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
-use hankweave_tasks::layers::{LayerError, TaskFiles, TaskLayers, WORKSPACE};
+use hankweave_tasks::layers::{LayerError, TaskFiles, TaskLayers, WORKSPACE, machine_name};
 use hankweave_tasks::locks::{GrantedLock, LockRequest};
 use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 
@@ -246,8 +246,7 @@ impl Registry {
         };
         Some(match row.record.status() {
             // Nothing of one that has completed is left to continue, and one at work continues by itself.
-            TaskStatus::Completed => format!("begun {}", place()),
-            TaskStatus::Running => format!("at work {}", place()),
+            TaskStatus::Completed | TaskStatus::Running => format!("its files are {}", place()),
             _ => begun_elsewhere::words(&self.place, row.id(), &missing),
         })
     }
@@ -326,7 +325,10 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     let told = CliError::new(kind, format!("{error} ({})", error.code()));
     let hint = match error {
         TaskError::FolderTaken { .. } => FOLDER_TAKEN.to_owned(),
-        TaskError::FilesElsewhere { id, folder, .. } => begun_elsewhere::hint(place, id, folder),
+        TaskError::FilesElsewhere { id, folder, machine } => {
+            let of_others = Some(machine.as_str()).filter(|machine| *machine != machine_name());
+            begun_elsewhere::hint(place, id, folder, of_others)
+        }
         TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", typed(place, "task list")),
         TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", typed(place, "lock list")),
         TaskError::StateLoadFailed(_) | TaskError::StateValidationFailed(_) => {
@@ -345,6 +347,12 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
             format!(
                 "it does not wait for an approval; `{}` lets a worker continue it, up to its next approval, if it has one",
                 typed(place, &format!("task resume {id}"))
+            )
+        }
+        TaskError::InvalidTransition { id, from: "pending" | "running", method: "approve" | "deny" } => {
+            format!(
+                "it does not wait for an approval now; once its worker has come to its question, `{}` shows it",
+                typed(place, &format!("task show {id}"))
             )
         }
         TaskError::InvalidTransition { id, from: "failed" | "cancelled", method: "fail resume" } => {

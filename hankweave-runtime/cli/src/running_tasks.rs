@@ -36,8 +36,7 @@ fn with_set_budget(row: &TaskRow, cost: TaskCost) -> TaskCost {
 
 /// Returns the total budget that was set for the task itself, by `task create … -- --max-cost` or `task resume --max-cost`.
 pub(crate) fn set_budget(row: &TaskRow) -> Option<Usd> {
-    let order = TaskSpec::read(row.record.metadata()).ok()?;
-    Usd::from_dollars(order.option("max-cost")?.parse().ok()?).ok()
+    TaskSpec::read(row.record.metadata()).ok()?.max_cost()
 }
 
 /// Returns the worker of a running task that does not work: suspended on this machine, late or gone.

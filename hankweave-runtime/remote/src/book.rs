@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::{
     DirLock, DirLockGuard, Disk, IoError, read_if_present, remove_if_present, replace,
@@ -28,6 +29,9 @@ pub struct RemoteTracking {
     /// A clone or a pull has brought files of the remote here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub arrived: bool,
+    /// When a clone or a pull has last brought a record here; `None` where none has, or an older version did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived_at: Option<Timestamp>,
 }
 
 /// Returns the remembered remote of the directory; `None` when it has none.

@@ -351,6 +351,7 @@ fn book_for(
     state: &HankweaveState,
 ) -> Result<RemoteTracking, RemoteError> {
     let arrived = known.as_ref().is_some_and(|book| book.arrived);
+    let arrived_at = known.as_ref().and_then(|book| book.arrived_at);
     let (known_url, known_name, head) = match known {
         Some(book) => (Some(book.url), Some(book.execution), book.head),
         None => (None, None, None),
@@ -364,6 +365,7 @@ fn book_for(
         head: head.filter(|_| known_name.as_ref() == Some(&execution)),
         execution,
         arrived,
+        arrived_at,
     })
 }
 

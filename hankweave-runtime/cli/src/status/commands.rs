@@ -15,6 +15,7 @@ use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
 use super::StatusView;
 use super::next_total::next_total;
 use crate::directory::answer_there;
+use crate::owning_task::OwningTask;
 use crate::report;
 use crate::suspended_run::SuspendedRun;
 use crate::typed::CommandEdit;
@@ -540,7 +541,12 @@ impl StatusView<'_> {
 
     /// Returns the total of the next run, before it is raised.
     fn next_total(&self) -> Ceiling {
-        next_total(self.ceiling(), self.own_total(), &self.typed)
+        let next = next_total(self.ceiling(), self.own_total(), &self.typed);
+        let of_task = self.task.as_ref().and_then(OwningTask::set_budget);
+        Ceiling {
+            max_dollars: of_task.or(next.max_dollars),
+            ..next
+        }
     }
 
     /// Returns the total of the hank and the settings; a task has one of its own.

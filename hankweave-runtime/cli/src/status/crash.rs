@@ -29,6 +29,9 @@ pub(crate) struct UnseenCrash {
     /// Last sign of life: the run crashed then at the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Timestamp>,
+    /// When a clone or a pull brought the record here, in which the run was at work: it may be still, on its own machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) copied_at: Option<Timestamp>,
     /// Processes of the run that still work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_running: Vec<i32>,
@@ -40,6 +43,7 @@ impl UnseenCrash {
         let newest = status.state.runs.front();
         let run = newest.filter(|run| run.status == RunStatus::Running && !status.live)?;
         let dir = ExecutionDir::new(execution.to_owned());
+        let remote = hankweave_remote::remembered(&RealDisk, &dir).ok().flatten();
         // One that an earlier run has put, or none, is as old as the run.
         let asked = status.question.as_ref();
         let asked = asked.filter(|asked| asked.since > run.start_time);
@@ -48,6 +52,9 @@ impl UnseenCrash {
             codon_status: run.open_codon().map(|codon| codon.status()),
             asked_codon_id: asked.and_then(|asked| asked.codon.clone()),
             after: last_sign(execution),
+            copied_at: remote
+                .and_then(|remote| remote.arrived_at)
+                .filter(|at| run.start_time < *at),
             left_running: inspect::left_running(&RealDisk, &dir, status.state),
         })
     }
@@ -55,7 +62,13 @@ impl UnseenCrash {
     /// Returns it in a sentence, with the time in UTC.
     pub(crate) fn words(&self) -> String {
         let open = self.codon_id.as_ref().zip(self.codon_status);
-        crash_words(open, self.asked_codon_id.as_ref(), self.after)
+        match self.copied_at {
+            None => crash_words(open, self.asked_codon_id.as_ref(), self.after),
+            Some(at) => {
+                let during = during(open, self.asked_codon_id.as_ref());
+                format!("its record was pushed {during}, and this copy of {at} does not show how it went on")
+            }
+        }
     }
 
     /// Returns what still works, and what ends it; `None` where nothing does.
@@ -97,13 +110,18 @@ pub(crate) fn crash_words(
     asked: Option<&CodonId>,
     after: Option<Timestamp>,
 ) -> String {
-    let during = match (open, asked) {
+    let during = during(open, asked);
+    let after = after.map(|after| format!(", at {after} at the earliest"));
+    let after = after.unwrap_or_default();
+    format!("its process ended without recording why {during}{after}")
+}
+
+/// Describes what a run was at.
+fn during(open: Option<(&CodonId, CodonStatus)>, asked: Option<&CodonId>) -> String {
+    match (open, asked) {
         (Some((codon, CodonStatus::Preparing)), _) => format!("in the set-up of {codon}"),
         (Some((codon, _)), _) => format!("while {codon} was at work"),
         (None, Some(codon)) => format!("while {codon} waited for an approval"),
         (None, None) => "between two codons".to_owned(),
-    };
-    let after = after.map(|after| format!(", at {after} at the earliest"));
-    let after = after.unwrap_or_default();
-    format!("its process ended without recording why {during}{after}")
+    }
 }

@@ -12,7 +12,7 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
 use hankweave_core::time::short_duration;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_task_model::registry::{Patch, TaskCost, TaskPatch, TaskRow};
+use hankweave_task_model::registry::{FilesLocation, Patch, TaskCost, TaskPatch, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, TaskError};
 use hankweave_tasks::coordinator::UpdateTask;
@@ -229,7 +229,10 @@ async fn resume_one(
         return resume_for(registry, id, checkpoint, agent).await;
     }
     refuse_uncounted(registry, id, args).await?;
-    refuse_spent(registry, id, args).await?;
+    // A budget counts from the start of a task that starts anew.
+    if !args.anew {
+        refuse_spent(registry, id, args).await?;
+    }
     refuse_limited(registry, id, args).await?;
     // What is refused changes no limit.
     if args.anew {
@@ -254,7 +257,10 @@ async fn resume_one(
         Some(blocked) => format!("it {blocked}"),
         None => match elsewhere {
             Some(elsewhere) => format!("it was {elsewhere}"),
-            None => format!("it waits for a worker; {}", takers(registry, "it").await?),
+            None => format!(
+                "it waits for a worker; {}",
+                takers(registry, "it", FilesLocation::of(&row.record).as_ref()).await?
+            ),
         },
     };
     Ok((row, room.into_iter().chain([next]).collect()))
@@ -281,9 +287,14 @@ fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
         ),
         false => format!("{id} has not begun anywhere"),
     };
-    let resume = registry.typed(&format!("task resume {id}"));
-    Err(CliError::new(CliErrorKind::Input, message)
-        .hint(format!("`{resume}`, without --anew, lets a worker continue it")))
+    let continues = match row.record.status() {
+        TaskStatus::Pending => "it waits for a worker, which continues it".to_owned(),
+        _ => {
+            let resume = registry.typed(&format!("task resume {id}"));
+            format!("`{resume}`, without --anew, lets a worker continue it")
+        }
+    };
+    Err(CliError::new(CliErrorKind::Input, message).hint(continues))
 }
 
 /// Forgets where the files of a task are that this folder lacks, so that any worker may start it anew (TASK-127).
@@ -295,7 +306,7 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
     let update = UpdateTask {
         id: id.clone(),
         patch: TaskPatch {
-            files: Patch::Clear,
+            started_anew_by: Some(user_name(registry)),
             if_version: Some(row.version),
             ..TaskPatch::default()
         },

@@ -61,7 +61,7 @@ pub(super) async fn create(
         output::print(format!("{id}\n"))?;
         let waits = match EarlierTasks::new(registry, &[]).blocked(&row).await? {
             Some(blocked) => blocked,
-            None => format!("waits for a worker; {}", takers(registry, "it").await?),
+            None => format!("waits for a worker; {}", takers(registry, "it", None).await?),
         };
         print_hint(&format!("\"{}\" {waits}", one_line(name)));
         let limits = TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines());

@@ -179,7 +179,10 @@ pub(super) async fn create_many(
             1 => ("1 task waits".to_owned(), "it"),
             many => (format!("{many} tasks wait"), "them"),
         };
-        print_hint(&format!("{wait} for a worker; {}", takers(registry, them).await?));
+        print_hint(&format!(
+            "{wait} for a worker; {}",
+            takers(registry, them, None).await?
+        ));
         limits_of(&rows).iter().for_each(|line| print_hint(line));
     }
     Ok(ExitCode::SUCCESS)

@@ -55,7 +55,7 @@ pub(super) async fn attempts_with_codons(
 /// Attempts of a task with their costs so far.
 pub(super) struct CountedAttempts {
     pub(super) attempts: Vec<TaskExecution>,
-    /// Cost of attempts that lost their workers, beyond what is noted for each of them, by the files here.
+    /// Cost of attempts that lost their workers, beyond what is noted for each of them, as far as it is known here.
     pub(super) lost: Usd,
 }
 
@@ -86,7 +86,8 @@ impl CountedAttempts {
 }
 
 /// Effect of a cost that no attempt of a table has, beside its amount.
-pub(super) const OF_LOST: &str = "at least, more of attempts that lost their workers, by the files here";
+pub(super) const OF_LOST: &str =
+    "at least, more of attempts that lost their workers, as far as it is known here";
 
 pub(super) async fn executions(
     global: &Global,

@@ -54,7 +54,7 @@ pub(super) async fn history(
         None => registry
             .begun_elsewhere(&row)
             .map(|words| match row.record.status() {
-                TaskStatus::Running => format!("the task is {words}"),
+                TaskStatus::Running | TaskStatus::Completed => words,
                 _ => format!("the task was {words}"),
             }),
     };

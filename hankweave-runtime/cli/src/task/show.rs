@@ -12,7 +12,7 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, excerpt};
 use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
-use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
+use hankweave_task_model::registry::{FilesLocation, StartedAnew, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, TaskError, TaskExecution};
 use hankweave_tasks::coordinator::WorkerPresence;
@@ -29,7 +29,7 @@ use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
 use crate::output;
-use crate::owning_task::{OwningTask, patience_option};
+use crate::owning_task::{OwningTask, has_ended_before, patience_option};
 use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
@@ -342,6 +342,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         &json!((!attempts.is_empty()).then_some(attempts.len())),
     );
     details.add("changed", &json!(local_time(row.updated_at)));
+    if let Some(StartedAnew { by, at, cost }) = StartedAnew::of(&row.record) {
+        let before = cost.display(false);
+        let words = format!(
+            "asked for by {} at {}: codons are paid again, and the budget counts from there; known cost before {before}",
+            one_line(&by),
+            local_time(at)
+        );
+        details.add("anew", &json!(words));
+    }
     if let Some(by) = row.cancelled_by() {
         let label = match row.record.status() {
             TaskStatus::Cancelled => "cancelled",
@@ -421,14 +430,17 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         );
         details.add_whole("report", &json!(whole));
     }
+    let elsewhere = registry.begun_elsewhere(&row);
     let is_here = checkpoints > 0 || machine_of_files(registry, &row).is_none();
     details.add("checkpoints", &json!(is_here.then_some(checkpoints)));
     match taken {
         Some(taken) => details.add("files", &json!(taken)),
         None if is_folder(&workspace) => details.add_whole("files", &json!(workspace)),
-        None => details.add_whole("files", &json!(files.path())),
+        // Here is nothing of a task whose files are elsewhere.
+        None if elsewhere.is_none() => details.add_whole("files", &json!(files.path())),
+        None => {}
     }
-    details.add("", &json!(registry.begun_elsewhere(&row)));
+    details.add("elsewhere", &json!(elsewhere));
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -494,9 +506,8 @@ fn undone(workspace: &Path) -> Option<String> {
 /// Returns that the workspace has a run which a user started after the task had completed, and which is no attempt of it.
 fn by_user_after_end(row: &TaskRow, workspace: &Path) -> Option<&'static str> {
     let state = crate::state::read_execution(workspace).ok()?;
-    let is_later = state.runs.front()?.start_time > row.updated_at;
-    let is_by_user = is_later && row.record.status() == TaskStatus::Completed;
-    is_by_user.then_some(", with what a user ran here after the task had completed")
+    has_ended_before(row, state.runs.front()?)
+        .then_some(", with what a user ran here after the task had completed")
 }
 
 /// Adds the newest codons that the record on this machine has.

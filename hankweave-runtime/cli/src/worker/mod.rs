@@ -15,7 +15,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
-use hankweave_tasks::layers::{LayerError, LeaveReason, TaskLayers};
+use hankweave_tasks::layers::{LayerError, LeaveReason, TaskLayers, machine_name};
 use hankweave_tasks::lifecycle::is_contained;
 use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
 use serde_json::json;
@@ -113,7 +113,11 @@ async fn left_over(registry: &Registry) -> Result<String, CliError> {
             running.unheld,
             "running, but no worker holds it",
         ),
-        (TaskStatus::Pending, elsewhere, "begun in another folder of tasks"),
+        (
+            TaskStatus::Pending,
+            elsewhere,
+            "begun in another folder of tasks or on another machine",
+        ),
         (
             TaskStatus::Pending,
             counts["pending"].saturating_sub(elsewhere),
@@ -202,9 +206,7 @@ fn repository(path: &Path, world: &World) -> Result<PathBuf, CliError> {
 }
 
 fn own_name(world: &World) -> String {
-    let machine = rustix::system::uname();
-    let machine = machine.nodename().to_string_lossy().into_owned();
-    format!("{machine}-{}", world.identity.pid())
+    format!("{}-{}", machine_name(), world.identity.pid())
 }
 
 /// A line for each step of a task. A reader who has gone away is no reason to stop work.

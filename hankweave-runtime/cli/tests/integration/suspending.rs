@@ -706,3 +706,39 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     assert_eq!(row, before);
     assert_eq!(project.left_behind(), []);
 }
+
+/// Its own name stays in the registry until the task is requeued: that is nobody who has it.
+// covers: TASK-52
+#[test]
+fn a_worker_that_lost_a_task_names_no_other_while_nobody_has_taken_it() {
+    let project = project();
+    working_at_first(&project);
+    let first = project.start([
+        "worker",
+        "--once",
+        "--lease",
+        "2s",
+        "--orphan-after",
+        "1h",
+        "--owner",
+        "w1",
+    ]);
+    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
+    let all = processes_of_task(&project);
+    kill_process(own, Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    until_stopped(own);
+    let has_ended = || {
+        let shown = project.run(["task", "show", "slow"]);
+        shown.stdout.contains("its lease has ended")
+    };
+    let deadline = Instant::now() + SOON;
+    while !has_ended() {
+        assert!(Instant::now() < deadline, "the lease does not end");
+    }
+    kill_process(own, Signal::CONT).unwrap();
+    let worked = first.finish_within(SOON);
+    worked.expect_code(0);
+    let lost = "task slow is lost: its lease had ended, and no worker holds it now; its run here is stopped";
+    assert!(worked.stderr.contains(lost), "{}", worked.stderr);
+}

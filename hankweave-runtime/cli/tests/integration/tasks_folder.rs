@@ -50,7 +50,7 @@ fn a_begun_task_stays_with_its_folder(project: &TestProject) {
         &left,
         &[
             &format!("left alone: two was {there}"),
-            "1 begun in another folder of tasks: `hankweave task list --status pending",
+            "1 begun in another folder of tasks or on another machine: `hankweave task list --status pending",
         ],
     );
     let row = shown(project, "two")["task"].clone();
@@ -88,8 +88,13 @@ fn a_begun_task_stays_with_its_folder(project: &TestProject) {
         (drafts(project), &shown(project, "two")["task"]["status"]),
         (1, &json!("failed"))
     );
-    // It starts anew only when that is asked for.
+    // It starts anew only when that is asked for, which stays on record.
     paste(project, &format!("hankweave {anew}"));
+    let show = text(project, &[&["task", "show", "two"][..], &elsewhere].concat());
+    says(
+        &show,
+        &["anew         asked for by ", "known cost before $0.4500"],
+    );
     work_in(project, &other);
     let row = shown(project, "two")["task"].clone();
     assert_eq!(

@@ -86,6 +86,7 @@ impl FetchedRecord {
             execution,
             head: Some(record.clone()),
             arrived: true,
+            arrived_at: None,
         };
         Ok(Self {
             git,

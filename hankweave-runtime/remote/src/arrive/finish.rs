@@ -15,6 +15,7 @@ use hankweave_runtime::world::disk::{Disk, Folder, IoError, parent, replace};
 
 use super::FetchedRun;
 use super::came::{FetchedRecord, open_store, staging};
+use crate::book::RemoteTracking;
 use crate::error::RemoteError;
 use crate::files::list;
 use crate::manifest::{HANK, SESSIONS, is_of_a_record};
@@ -44,7 +45,11 @@ impl InstallStep {
         let different = self.bring_hank(temporary)?;
         let left_behind = self.note_sessions(temporary)?;
         self.write_meta(temporary)?;
-        book.write(&*self.world.disk, temporary)?;
+        let noted = RemoteTracking {
+            arrived_at: Some(self.world.clock.now()),
+            ..book.clone()
+        };
+        noted.write(&*self.world.disk, temporary)?;
         self.remove_staging(temporary)?;
         let hank = manifest.hank.as_ref();
         Ok(FetchedRun {

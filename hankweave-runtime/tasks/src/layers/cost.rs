@@ -84,20 +84,32 @@ impl TaskFiles {
                 let attempt = (row.fencing_token, running.attempt.number());
                 Some(self.running_cost(attempt, noted.unwrap_or_default()))
             }
-            // A run after its end is a user's.
-            TaskRecord::Completed(_) | TaskRecord::Deleted(_) => noted,
-            _ => noted.map(|noted| self.at_least_recorded(noted)),
+            record => {
+                let went_on = self.went_on_in(row).is_some();
+                // A run after its end is a user's.
+                let has_ended = matches!(record, TaskRecord::Completed(_) | TaskRecord::Deleted(_));
+                let is_whole = has_ended && !went_on;
+                noted.map(|noted| match noted.cost_is_lower_bound && !is_whole {
+                    true => self.at_least_recorded(noted, went_on),
+                    false => noted,
+                })
+            }
         }
     }
 
-    /// Returns the cost with what the record of the runs has of an attempt whose worker was lost, which the registry cannot know.
-    fn at_least_recorded(&self, noted: TaskCost) -> TaskCost {
-        let recorded = noted.cost_is_lower_bound.then(|| self.recorded_cost()).flatten();
-        let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
-        let more = spend.saturating_sub(noted.cost);
+    /// Returns the cost with what the record of the runs has of an attempt whose worker was lost, which the registry cannot know. Where the task `went_on`
+    /// elsewhere, the cost before its last attempt counts what was known there of the attempts that are recorded here.
+    fn at_least_recorded(&self, noted: TaskCost, went_on: bool) -> TaskCost {
+        let spend = self.recorded_cost().map_or(Usd::ZERO, |recorded| recorded.spend);
+        let known = match went_on {
+            true => noted.cost.saturating_sub(noted.last_attempt_cost),
+            false => noted.cost,
+        };
+        let more = spend.saturating_sub(known);
+        let is_of_last = noted.last_attempt_cost_is_lower_bound && !went_on;
         TaskCost {
             cost: noted.cost + more,
-            last_attempt_cost: match noted.last_attempt_cost_is_lower_bound {
+            last_attempt_cost: match is_of_last {
                 true => noted.last_attempt_cost + more,
                 false => noted.last_attempt_cost,
             },
@@ -142,6 +154,7 @@ impl TaskFiles {
                 || (is_lower_bound && !earlier.cost_is_lower_bound),
             cost_is_lower_bound: !is_here || earlier.cost_is_lower_bound || is_lower_bound,
             budget: earlier.budget,
+            before_anew: earlier.before_anew,
         }
     }
 }
@@ -252,5 +265,49 @@ mod tests {
             (cost.cost, cost.last_attempt_cost),
             (Usd::from_micros(250_000), Usd::from_micros(50_000))
         );
+    }
+
+    /// An attempt that lost its worker may have cost here what the machine that completed the task never knew.
+    // covers: TASK-121
+    #[test]
+    fn what_was_lost_here_adds_to_what_was_paid_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let layers = TaskLayers::new(World::real(), folder.path());
+        let id = TaskId::new("blog").unwrap();
+        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
+        let files = layers.task(id.clone());
+        let workspace = files.path().join(WORKSPACE).join(".hankweave");
+        std::fs::create_dir_all(&workspace).unwrap();
+        let tokens =
+            json!({"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0});
+        let document = json!({"runs": [{
+            "runId": "lost", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "crashed",
+            "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"}, "startTime": "2025-01-04T12:00:00.000Z",
+            "endTime": "2025-01-04T12:00:01.000Z",
+            "codons": [{"codonId": "a", "status": "failed", "startTime": "2025-01-04T12:00:00.000Z",
+                "endTime": "2025-01-04T12:00:01.000Z", "failedDuring": "running", "exitCode": 1,
+                "failureReason": {"type": "unknown", "retriable": false}, "partialCost": 1.7, "partialTokens": tokens}],
+        }], "currentRunId": null, "executionPlan": []});
+        std::fs::write(workspace.join("state.json"), document.to_string()).unwrap();
+        let state = json!({"taskId": id, "status": "running", "data": {"attempt": 1}, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 7});
+        files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
+        row.fencing_token = 9;
+        // Of the lost attempt a push had brought $1.10 there, or nothing, where the task started anew.
+        for (all, last, expected) in [(2.5, 1.4, 3.1), (1.4, 1.4, 3.1), (3.2, 1.4, 3.2)] {
+            let mut record = serde_json::to_value(&row.record).unwrap();
+            let ended = json!({"status": "completed", "agentId": "w2", "attempt": 2, "result": {"success": true},
+                "filesLocation": {"machine": "other", "folder": "/tasks"}, "cost": all, "lastAttemptCost": last, "costIsLowerBound": true});
+            record
+                .as_object_mut()
+                .unwrap()
+                .extend(ended.as_object().unwrap().clone());
+            row.record = serde_json::from_value(record).unwrap();
+            let cost = files.cost(&row).unwrap();
+            let dollars = |dollars| Usd::from_dollars(dollars).unwrap();
+            assert_eq!(
+                (cost.cost, cost.last_attempt_cost),
+                (dollars(expected), dollars(last))
+            );
+        }
     }
 }

@@ -37,7 +37,7 @@ impl TaskLayers {
     #[must_use]
     pub fn location(&self) -> FilesLocation {
         FilesLocation {
-            machine: machine(),
+            machine: machine_name(),
             folder: self.real_root().display().to_string(),
         }
     }
@@ -105,7 +105,8 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns where a later attempt than the newest one of these files has worked; `None` where it is these, or another name of their folder. It blocks.
+    /// Returns where a later attempt than the newest one of these files has worked; `None` where it is these, or another name of their folder, or where a pull has
+    /// brought the newest files here. It blocks.
     #[must_use]
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;
@@ -116,7 +117,16 @@ impl TaskFiles {
         // After an approval a start has the number of the one before.
         let is_later = own < begun
             || (own == begun && state.fencing_token.is_some_and(|known| known < row.fencing_token));
-        (is_later && location != self.layers.location()).then_some(location)
+        let is_elsewhere = is_later && location != self.layers.location();
+        (is_elsewhere && !self.is_pulled_since(row)).then_some(location)
+    }
+
+    /// Whether a pull has brought a record here after the last step of a task that is not at work.
+    fn is_pulled_since(&self, row: &TaskRow) -> bool {
+        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
+        let remote = hankweave_remote::remembered(&*self.layers.world.disk, &dir);
+        let arrived = remote.ok().flatten().and_then(|remote| remote.arrived_at);
+        row.record.status() != TaskStatus::Running && arrived.is_some_and(|at| at > row.updated_at)
     }
 
     /// Whether the folder of the task is there.
@@ -138,7 +148,9 @@ fn is_paid(row: &TaskRow, ran_nothing: bool) -> bool {
     noted.is_some_and(|cost| cost.cost > Usd::ZERO || cost.cost_is_lower_bound && !ran_nothing)
 }
 
-fn machine() -> String {
+/// Returns the name of this machine, as it is noted with the files of a task.
+#[must_use]
+pub fn machine_name() -> String {
     let machine = rustix::system::uname();
     machine.nodename().to_string_lossy().into_owned()
 }
@@ -214,6 +226,16 @@ mod tests {
             files.went_on_in(&row).map(|there| there.machine),
             Some("other".to_owned())
         );
+        // A pull after its last step brings the newest files here, and one before does not.
+        let remote = files.path().join(WORKSPACE).join(".hankweave/remote.json");
+        for (arrived, is_newest) in [(-1, false), (1, true)] {
+            let at = row.updated_at.moved_by(arrived);
+            let noted =
+                json!({"url": "/r.git", "execution": "tasks/blog", "arrived": true, "arrived_at": at});
+            fs::write(&remote, noted.to_string()).unwrap();
+            assert_eq!(files.went_on_in(&row).is_none(), is_newest, "{noted}");
+        }
+        fs::remove_file(&remote).unwrap();
         state.fencing_token = Some(9);
         files.save_state(&state).unwrap();
         assert_eq!(files.went_on_in(&row), None);

@@ -30,7 +30,7 @@ pub use decisions::{SAID, WORKSPACE};
 pub use error::LayerError;
 pub use figures::{Layer, LayerMetric, LayerOperation};
 pub use files::{TaskFiles, TaskLayers};
-pub use location::{LeaveReason, MissingFiles};
+pub use location::{LeaveReason, MissingFiles, machine_name};
 pub use log::{Durability, TaskLog};
 pub use recover::{RecoveredBy, RecoveredTask};
 pub use restore::RestoreOptions;

@@ -119,10 +119,15 @@ pub(super) fn is_lost(error: &TaskError) -> bool {
     )
 }
 
-/// Returns what became of a task that is no longer ours: `its lease had ended, and w2 has it now`.
-async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId) -> String {
-    let found = coordinator.task(id.clone()).await;
-    match found.ok().flatten().map(|row| row.record) {
+/// Returns the fate of a task whose attempt with this token is lost: `its lease had ended, and w2 has it now`.
+async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, token: u64) -> String {
+    let found = coordinator.task(id.clone()).await.ok().flatten();
+    let is_unclaimed = found.as_ref().is_some_and(|row| row.fencing_token == token);
+    match found.map(|row| row.record) {
+        // The attempt that has ended stands in the registry until the task is requeued.
+        Some(TaskRecord::Running(_)) if is_unclaimed => {
+            "its lease had ended, and no worker holds it now".to_owned()
+        }
         Some(TaskRecord::Running(running)) => {
             format!("its lease had ended, and {} has it now", running.agent_id)
         }
@@ -178,7 +183,7 @@ impl Job {
 
     /// Runs the task to its end, or until its lease is lost, and releases it (TASK-52).
     pub(super) async fn work(mut self, mut guard: LockGuard) -> JobEnd {
-        let (worker, id) = (self.worker.clone(), self.row.id().clone());
+        let (worker, id, token) = (self.worker.clone(), self.row.id().clone(), self.token);
         let is_called_off = self.called_off.clone();
         let watch = async {
             called_off(&*worker.coordinator, &id, worker.options.look).await;
@@ -205,7 +210,7 @@ impl Job {
             };
             tracing::warn!(
                 "task {id} is lost: {}; {run}",
-                fate_of(&*worker.coordinator, &id).await
+                fate_of(&*worker.coordinator, &id, token).await
             );
         }
         worker.metrics().ended.add(1);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hankweave_core::cost::Usd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -60,6 +61,12 @@ impl TaskSpec {
             .iter()
             .filter_map(|argument| argument.strip_prefix(&joined));
         whole.chain(apart).last()
+    }
+
+    /// Returns the total budget of the run in its arguments, in US dollars.
+    #[must_use]
+    pub fn max_cost(&self) -> Option<Usd> {
+        Usd::from_dollars(self.option("max-cost")?.parse().ok()?).ok()
     }
 
     /// Sets an option of the run in its arguments, in place of an earlier value.

@@ -379,6 +379,7 @@ mod tests {
             last_attempt_cost_is_lower_bound: false,
             cost_is_lower_bound: progress.cost_is_lower_bound(),
             budget: None,
+            before_anew: None,
         };
         progress.put_into(2, cost, &mut data);
         let codon = json!({"id": "draft", "success": true, "cost": 0.75, "duration": 7});

@@ -4,6 +4,7 @@ use hankweave_core::cost::{Usd, over_budget};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::started_anew::STARTED_ANEW;
 use crate::logs::LogEntry;
 use crate::task::TaskRecord;
 
@@ -28,6 +29,9 @@ pub struct TaskCost {
     /// Total budget of the last attempt, in US dollars; `None` where it had none or is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Usd>,
+    /// Cost when the task last started anew, in US dollars: its budget counts from there. `None` where it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_anew: Option<Usd>,
 }
 
 impl TaskCost {
@@ -47,7 +51,8 @@ impl TaskCost {
     fn of_fields(noted: impl Fn(&str) -> Value) -> Option<Self> {
         let stored = json!({"cost": noted("cost"), "lastAttemptCost": noted(ATTEMPT_COST),
             "lastAttemptCostIsLowerBound": noted(ATTEMPT_COST_IS_LOWER_BOUND) == true,
-            "costIsLowerBound": noted("costIsLowerBound") == true, "budget": noted("budget")});
+            "costIsLowerBound": noted("costIsLowerBound") == true, "budget": noted("budget"),
+            "beforeAnew": noted(STARTED_ANEW)["cost"]});
         serde_json::from_value(stored).ok()
     }
 
@@ -84,27 +89,28 @@ impl TaskCost {
             .display(self.last_attempt_cost_is_lower_bound);
         let is_single = self.cost == self.last_attempt_cost;
         match self.over_budget() {
-            Some(over) if is_single => over,
-            Some(over) => format!("{over}; the last attempt {last}"),
-            None if is_single => self.cost.display(self.cost_is_lower_bound),
-            None => format!(
-                "{}, of which the last attempt {last}",
-                self.cost.display(self.cost_is_lower_bound)
-            ),
+            _ if is_single => self.sum_in_words(),
+            Some(_) => format!("{}; the last attempt {last}", self.sum_in_words()),
+            None => format!("{}, of which the last attempt {last}", self.sum_in_words()),
         }
     }
 
     /// The amount of all attempts for people.
     #[must_use]
     pub fn sum_in_words(self) -> String {
-        let sum = || self.cost.display(self.cost_is_lower_bound);
-        self.over_budget().unwrap_or_else(sum)
+        let sum = self.cost.display(self.cost_is_lower_bound);
+        match self.over_budget() {
+            None => sum,
+            Some(over) if self.before_anew.is_none() => over,
+            Some(over) => format!("{sum}, since it started anew {over}"),
+        }
     }
 
-    /// Returns what all attempts have spent beyond the budget, in words.
+    /// Returns what the attempts have spent beyond the budget since the task last started anew, in words.
     #[must_use]
     pub fn over_budget(self) -> Option<String> {
-        over_budget(self.cost, self.budget?, self.cost_is_lower_bound)
+        let counted = self.cost.saturating_sub(self.before_anew.unwrap_or_default());
+        over_budget(counted, self.budget?, self.cost_is_lower_bound)
     }
 }
 
@@ -118,6 +124,7 @@ impl std::iter::Sum for TaskCost {
                 || next.last_attempt_cost_is_lower_bound,
             cost_is_lower_bound: sum.cost_is_lower_bound || next.cost_is_lower_bound,
             budget: None,
+            before_anew: None,
         })
     }
 }
@@ -143,6 +150,7 @@ mod tests {
             last_attempt_cost_is_lower_bound: false,
             cost_is_lower_bound: false,
             budget: None,
+            before_anew: None,
         };
         let noted = |row: &TaskRow, cost| {
             let change = RegistryChange {

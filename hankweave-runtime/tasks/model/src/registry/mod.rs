@@ -5,6 +5,7 @@ mod cost;
 mod files_location;
 mod patch;
 mod row;
+mod started_anew;
 
 pub(crate) use change::BY_HAND;
 pub use change::{ChangedTask, RegistryChange};
@@ -13,3 +14,4 @@ pub(crate) use cost::{ATTEMPT_COST, ATTEMPT_COST_IS_LOWER_BOUND};
 pub use files_location::FilesLocation;
 pub use patch::{Patch, TaskPatch};
 pub use row::{NewTask, TaskRow};
+pub use started_anew::StartedAnew;

@@ -5,8 +5,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::error::TaskError;
-use crate::registry::files_location::{FILES_LOCATION, stored};
-use crate::registry::{FilesLocation, TaskRow};
+use crate::registry::files_location::FILES_LOCATION;
+use crate::registry::started_anew::{STARTED_ANEW, StartedAnew};
+use crate::registry::{TaskCost, TaskRow};
 use crate::task::TaskRecord;
 
 /// Change of one field. In JSON: absent, `null`, or a value.
@@ -44,9 +45,9 @@ pub struct TaskPatch {
     /// Notes of its owner, as a whole.
     #[serde(default)]
     pub metadata: Patch<Map<String, Value>>,
-    /// Folder of its files; with none the task may start anew in any.
+    /// User who lets it start anew in any folder, without its files.
     #[serde(skip)]
-    pub files: Patch<FilesLocation>,
+    pub started_anew_by: Option<String>,
     /// Only when the task has this version.
     #[serde(default)]
     pub if_version: Option<u64>,
@@ -65,12 +66,18 @@ impl TaskRow {
                 version: self.version,
             });
         }
+        let started_anew = patch.started_anew_by.map(|by| StartedAnew {
+            by,
+            at: now,
+            cost: TaskCost::of(&self.record).unwrap_or_default().cost,
+        });
         let fields = [
             ("name", value_of(patch.name, json!(self.id()))),
             ("description", value_of(patch.description, Value::Null)),
             ("owner", value_of(patch.owner, json!(super::row::DEFAULT_OWNER))),
             ("metadata", value_of(patch.metadata, json!({}))),
-            (FILES_LOCATION, stored(&patch.files)),
+            (FILES_LOCATION, started_anew.as_ref().map(|_| Value::Null)),
+            (STARTED_ANEW, started_anew.map(|anew| json!(anew))),
         ];
         Ok(Self {
             record: with_fields(self.record.clone(), fields)?,

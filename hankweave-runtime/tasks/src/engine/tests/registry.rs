@@ -296,6 +296,7 @@ pub(super) async fn what_a_task_has_cost_stays_with_it_whatever_its_steps(place:
         last_attempt_cost_is_lower_bound: true,
         cost_is_lower_bound: true,
         budget: Some(Usd::from_micros(500_000)),
+        before_anew: None,
     };
     let noting = |token| RegistryChange {
         id: id("fix-3"),

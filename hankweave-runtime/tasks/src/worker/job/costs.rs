@@ -24,6 +24,8 @@ pub(super) struct CostLedger {
     attempt: Usd,
     attempt_is_lower_bound: bool,
     is_lower_bound: bool,
+    /// Cost of all attempts before the task started anew.
+    before_anew: Option<Usd>,
 }
 
 impl CostLedger {
@@ -37,6 +39,7 @@ impl CostLedger {
             attempt: Usd::ZERO,
             attempt_is_lower_bound: false,
             is_lower_bound: noted.cost_is_lower_bound || recorded.is_lower_bound,
+            before_anew: noted.before_anew,
         }
     }
 
@@ -64,6 +67,7 @@ impl CostLedger {
             last_attempt_cost_is_lower_bound: self.attempt_is_lower_bound,
             cost_is_lower_bound: self.is_lower_bound,
             budget: None,
+            before_anew: self.before_anew,
         }
     }
 }
@@ -204,6 +208,7 @@ mod tests {
             last_attempt_cost_is_lower_bound: true,
             cost_is_lower_bound: true,
             budget: None,
+            before_anew: None,
         };
         let mut second = CostLedger::new(Some(noted), open);
         second.settle(split(165, 270));
