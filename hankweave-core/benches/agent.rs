@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder};
+use hankweave_agents::{AgentDecoder, AgentLine, ClaudeDecoder};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 

@@ -398,8 +398,9 @@ mod tests {
 
     use futures_util::FutureExt;
     use futures_util::future::{BoxFuture, ready};
+    use hankweave_agents::Launch;
     use hankweave_core::agent::{
-        AgentEvent, Capabilities, CostReporting, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict,
+        AgentEvent, Capabilities, CostReporting, ExitOutcome, FailureKind, ProcessExit, Verdict,
     };
     use hankweave_core::id::SessionId;
     use tempfile::TempDir;

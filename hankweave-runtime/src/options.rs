@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::agent::Launch;
+use hankweave_agents::Launch;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{AgentChoice, MAX_WAIT_SECONDS};

@@ -306,6 +306,23 @@ const RESTATE: &[(&str, &str)] = &[
     ("object", "engine execution kept"),
 ];
 
+/// Decoders of agents: each has what all of them share, and nothing of another one.
+const AGENTS: &[(&str, &str)] = &[
+    ("actions", ""),
+    ("launch", ""),
+    ("lenient", ""),
+    ("open_tools", ""),
+    ("records", ""),
+    ("speech", ""),
+    ("decoder", "actions lenient records"),
+    ("acp", "actions decoder launch lenient open_tools records speech"),
+    ("claude", "decoder launch lenient open_tools records"),
+    ("codex", "decoder launch lenient open_tools records"),
+    ("gemini", "decoder launch lenient open_tools records speech"),
+    ("opencode", "decoder launch lenient records"),
+    ("pi", "decoder launch lenient records"),
+];
+
 /// The modules of the core: each line may use those above it and nothing else.
 const CORE: [&[&str]; 12] = [
     &["attempt", "shape"],
@@ -345,6 +362,10 @@ fn every_module_of_the_core_imports_from_below() {
 fn every_module_imports_only_what_it_may() {
     let mut wrong = differences(&crate_dir().join("src"), LIBRARY);
     wrong.extend(differences(&crate_dir().join("cli/src"), COMMAND_LINE));
+    wrong.extend(differences(
+        &crate_dir().join("../hankweave-core/agents/src"),
+        AGENTS,
+    ));
     wrong.extend(differences(&crate_dir().join("client/src"), CLIENT));
     wrong.extend(differences(&crate_dir().join("remote/src"), REMOTE));
     wrong.extend(differences(&crate_dir().join("tasks/model/src"), TASK_MODEL));

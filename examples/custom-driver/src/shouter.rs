@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use hankweave_core::agent::{
-    AgentEvent, Capabilities, CostReporting, ExitOutcome, Launch, ProcessExit, Verdict,
-};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{AgentEvent, Capabilities, CostReporting, ExitOutcome, ProcessExit, Verdict};
 use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
 

@@ -44,12 +44,7 @@ pub fn classify(text: &str, had_session: bool) -> Classification {
 }
 
 /// Why an agent has failed that said these `words`; people read `message`.
-pub(super) fn reason(
-    words: &str,
-    message: String,
-    had_session: bool,
-    context_exceeded: bool,
-) -> FailureReason {
+pub fn reason(words: &str, message: String, had_session: bool, context_exceeded: bool) -> FailureReason {
     let class = classify(words, had_session);
     let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     FailureReason {
@@ -60,7 +55,7 @@ pub(super) fn reason(
 }
 
 /// The failure of an agent that said these `words`; people read `message`.
-pub(super) fn failure(words: &str, message: String, had_session: bool) -> Verdict {
+pub fn failure(words: &str, message: String, had_session: bool) -> Verdict {
     let context_exceeded = is_context_exceeded(words);
     Verdict::Failure {
         reason: reason(words, message, had_session, context_exceeded),
@@ -69,7 +64,7 @@ pub(super) fn failure(words: &str, message: String, had_session: bool) -> Verdic
 }
 
 /// The words that tell why an agent ended without a result, and what people should read.
-pub(super) fn without_result(exit: ProcessExit, stderr: &str, had_session: bool) -> (&str, String) {
+pub fn without_result(exit: ProcessExit, stderr: &str, had_session: bool) -> (&str, String) {
     let stderr = stderr.trim();
     if !stderr.is_empty() && !exit.is_success() {
         return (stderr, with_stderr(format!("the agent {exit}"), stderr));
@@ -81,7 +76,7 @@ pub(super) fn without_result(exit: ProcessExit, stderr: &str, had_session: bool)
 
 /// Adds the last lines of standard error to a message, where nothing else tells the cause: they are recorded nowhere else. The line that is likely the cause
 /// comes first, since a summary of one line shows no more.
-pub(super) fn with_stderr(message: String, stderr: &str) -> String {
+pub fn with_stderr(message: String, stderr: &str) -> String {
     let stderr = stderr.trim();
     if stderr.is_empty() {
         return message;
@@ -127,7 +122,7 @@ fn retry_hint(lower_case: &str) -> Option<Duration> {
 
 /// The time at the start of `text`: numbers with units, such as `1h2m3s` or `2 hours 5 minutes`; the first number may
 /// have none, and then counts milliseconds `bare_ms` times.
-pub(super) fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
+pub fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
     let mut parts = UnitScanner(text);
     let (first, unit) = parts.next()?;
     let mut seconds = match unit {

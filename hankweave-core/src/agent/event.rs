@@ -86,7 +86,7 @@ pub enum AgentEvent {
 
 impl AgentEvent {
     /// Text in the main conversation.
-    pub(super) fn message(text: String) -> Self {
+    pub fn message(text: String) -> Self {
         Self::Message {
             text,
             parent_tool_use_id: None,
@@ -94,7 +94,7 @@ impl AgentEvent {
     }
 
     /// Reasoning in the main conversation.
-    pub(super) fn thinking(text: String) -> Self {
+    pub fn thinking(text: String) -> Self {
         Self::Thinking {
             text,
             parent_tool_use_id: None,
@@ -102,7 +102,7 @@ impl AgentEvent {
     }
 
     /// A call in the main conversation.
-    pub(super) fn tool_use(id: String, name: String, input: Value) -> Self {
+    pub fn tool_use(id: String, name: String, input: Value) -> Self {
         Self::ToolUse {
             id,
             name,
@@ -136,7 +136,7 @@ impl ToolResult {
     pub const MAX_CHARS: usize = 2_500;
 
     /// The answer of a tool of the main conversation, cut where it is too long.
-    pub(super) fn new(tool_use_id: String, tool_name: Option<String>, whole: String, is_error: bool) -> Self {
+    pub fn new(tool_use_id: String, tool_name: Option<String>, whole: String, is_error: bool) -> Self {
         let original_length = whole.chars().count();
         let truncated = original_length > Self::MAX_CHARS;
         Self {
@@ -197,7 +197,7 @@ impl BackgroundWork {
     pub const MAX_CHARS: usize = 120;
 
     /// Work of this name; its id takes the place of an empty description.
-    pub(super) fn new(id: String, description: &str, is_command: bool) -> Self {
+    pub fn new(id: String, description: &str, is_command: bool) -> Self {
         let title = description.split_whitespace().collect::<Vec<_>>().join(" ");
         let title = if title.is_empty() { id.clone() } else { title };
         Self {

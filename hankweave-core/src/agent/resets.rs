@@ -141,7 +141,7 @@ fn duration(rest: &str, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// A number of seconds, or of milliseconds, since 1970.
-pub(super) fn moment(number: i64) -> Option<Timestamp> {
+pub fn moment(number: i64) -> Option<Timestamp> {
     /// More seconds than this are milliseconds.
     const SECONDS: i64 = 100_000_000_000;
     match number {

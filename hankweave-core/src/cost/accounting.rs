@@ -132,11 +132,11 @@ pub struct ProcessUsage {
 
 /// Ids of messages, as hashes: an id may be as long as a line (AGENT-35).
 #[derive(Debug, Clone, Default)]
-pub(crate) struct MessageIds(HashSet<u64>);
+pub struct MessageIds(HashSet<u64>);
 
 impl MessageIds {
     /// Adds one, and tells whether it is new.
-    pub(crate) fn insert(&mut self, id: &str) -> bool {
+    pub fn insert(&mut self, id: &str) -> bool {
         self.0.insert(hash(id))
     }
 }

@@ -8,8 +8,9 @@ mod tier;
 mod tokens;
 mod usd;
 
-pub(crate) use accounting::MessageIds;
-pub use accounting::{CountedUsage, ModelUsage, ProcessUsage, ReportedUsage, UsageConfidence, UsageTotals};
+pub use accounting::{
+    CountedUsage, MessageIds, ModelUsage, ProcessUsage, ReportedUsage, UsageConfidence, UsageTotals,
+};
 pub use billed::{Billed, PricedAt};
 pub(crate) use overrun::overrun;
 pub use overrun::{over_budget, overrun_words};

@@ -1,9 +1,7 @@
 //! The claude decoder on recordings of the real program; the expected numbers are those of the model scripts.
 
-use hankweave_core::agent::{
-    AgentDecoder, AgentEvent, ClaudeDecoder, EndedBy, ExitOutcome, FailureKind, ProcessEnd, ProcessExit,
-    Verdict,
-};
+use hankweave_agents::{AgentDecoder, ClaudeDecoder, ProcessEnd};
+use hankweave_core::agent::{AgentEvent, EndedBy, ExitOutcome, FailureKind, ProcessExit, Verdict};
 use hankweave_core::cost::{TokenUsage, Usd};
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! The codex decoder on recordings of the real program; the expected numbers are those of the model scripts.
 
-use hankweave_core::agent::{
-    AgentDecoder, AgentEvent, AgentLine, CodexDecoder, EndedBy, ExitOutcome, FailureKind, ProcessEnd,
-    ProcessExit, RecordsScope, Rollout, SessionLines, Verdict,
+use hankweave_agents::{
+    AgentDecoder, AgentLine, CodexDecoder, ProcessEnd, RecordsScope, Rollout, SessionLines,
 };
+use hankweave_core::agent::{AgentEvent, EndedBy, ExitOutcome, FailureKind, ProcessExit, Verdict};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::time::Timestamp;
 use serde_json::Value;

@@ -5,10 +5,11 @@
 use std::ops::Range;
 use std::path::Path;
 
-use hankweave_core::agent::{
-    AcpDecoder, AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, GeminiDecoder,
-    OpencodeDecoder, PiDecoder, ProcessEnd, ProcessExit, RecordsScope, Rollout, SessionLines,
+use hankweave_agents::{
+    AcpDecoder, AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, GeminiDecoder, OpencodeDecoder,
+    PiDecoder, ProcessEnd, RecordsScope, Rollout, SessionLines,
 };
+use hankweave_core::agent::{EndedBy, ProcessExit};
 use hankweave_core::cost::Usd;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::{parse, render};

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hankweave_core::agent::{
-    AgentDecoder, AgentEvent, AgentLine, AgentRecords, ClaudeDecoder, CodexDecoder, EndedBy, PiDecoder,
-    ProcessEnd, ProcessExit, RecordedMessage, RecordsScope,
+use hankweave_agents::{
+    AgentDecoder, AgentLine, AgentRecords, ClaudeDecoder, CodexDecoder, PiDecoder, ProcessEnd,
+    RecordedMessage, RecordsScope,
 };
+use hankweave_core::agent::{AgentEvent, EndedBy, ProcessExit};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{Billed, TokenUsage, UsageConfidence, UsageTotals, Usd};

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder};
+use hankweave_agents::{AgentDecoder, AgentLine, ClaudeDecoder};
 use hankweave_core::budget::{Ceiling, RunBudgets, summary};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, PlanEntry, SharedList, parse};

@@ -1,9 +1,11 @@
 //! The decoders of opencode and gemini, and that of programs that speak ACP, on recordings of the real programs; the expected numbers are those of the model scripts.
 
+use hankweave_agents::{
+    AcpDecoder, AgentDecoder, AgentLine, AgentRecords, GeminiChat, GeminiDecoder, OpencodeDecoder,
+    ProcessEnd, RecordsScope, SessionLines,
+};
 use hankweave_core::agent::{
-    AcpDecoder, AgentDecoder, AgentEvent, AgentLine, AgentRecords, EndedBy, ExitOutcome, FailureKind,
-    GeminiChat, GeminiDecoder, MessageUsage, OpencodeDecoder, ProcessEnd, ProcessExit, RecordsScope,
-    SessionLines, Verdict,
+    AgentEvent, EndedBy, ExitOutcome, FailureKind, MessageUsage, ProcessExit, Verdict,
 };
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{TokenUsage, Usd};

@@ -1,9 +1,7 @@
 //! The pi decoder on recordings of the real program, versions 0.73 and 0.87; the expected numbers are those of the model scripts.
 
-use hankweave_core::agent::{
-    AgentDecoder, AgentEvent, AgentLine, EndedBy, ExitOutcome, FailureKind, PiDecoder, ProcessEnd,
-    ProcessExit, RecordsScope, Verdict,
-};
+use hankweave_agents::{AgentDecoder, AgentLine, PiDecoder, ProcessEnd, RecordsScope};
+use hankweave_core::agent::{AgentEvent, EndedBy, ExitOutcome, FailureKind, ProcessExit, Verdict};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::cost::{TokenUsage, Usd};
 use serde_json::Value;

@@ -1,9 +1,10 @@
 //! What holds for streams that nobody has recorded yet: recordings that are changed as the next versions of the programs may change them.
 
-use hankweave_core::agent::{
-    AgentDecoder, AgentEvent, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, ExitOutcome, GeminiDecoder,
-    OpencodeDecoder, PiDecoder, ProcessEnd, ProcessExit,
+use hankweave_agents::{
+    AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, GeminiDecoder, OpencodeDecoder, PiDecoder,
+    ProcessEnd,
 };
+use hankweave_core::agent::{AgentEvent, EndedBy, ExitOutcome, ProcessExit};
 use hankweave_core::cost::Usd;
 use serde_json::{Value, json};
 

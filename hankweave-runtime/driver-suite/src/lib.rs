@@ -27,7 +27,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::agent::{Launch, Permissions};
+use hankweave_agents::Launch;
+use hankweave_core::agent::Permissions;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_runtime::driver::AgentDriver;
 use tempfile::TempDir;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, CostReporting, ExitOutcome, Launch, Verdict};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{AgentEvent, CostReporting, ExitOutcome, Verdict};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::{SessionId, check_configured_id};
 use hankweave_runtime::driver::{AgentDriver, EventReceiver, RunningAgent, StartError};

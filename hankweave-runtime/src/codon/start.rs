@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use hankweave_core::agent::{FailureReason, Launch};
+use hankweave_agents::Launch;
+use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{Codon, Edge, Fail, Failed, Initialize, Initializing, Running, Starting};
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::paths::reference;

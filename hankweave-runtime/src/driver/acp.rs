@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use hankweave_core::agent::{AcpDecoder, Capabilities, Launch, OptionSupport};
+use hankweave_agents::{AcpDecoder, Launch};
+use hankweave_core::agent::{Capabilities, OptionSupport};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};

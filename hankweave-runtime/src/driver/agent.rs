@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::{Capabilities, Launch};
+use hankweave_agents::Launch;
+use hankweave_core::agent::Capabilities;
 
 use super::events::EventReceiver;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch, OptionSupport};
+use hankweave_agents::{ClaudeDecoder, Launch};
+use hankweave_core::agent::{Capabilities, CostReporting, OptionSupport};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};

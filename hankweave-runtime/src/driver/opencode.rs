@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use hankweave_core::agent::opencode::OWN_MODEL;
-use hankweave_core::agent::{
-    AccessMode, Capabilities, CostReporting, Launch, OpencodeDecoder, OptionSupport,
-};
+use hankweave_agents::opencode::OWN_MODEL;
+use hankweave_agents::{Launch, OpencodeDecoder};
+use hankweave_core::agent::{AccessMode, Capabilities, CostReporting, OptionSupport};
 use serde_json::{Value, json};
 
 use super::StartError;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hankweave_core::agent::{
+use hankweave_agents::{
     AcpDecoder, AgentDecoder, ClaudeDecoder, CodexDecoder, GeminiDecoder, OpencodeDecoder, PiDecoder,
 };
 use hankweave_core::cost::UsageTotals;
@@ -24,7 +24,7 @@ pub(crate) fn decoder(name: &str, past: &LogContext<'_>) -> Box<dyn AgentDecoder
         codex::NAME => Box::new(codex_decoder(past)),
         gemini::NAME => Box::new(GeminiDecoder::default().priced_by(prices)),
         opencode::NAME => {
-            let model = past.model.unwrap_or(hankweave_core::agent::opencode::OWN_MODEL);
+            let model = past.model.unwrap_or(hankweave_agents::opencode::OWN_MODEL);
             Box::new(OpencodeDecoder::new(model).priced_by(prices))
         }
         pi::NAME => Box::new(PiDecoder::default().priced_by(prices)),
@@ -44,7 +44,7 @@ fn claude_decoder(past: &LogContext<'_>) -> ClaudeDecoder {
 
 fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
     let decoder = CodexDecoder::new(past.resumed.is_some())
-        .with_model(past.model.unwrap_or(hankweave_core::agent::codex::OWN_MODEL))
+        .with_model(past.model.unwrap_or(hankweave_agents::codex::OWN_MODEL))
         .priced_by(past.prices.clone());
     match past.before.lower_bound {
         true => decoder,

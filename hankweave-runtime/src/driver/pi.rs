@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use hankweave_core::agent::pi::OWN_MODEL;
-use hankweave_core::agent::{AccessMode, Capabilities, CostReporting, Launch, OptionSupport, PiDecoder};
+use hankweave_agents::pi::OWN_MODEL;
+use hankweave_agents::{Launch, PiDecoder};
+use hankweave_core::agent::{AccessMode, Capabilities, CostReporting, OptionSupport};
 
 use super::StartError;
 use super::process::{ProcessHost, ProgramInvocation};

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use hankweave_core::agent::Launch;
+use hankweave_agents::Launch;
 use hankweave_core::id::{is_model_name, is_safe_argument};
 
 use super::process::ProcessHost;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{Capabilities, Launch, ResultSupport};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{Capabilities, ResultSupport};
 
 use super::process::{ProcessHost, ProgramInvocation};
 use super::program::{Program, check_own_program, own_program};

@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentDecoder, AgentEvent, ExitOutcome, ProcessEnd, RecordsScope};
+use hankweave_agents::{AgentDecoder, ProcessEnd, RecordsScope};
+use hankweave_core::agent::{AgentEvent, ExitOutcome};
 
 use super::process::{LineFramer, ProcessLimits};
 use crate::world::disk::Disk;

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentEvent, EndedBy, FailureKind, ProcessEnd, ProcessExit, Verdict};
+use hankweave_agents::ProcessEnd;
+use hankweave_core::agent::{AgentEvent, EndedBy, FailureKind, ProcessExit, Verdict};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::{Billed, ProcessUsage, TokenUsage, UsageConfidence, UsageTotals};
 use hankweave_core::id::CodonId;

@@ -4,9 +4,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{
-    AgentEvent, Capabilities, CostReporting, ExitOutcome, Launch, ProcessExit, Verdict,
-};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{AgentEvent, Capabilities, CostReporting, ExitOutcome, ProcessExit, Verdict};
 use hankweave_core::id::SessionId;
 use hankweave_core::wire::Event;
 use hankweave_runtime::driver::{

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::heard::{Heard, millis};
 use crate::report::{AT_BUDGET, codon_standing, worked};
+use crate::screen::offset_time;
 use crate::status::{AttemptTotals, StatusView};
 
 /// State, time and cost of a codon, or of one attempt.
@@ -89,7 +90,7 @@ impl AttemptReport {
     pub(super) fn name(&self) -> String {
         match self.number {
             Some(number) => format!("attempt {number}"),
-            None => "an earlier attempt".to_owned(),
+            None => format!("an undone attempt of {}", offset_time(self.began)),
         }
     }
 }

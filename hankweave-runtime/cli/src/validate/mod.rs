@@ -59,7 +59,7 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     let looked = load_input(&args.hank, &args.settings, &|_| None)?;
     if global.json() {
         output::print_json(&looked.as_json())?;
-    } else {
+    } else if !global.quiet || !looked.is_valid() {
         output::print_lines(looked.as_text())?;
     }
     Ok(ExitCode::from(u8::from(!looked.is_valid())))

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, ProcessExit, Verdict};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{

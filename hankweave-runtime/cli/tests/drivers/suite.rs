@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::agent::Launch;
+use hankweave_agents::Launch;
 use hankweave_driver_suite::{DriverSuite, Line, Report, Scene};
 use hankweave_runtime::driver::ScriptedDriver;
 use hankweave_testing::acp_agent::{self, SCRIPT};

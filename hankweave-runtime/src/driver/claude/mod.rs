@@ -10,7 +10,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReporting, Launch, ResultSupport};
+use hankweave_agents::{ClaudeDecoder, Launch};
+use hankweave_core::agent::{Capabilities, CostReporting, ResultSupport};
 
 pub(super) use self::transcripts::TRANSCRIPTS;
 use super::StartError;

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use hankweave_core::agent::{Access, AccessMode, Launch, OptionSupport};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{Access, AccessMode, OptionSupport};
 use serde_json::{Value, json};
 
 use crate::driver::StartError;

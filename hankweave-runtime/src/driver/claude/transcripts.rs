@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use hankweave_core::agent::Transcript;
+use hankweave_agents::Transcript;
 
 use crate::driver::AgentFolder;
 use crate::driver::process::{Candidates, FoundSession, SessionFormat, SubAgentFormat, is_plain};
@@ -47,9 +47,8 @@ mod tests {
     use std::io::Write;
     use std::os::unix::fs::symlink;
 
-    use hankweave_core::agent::{
-        AgentDecoder, ClaudeDecoder, EndedBy, ProcessEnd, ProcessExit, RecordsScope,
-    };
+    use hankweave_agents::{AgentDecoder, ClaudeDecoder, ProcessEnd, RecordsScope};
+    use hankweave_core::agent::{EndedBy, ProcessExit};
     use hankweave_core::cost::pricing::Prices;
     use hankweave_core::id::SessionId;
 

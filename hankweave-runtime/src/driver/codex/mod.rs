@@ -11,8 +11,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::codex::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CodexDecoder, CostReporting, Launch, ResultSupport};
+use hankweave_agents::codex::OWN_MODEL;
+use hankweave_agents::{CodexDecoder, Launch};
+use hankweave_core::agent::{Capabilities, CostReporting, ResultSupport};
 
 pub(super) use self::rollouts::ROLLOUTS;
 pub(crate) use self::sandbox::{overridden as overridden_sandboxes, overridden_words as overridden_sandbox};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hankweave_core::agent::{AccessMode, Launch, McpServer, OptionSupport};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{AccessMode, McpServer, OptionSupport};
 use serde_json::Value;
 
 use crate::driver::StartError;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 
-use hankweave_core::agent::Rollout;
+use hankweave_agents::Rollout;
 
 use crate::driver::AgentFolder;
 use crate::driver::process::{Candidates, FoundSession, SessionFormat};
@@ -44,7 +44,7 @@ mod tests {
     use std::fs::{self, OpenOptions};
     use std::io::Write;
 
-    use hankweave_core::agent::RecordsScope;
+    use hankweave_agents::RecordsScope;
     use hankweave_core::cost::pricing::Prices;
     use hankweave_core::id::SessionId;
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 
-use hankweave_core::agent::GeminiChat;
+use hankweave_agents::GeminiChat;
 
 use crate::driver::AgentFolder;
 use crate::driver::process::{Candidates, FoundSession, SessionFormat, SubAgentFormat};
@@ -52,7 +52,7 @@ mod tests {
     use std::io::Write;
     use std::path::Path;
 
-    use hankweave_core::agent::{RecordedMessage, RecordsScope};
+    use hankweave_agents::{RecordedMessage, RecordsScope};
     use hankweave_core::cost::pricing::Prices;
     use hankweave_core::id::SessionId;
 

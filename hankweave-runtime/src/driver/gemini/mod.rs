@@ -7,8 +7,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hankweave_core::agent::gemini::OWN_MODEL;
-use hankweave_core::agent::{Capabilities, CostReporting, GeminiDecoder, Launch, OptionSupport};
+use hankweave_agents::gemini::OWN_MODEL;
+use hankweave_agents::{GeminiDecoder, Launch};
+use hankweave_core::agent::{Capabilities, CostReporting, OptionSupport};
 
 pub(super) use self::chats::CHATS;
 use super::StartError;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hankweave_core::agent::Launch;
+use hankweave_agents::Launch;
 
 use crate::driver::AgentFolder;
 use crate::world::World;

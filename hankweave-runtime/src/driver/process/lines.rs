@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hankweave_core::agent::AgentLine;
+use hankweave_agents::AgentLine;
 use sha2::{Digest, Sha256};
 
 use crate::world::ids::hex;

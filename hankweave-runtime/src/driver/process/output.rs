@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::agent::{AcpAction, AgentDecoder, AgentEvent, AgentRecords, ProcessEnd, RecordsScope};
+use hankweave_agents::{AcpAction, AgentDecoder, AgentRecords, ProcessEnd, RecordsScope};
+use hankweave_core::agent::AgentEvent;
 use hankweave_core::id::SessionId;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -142,7 +143,8 @@ impl OutputLogger {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use hankweave_core::agent::{ClaudeDecoder, EndedBy, GeminiDecoder, ProcessExit};
+    use hankweave_agents::{ClaudeDecoder, GeminiDecoder};
+    use hankweave_core::agent::{EndedBy, ProcessExit};
 
     use super::*;
     use crate::driver::event_channel;

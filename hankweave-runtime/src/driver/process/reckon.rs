@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentDecoder, AgentLine, RecordsScope};
+use hankweave_agents::{AgentDecoder, AgentLine, RecordsScope};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;

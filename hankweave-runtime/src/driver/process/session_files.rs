@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hankweave_core::agent::{AgentRecords, RecordsScope, SessionLines};
+use hankweave_agents::{AgentRecords, RecordsScope, SessionLines};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentDecoder, Launch};
+use hankweave_agents::{AgentDecoder, Launch};
 
 use super::attend::{AcpHost, AgentEnvironment};
 use super::host::ProcessHost;

@@ -12,7 +12,8 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::{EndedBy, ProcessEnd, ProcessExit};
+use hankweave_agents::ProcessEnd;
+use hankweave_core::agent::{EndedBy, ProcessExit};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};

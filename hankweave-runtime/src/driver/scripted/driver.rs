@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{AskedResult, Capabilities, ClaudeDecoder, CostReporting, Launch};
+use hankweave_agents::{ClaudeDecoder, Launch};
+use hankweave_core::agent::{AskedResult, Capabilities, CostReporting};
 use serde_json::Value;
 
 use crate::driver::process::{ProcessHost, ProgramInvocation};

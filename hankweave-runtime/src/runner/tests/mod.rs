@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use hankweave_agents::Launch;
 use hankweave_core::agent::{
-    AgentEvent, AgentResult, BackgroundWork, Capabilities, CostReporting, ExitOutcome, FailureReason, Launch,
+    AgentEvent, AgentResult, BackgroundWork, Capabilities, CostReporting, ExitOutcome, FailureReason,
     ProcessExit, Verdict,
 };
 use hankweave_core::id::SessionId;

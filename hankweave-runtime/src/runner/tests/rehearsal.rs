@@ -1,7 +1,8 @@
 //! Rehearsals in a directory that an embedder gives, and runs in the same one (CLI-74).
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::{Capabilities, InterruptedBy, Launch};
+use hankweave_agents::Launch;
+use hankweave_core::agent::{Capabilities, InterruptedBy};
 use hankweave_core::hank::RehearsedKind::{Ask, Repeat, Run};
 use serde_json::json;
 

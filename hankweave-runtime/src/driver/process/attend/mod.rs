@@ -11,8 +11,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use hankweave_core::agent::AcpAction;
-use hankweave_core::agent::acp::{AcpRequest, BAD_PARAMS, FAILED, error_line, result_line};
+use hankweave_agents::AcpAction;
+use hankweave_agents::acp::{AcpRequest, BAD_PARAMS, FAILED, error_line, result_line};
 use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};

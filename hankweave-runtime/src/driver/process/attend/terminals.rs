@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hankweave_agents::acp::result_line;
 use hankweave_core::agent::ProcessExit;
-use hankweave_core::agent::acp::result_line;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinSet;

@@ -1,0 +1,460 @@
+//! The line protocol of claude, as a pure state machine.
+//!
+//! Input: the lines of `claude -p --output-format stream-json --verbose`, as a rule with `--include-partial-messages`. Output: [`AgentEvent`]s.
+//! What each line means, and which of its numbers can be trusted, was measured (AGENT-1 to AGENT-8).
+//! Lines, fields and values that are not known are passed over: the program is newer than this code.
+
+mod background;
+mod helpers;
+mod line;
+mod transcript;
+mod usage;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use crate::launch::Launch;
+use crate::lenient::{Count, Object};
+use crate::open_tools::{MAX_REMEMBERED_BYTES, OpenTools};
+use crate::records::{AgentRecords, RecordsScope};
+use hankweave_core::agent::FailureKind;
+use hankweave_core::agent::classify::{is_context_exceeded, reason, without_result};
+use hankweave_core::agent::moment;
+use hankweave_core::agent::{AgentEvent, AgentResult, PermissionDenial, ToolResult};
+use hankweave_core::agent::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::cost::{UsageConfidence, UsageTotals, Usd};
+use hankweave_core::id::SessionId;
+use hankweave_core::time::Timestamp;
+
+use background::Background;
+use helpers::Helpers;
+use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, content_text};
+pub use transcript::Transcript;
+use usage::ClaudeUsage;
+
+/// Messages that are written at the same time, one for each sub-agent.
+const MAX_WRITTEN: usize = 256;
+
+/// Reads the output of one claude process.
+#[derive(Debug)]
+pub struct ClaudeDecoder {
+    /// A line was read.
+    spoke: bool,
+    session: Option<SessionId>,
+    open_tools: OpenTools,
+    /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
+    written: HashMap<Option<String>, (String, String)>,
+    usage: ClaudeUsage,
+    helpers: Helpers,
+    background: Background,
+    /// The transcripts were read after the end.
+    recalled: bool,
+    /// The result that decides: the last success, else the last error.
+    deciding: Option<AgentResult>,
+    /// It was said while work in the background was open, so it is not the last word.
+    is_interim: bool,
+    /// When the usage limit ends that the provider has named last.
+    limited_until: Option<Timestamp>,
+}
+
+impl ClaudeDecoder {
+    /// A decoder for one process; `resumed` says that it continues with an earlier session, whose cost it repeats.
+    #[must_use]
+    pub fn new(resumed: bool) -> Self {
+        Self {
+            spoke: false,
+            session: None,
+            open_tools: OpenTools::default(),
+            written: HashMap::new(),
+            usage: ClaudeUsage::new(resumed),
+            helpers: Helpers::default(),
+            background: Background::default(),
+            recalled: false,
+            deciding: None,
+            is_interim: false,
+            limited_until: None,
+        }
+    }
+
+    /// The decoder of what is launched.
+    #[must_use]
+    pub fn of(launch: &Launch) -> Self {
+        let decoder = Self::new(launch.resume.is_some())
+            .priced_by(launch.prices.clone())
+            .with_model(&launch.model);
+        match launch.carried {
+            Some(cost) => decoder.carrying(cost),
+            None => decoder,
+        }
+    }
+
+    /// Uses `prices` instead of the list prices.
+    #[must_use]
+    pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
+        self.usage.price_by(prices);
+        self
+    }
+
+    /// Sets the cost of earlier processes of the session.
+    #[must_use]
+    pub fn carrying(mut self, cost: Usd) -> Self {
+        self.usage.add_earlier_cost(cost);
+        self
+    }
+
+    /// Sets the model of messages that name none.
+    #[must_use]
+    pub fn with_model(mut self, model: &str) -> Self {
+        self.usage.asks_for(model);
+        self
+    }
+
+    /// Marks a program other than claude. It knows what its models cost, and need not tell a request before it sends it: if it ends without a result,
+    /// what it has told is a lower bound.
+    #[must_use]
+    pub fn of_another_program(mut self) -> Self {
+        self.usage.is_of_another_program();
+        self
+    }
+
+    /// Translates one line, given without its line break.
+    pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
+        let mut events = Vec::new();
+        self.decode(AgentLine::Text(line), &mut events);
+        events
+    }
+
+    fn handle_line(&mut self, mut line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+        let message = std::mem::take(&mut line.message).0;
+        let parent = std::mem::take(&mut line.parent_tool_use_id);
+        let parent = parent.as_deref();
+        match line.kind.as_deref() {
+            Some("system") => events.extend(self.system(line)),
+            Some("stream_event") => events.extend(self.piece(line.event, parent)),
+            Some("assistant") => self.assistant(message, parent, events),
+            Some("user") => {
+                let result = line.tool_use_result.0.unwrap_or_default();
+                if result.scheduled_for.0.is_some() {
+                    events.extend(self.background.wakes_up(true));
+                }
+                let blocks = message.unwrap_or_default().content.objects();
+                events.extend(blocks.filter_map(|block| self.input(block, parent)));
+            }
+            Some("result") => events.push(AgentEvent::Result(self.result(line))),
+            Some("rate_limit_event") => self.limit(line.rate_limit_info),
+            Some("command_lifecycle") if line.wakeup_source.as_deref().is_some() => {
+                events.extend(self.background.wakes_up(false));
+            }
+            _ => {}
+        }
+    }
+
+    /// Neither the exit code nor the result decides alone (AGENT-3).
+    fn verdict(&self, end: &ProcessEnd) -> Verdict {
+        match &self.deciding {
+            Some(result) if result.success && end.may_be_success() => Verdict::Success,
+            Some(result) if result.success => self.failure("", end.contradiction(), false),
+            Some(result) => {
+                let status = result.error_status.map(|status| format!(" (status {status})"));
+                let message = format!("{}{}", result.text, status.unwrap_or_default());
+                self.failure(&message, message.clone(), result.context_exceeded)
+            }
+            None => {
+                let (words, message) = without_result(end.exit, &end.stderr_tail, self.session.is_some());
+                self.failure(words, message, is_context_exceeded(words))
+            }
+        }
+    }
+
+    fn failure(&self, words: &str, message: String, context_exceeded: bool) -> Verdict {
+        let reason = reason(words, message, self.session.is_some(), context_exceeded);
+        let limit = self.limited_until.filter(|_| {
+            reason.kind == FailureKind::RateLimit || words.to_ascii_lowercase().contains("limit")
+        });
+        Verdict::Failure {
+            reason: match limit {
+                Some(ends_at) => reason.limited_until(ends_at),
+                None => reason,
+            },
+            context_exceeded,
+        }
+    }
+
+    /// Handles a provider's report on the limits of a subscription; states other than `rejected` let requests through.
+    fn limit(&mut self, info: Object<RateLimit<'_>>) {
+        let Some(info) = info.0 else {
+            return;
+        };
+        let ends_at = info
+            .resets_at
+            .0
+            .and_then(|number| moment(i64::try_from(number).ok()?));
+        let is_rejected = info.status.as_deref() == Some("rejected");
+        self.limited_until = ends_at.filter(|_| is_rejected);
+    }
+
+    fn system(&mut self, line: StreamLine<'_>) -> Option<AgentEvent> {
+        match line.subtype.as_deref()? {
+            "init" => self.init(line),
+            "status" => {
+                self.usage.status(line.status.as_deref());
+                None
+            }
+            "compact_boundary" => Some(AgentEvent::Compacted),
+            "background_tasks_changed" => Some(self.background.changed(line.tasks)),
+            "api_retry" => {
+                let status = status(line.error_status);
+                self.usage.retries_after(status);
+                Some(AgentEvent::Retrying {
+                    attempt: line.attempt.or_none(),
+                    max_retries: line.max_retries.0,
+                    delay_ms: line.retry_delay_ms.0,
+                    status,
+                    error: line.error.into_owned(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The only line whose session id counts (AGENT-2): a failed resume echoes the id that was asked for.
+    fn init(&mut self, line: StreamLine<'_>) -> Option<AgentEvent> {
+        let session_id = SessionId::new(line.session_id.into_owned()?).ok()?;
+        self.session = Some(session_id.clone());
+        let model = line.model.into_owned();
+        if let Some(model) = &model {
+            self.usage.asks_for(model);
+        }
+        Some(AgentEvent::SessionStarted { session_id, model })
+    }
+
+    fn assistant(
+        &mut self,
+        message: Option<Message<'_>>,
+        parent: Option<&str>,
+        events: &mut Vec<AgentEvent>,
+    ) {
+        let Some(mut message) = message else {
+            return;
+        };
+        if let Some(parent) = parent {
+            self.helpers.spoke(parent);
+        }
+        let blocks = std::mem::take(&mut message.content).objects();
+        events.extend(blocks.filter_map(|block| self.block(block, parent)));
+        events.extend(self.usage.message_reported(message, parent));
+    }
+
+    /// A piece of a message that is being written; only its first and its last piece tell of usage.
+    fn piece(&mut self, piece: Object<Piece<'_>>, parent: Option<&str>) -> Option<AgentEvent> {
+        let piece = piece.0?;
+        match piece.kind.as_deref()? {
+            "message_start" => {
+                let message = piece.message.0?;
+                let (id, model) = (message.id.0?, message.model.0?);
+                self.usage.message_started(parent);
+                self.remember_written(parent, &id, &model);
+                let billed = message.usage.0?.billed();
+                self.usage
+                    .message(&id, &model, billed, UsageConfidence::Begun, parent)
+            }
+            "message_delta" => {
+                // One that breaks off has no reason to stop, and is told without its true output.
+                let word = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
+                    Some(_) => UsageConfidence::Final,
+                    None => UsageConfidence::Begun,
+                };
+                let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
+                let billed = piece.usage.0?.billed();
+                self.usage.message(&id, &model, billed, word, parent)
+            }
+            "message_stop" => {
+                self.written.remove(&parent.map(str::to_owned));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn remember_written(&mut self, parent: Option<&str>, id: &str, model: &str) {
+        let longest = id.len().max(model.len()).max(parent.map_or(0, str::len));
+        if longest <= MAX_REMEMBERED_BYTES && self.written.len() < MAX_WRITTEN {
+            let message = (id.to_owned(), model.to_owned());
+            self.written.insert(parent.map(str::to_owned), message);
+        }
+    }
+
+    fn block(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+        match block.kind.as_deref()? {
+            "text" => Some(AgentEvent::Message {
+                text: block.text.into_owned()?,
+                parent_tool_use_id: parent.map(str::to_owned),
+            }),
+            "thinking" => Some(AgentEvent::Thinking {
+                text: block.thinking.into_owned()?,
+                parent_tool_use_id: parent.map(str::to_owned),
+            }),
+            "tool_use" => {
+                let (id, name) = (block.id.into_owned()?, block.name.into_owned()?);
+                self.open_tools.insert(&id, &name);
+                if let Some(parent) = parent {
+                    self.helpers.called(parent, &id);
+                }
+                Some(AgentEvent::ToolUse {
+                    id,
+                    name,
+                    input: block.input,
+                    parent_tool_use_id: parent.map(str::to_owned),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Handles an input of a model: the result of a tool, or a text for a sub-agent.
+    fn input(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+        match (block.kind.as_deref(), parent) {
+            (Some("tool_result"), _) => self.tool_result(block, parent),
+            (Some("text"), Some(parent)) => {
+                self.helpers.prompted(parent);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn tool_result(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+        let tool_use_id = block.tool_use_id.into_owned()?;
+        match parent {
+            Some(parent) => self.helpers.answered(parent, &tool_use_id),
+            None => self.helpers.ended(&tool_use_id),
+        }
+        let tool_name = self.open_tools.remove(&tool_use_id);
+        let whole = content_text(block.content);
+        Some(AgentEvent::ToolResult(ToolResult {
+            parent_tool_use_id: parent.map(str::to_owned),
+            ..ToolResult::new(tool_use_id, tool_name, whole, block.is_error.0)
+        }))
+    }
+
+    fn result(&mut self, mut line: StreamLine<'_>) -> AgentResult {
+        let said = line.result_text();
+        let terminal_reason = std::mem::take(&mut line.terminal_reason).into_owned();
+        let error_status = status(line.api_error_status);
+        let lost = terminal_reason.as_deref().is_some_and(|reason| {
+            reason.starts_with("aborted") || (reason == "api_error" && error_status.is_none())
+        });
+        self.usage.result(&mut line, lost);
+        self.written.clear();
+        let success = !line.is_error.0;
+        let result = AgentResult {
+            success,
+            context_exceeded: !success
+                && (terminal_reason.as_deref().is_some_and(is_context_exceeded)
+                    || is_context_exceeded(&said)),
+            text: said,
+            structured: Some(line.structured_output).filter(|value| !value.is_null()),
+            budget_exhausted: !success
+                && (terminal_reason.as_deref() == Some("budget_exhausted")
+                    || line.subtype.as_deref() == Some("error_max_budget_usd")),
+            error_status,
+            terminal_reason,
+            usage: self.usage.totals(),
+            permission_denials: line.permission_denials.objects().filter_map(denial).collect(),
+        };
+        // An error after a real success is ignored (AGENT-4).
+        let has_succeeded = self.deciding.as_ref().is_some_and(|earlier| earlier.success);
+        if success || !has_succeeded || self.is_interim {
+            self.deciding = Some(result.clone());
+            self.is_interim = self.background.is_open();
+        }
+        result
+    }
+}
+
+/// Decides how the process did: success is a successful result together with exit code 0, neither alone. A process that we have ended
+/// cannot choose its exit code: of it the result alone is asked. The words of standard error count when there is no result.
+impl AgentDecoder for ClaudeDecoder {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+        if let Some(line) = line.read(events) {
+            self.spoke = true;
+            self.handle_line(line, events);
+        }
+    }
+
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        let verdict = self.verdict(&end);
+        // One that ends by itself without a word, such as a command that is not there, has asked nobody.
+        let was_at_work =
+            self.spoke || end.ended_by == EndedBy::Us || matches!(end.exit, ProcessExit::Signaled(_));
+        let totals = self.totals_at_end(was_at_work);
+        ExitOutcome {
+            states_no_usage: self.usage.states_nothing() && totals.is_nothing(),
+            ..end.outcome(verdict, totals, self.deciding.is_some())
+        }
+    }
+
+    fn usage(&self) -> UsageTotals {
+        self.totals_at_end(true)
+    }
+
+    /// The transcripts tell the output of sub-agents, which the stream does not, all that a process used that did not live to say it, and what of its
+    /// sub-agents its last result leaves out.
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
+        let wanted = match records {
+            RecordsScope::SoFar => self.usage.is_helped(),
+            // The stream tells that a sub-agent answers, and not how much.
+            RecordsScope::Meanwhile => self.helpers.may_work(),
+            RecordsScope::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
+        };
+        self.session.as_ref().filter(|_| wanted)
+    }
+
+    fn recall(
+        &mut self,
+        records: RecordsScope,
+        recorded: Option<AgentRecords>,
+        events: &mut Vec<AgentEvent>,
+    ) {
+        match (records, recorded) {
+            (RecordsScope::SoFar | RecordsScope::Meanwhile, recorded) => {
+                self.usage.recall_helpers(recorded, events)
+            }
+            (RecordsScope::Whole, Some(recorded)) => {
+                self.recalled = true;
+                match self.deciding {
+                    Some(_) => self.usage.recall_rest(recorded),
+                    None => self.usage.recall_all(recorded),
+                }
+            }
+            (RecordsScope::Whole, None) => {}
+        }
+    }
+}
+
+impl ClaudeDecoder {
+    /// Returns the usage at the end of the process: a request that is open may have got an answer, that of a sub-agent or, without a result, one that was
+    /// never told.
+    fn totals_at_end(&self, was_at_work: bool) -> UsageTotals {
+        let mut totals = self.usage.totals();
+        totals.lower_bound |= self.helpers.may_ask();
+        totals.lower_bound |= was_at_work && self.deciding.is_none() && self.usage.may_ask_untold();
+        totals
+    }
+}
+
+fn denial(entry: Denial<'_>) -> Option<PermissionDenial> {
+    Some(PermissionDenial {
+        tool_name: entry.tool_name.into_owned()?,
+        tool_use_id: entry.tool_use_id.into_owned().unwrap_or_default(),
+    })
+}
+
+fn status(number: Count) -> Option<u16> {
+    u16::try_from(number.0?).ok()
+}
+
+#[cfg(test)]
+mod tests;

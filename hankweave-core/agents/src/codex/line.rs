@@ -1,0 +1,146 @@
+//! Lines of codex's stream and rollout files, reduced to the fields in use.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::lenient::{Count, List, Object, Text};
+use hankweave_core::cost::TokenUsage;
+
+/// A line of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct StreamLine<'l> {
+    #[serde(rename = "type")]
+    pub(super) kind: Text<'l>,
+    pub(super) thread_id: Text<'l>,
+    pub(super) message: Text<'l>,
+    pub(super) error: Object<Failure<'l>>,
+    pub(super) usage: Object<Usage>,
+    pub(super) item: Object<Item<'l>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Failure<'l> {
+    pub(super) message: Text<'l>,
+}
+
+/// Something that the agent said or did.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Item<'l> {
+    pub(super) id: Text<'l>,
+    #[serde(rename = "type")]
+    pub(super) kind: Text<'l>,
+    pub(super) text: Text<'l>,
+    pub(super) status: Text<'l>,
+    pub(super) command: Text<'l>,
+    pub(super) aggregated_output: Text<'l>,
+    pub(super) server: Text<'l>,
+    pub(super) tool: Text<'l>,
+    pub(super) query: Text<'l>,
+    /// Of a search of the web.
+    pub(super) action: Object<Action<'l>>,
+    pub(super) prompt: Text<'l>,
+    /// The sub-agents that it is for, which have sessions of their own.
+    pub(super) receiver_thread_ids: List<Text<'l>>,
+    pub(super) arguments: Value,
+    pub(super) changes: Value,
+    pub(super) result: Object<McpResult<'l>>,
+    pub(super) error: Object<Failure<'l>>,
+}
+
+/// Action of a call of the provider's web search.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Action<'l> {
+    #[serde(rename = "type")]
+    kind: Text<'l>,
+}
+
+impl Action<'_> {
+    /// Whether the provider charges for it: for a search, and not for a page that was opened after one (AGENT-17).
+    pub(super) fn is_search(&self) -> bool {
+        self.kind.as_deref() == Some("search")
+    }
+}
+
+/// The answer of a tool that another program serves.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct McpResult<'l> {
+    pub(super) content: List<Object<Piece<'l>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Piece<'l> {
+    pub(super) text: Text<'l>,
+}
+
+/// A line of a rollout file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct RolloutLine<'l> {
+    pub(super) timestamp: Text<'l>,
+    #[serde(rename = "type")]
+    pub(super) kind: Text<'l>,
+    pub(super) payload: Object<Payload<'l>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Payload<'l> {
+    #[serde(rename = "type")]
+    pub(super) kind: Text<'l>,
+    pub(super) model: Text<'l>,
+    pub(super) response_id: Text<'l>,
+    pub(super) usage: Object<Usage>,
+    pub(super) thread_token_usage: Object<Usage>,
+    pub(super) info: Object<Info>,
+    /// Of a search of the web.
+    pub(super) action: Object<Action<'l>>,
+    pub(super) thread_settings: Object<ThreadSettings<'l>>,
+}
+
+/// The settings with which the next requests of a session are made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct ThreadSettings<'l> {
+    pub(super) service_tier: Text<'l>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Info {
+    pub(super) total_token_usage: Object<Usage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    input_tokens: Count,
+    cached_input_tokens: Count,
+    cache_write_input_tokens: Count,
+    output_tokens: Count,
+}
+
+impl Usage {
+    /// The tokens. The input that is told contains what was written to the cache and read from it (AGENT-47).
+    pub(super) fn tokens(&self) -> TokenUsage {
+        let (written, read) = (
+            self.cache_write_input_tokens.or_none(),
+            self.cached_input_tokens.or_none(),
+        );
+        TokenUsage {
+            input_tokens: self
+                .input_tokens
+                .or_none()
+                .saturating_sub(written)
+                .saturating_sub(read),
+            output_tokens: self.output_tokens.or_none(),
+            cache_creation_tokens: written,
+            cache_read_tokens: read,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Lines of gemini's stream and of its session files, reduced to the fields in use.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::lenient::{Count, Flag, Members, Object, Text};
+use hankweave_core::cost::TokenUsage;
+
+/// A line of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct StreamLine<'l> {
+    #[serde(rename = "type")]
+    pub(super) kind: Text<'l>,
+    pub(super) session_id: Text<'l>,
+    pub(super) model: Text<'l>,
+    pub(super) role: Text<'l>,
+    pub(super) content: Text<'l>,
+    pub(super) message: Text<'l>,
+    pub(super) delta: Flag,
+    pub(super) tool_name: Text<'l>,
+    pub(super) tool_id: Text<'l>,
+    pub(super) parameters: Value,
+    pub(super) status: Text<'l>,
+    pub(super) output: Text<'l>,
+    pub(super) error: Object<Failure<'l>>,
+    pub(super) stats: Object<Stats>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Failure<'l> {
+    pub(super) message: Text<'l>,
+}
+
+/// Usage of a run.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Stats {
+    pub(super) models: Members<Object<ModelStats>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ModelStats {
+    total_tokens: Count,
+    input_tokens: Count,
+    output_tokens: Count,
+    cached: Count,
+}
+
+impl ModelStats {
+    /// Returns the tokens.
+    pub(super) fn tokens(&self) -> TokenUsage {
+        let (read, cached) = (self.input_tokens.or_none(), self.cached.or_none());
+        tokens(
+            read,
+            cached,
+            self.output_tokens.or_none(),
+            self.total_tokens.or_none(),
+        )
+    }
+}
+
+/// A line of a session file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
+pub(super) struct ChatLine<'l> {
+    pub(super) session_id: Text<'l>,
+    pub(super) id: Text<'l>,
+    pub(super) timestamp: Text<'l>,
+    #[serde(rename = "type")]
+    pub(super) kind: Text<'l>,
+    pub(super) model: Text<'l>,
+    pub(super) tokens: Object<ChatTokens>,
+}
+
+/// Usage of a message.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ChatTokens {
+    input: Count,
+    output: Count,
+    cached: Count,
+    thoughts: Count,
+    total: Count,
+}
+
+impl ChatTokens {
+    /// Returns the tokens.
+    pub(super) fn tokens(&self) -> TokenUsage {
+        let written = self.output.or_none().saturating_add(self.thoughts.or_none());
+        let (read, cached) = (self.input.or_none(), self.cached.or_none());
+        tokens(read, cached, written, self.total.or_none())
+    }
+}
+
+/// Input counts the part from the cache (AGENT-47); the total counts thoughts, which output does not.
+fn tokens(read: u64, cached: u64, output: u64, total: u64) -> TokenUsage {
+    TokenUsage {
+        input_tokens: read.saturating_sub(cached),
+        output_tokens: output.max(total.saturating_sub(read)),
+        cache_creation_tokens: 0,
+        cache_read_tokens: cached,
+    }
+}

@@ -1,0 +1,71 @@
+//! Input of a driver to start an agent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::agent::{AgentOptions, AskedResult, Permissions};
+use hankweave_core::cost::Usd;
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::id::SessionId;
+
+/// One agent to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The model, as the agent names it. A driver refuses a name that could be taken for an option.
+    pub model: String,
+    /// The prompt, of any length. It reaches the agent through its standard input, never through an argument.
+    pub prompt: String,
+    /// Text that the agent adds to its own system prompt.
+    pub appended_system_prompt: Option<String>,
+    /// The session to continue with; `None` begins a new one.
+    pub resume: Option<SessionId>,
+    /// Whether the agent continues with a copy of that session, under a new name. Only an agent that states it among its capabilities is asked for it.
+    pub fork: bool,
+    /// The codon's own environment, laid over what the runtime passes on.
+    pub env: BTreeMap<String, String>,
+    /// Iteration of the loop the codon is in, counted from 0; agents see it as `HANKWEAVE_ITERATION`.
+    pub iteration: Option<u32>,
+    /// Spending limit; an agent that can count its own money stops there, even when no client listens.
+    pub max_dollars: Option<Usd>,
+    /// Cost of the earlier processes of the resumed session, and of those of which it is a copy.
+    pub carried: Option<Usd>,
+    /// Prices of models, for agents that report tokens but no money.
+    pub prices: Arc<Prices>,
+    /// The folder in which the agent works. It exists.
+    pub work_dir: PathBuf,
+    /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next
+    /// free name (`…-2.log`) and says so.
+    pub log_path: PathBuf,
+    /// The log at `log_path` continues: this is another process of the same try.
+    pub log_goes_on: bool,
+    /// Whether the agent may shorten its conversation when its context is full. Otherwise that is an error.
+    pub auto_compact: bool,
+    /// `TMPDIR` of the agent, created when missing; agents leave megabytes there.
+    pub temp_dir: PathBuf,
+    /// Script of a scripted agent; other agents ignore it.
+    pub script: Option<PathBuf>,
+    /// The agent's program, when it is not the one found by its name.
+    pub program: Option<PathBuf>,
+    /// Program and arguments of a custom agent; empty for the others.
+    pub command: Vec<String>,
+    /// Answers to an agent that asks before it acts; other agents ignore them.
+    pub permissions: Permissions,
+    /// How the hank wants it to work. Those that its driver does not state among its capabilities are not asked for.
+    pub options: AgentOptions,
+    /// Form of the answer. An agent that does not take its schema is asked in the prompt.
+    pub result: Option<AskedResult>,
+    /// How an agent signs in that can be told so, by its own name for that way.
+    pub auth: Option<String>,
+    /// Text that no other launch has, such as run, codon and try. Each process of the agent carries it in
+    /// `HANKWEAVE_CODON`, so that those which escaped can be found.
+    pub marker: String,
+    /// How long the agent may take to end when it is asked to, before it is killed.
+    pub grace: Duration,
+}
+
+impl Launch {
+    /// The usual grace: claude needs up to 1.6 s to end a running command (AGENT-15).
+    pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
+}

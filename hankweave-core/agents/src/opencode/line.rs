@@ -1,0 +1,115 @@
+//! Lines of opencode's stream, reduced to the fields in use.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::lenient::{Count, Dollars, Flag, Object, Text};
+use hankweave_core::cost::{Billed, TokenUsage, Usd};
+
+/// A line of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct StreamLine<'l> {
+    #[serde(rename = "type")]
+    pub(super) kind: Text<'l>,
+    #[serde(rename = "sessionID")]
+    pub(super) session: Text<'l>,
+    pub(super) part: Object<Part<'l>>,
+    pub(super) error: Object<Failure<'l>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Part<'l> {
+    pub(super) id: Text<'l>,
+    #[serde(rename = "messageID")]
+    pub(super) message: Text<'l>,
+    pub(super) text: Text<'l>,
+    pub(super) metadata: Object<Metadata>,
+    pub(super) tool: Text<'l>,
+    #[serde(rename = "callID")]
+    pub(super) call: Text<'l>,
+    pub(super) state: Object<State<'l>>,
+    pub(super) reason: Text<'l>,
+    pub(super) tokens: Object<Tokens>,
+    pub(super) cost: Dollars,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    compaction_continue: Flag,
+}
+
+/// State of a call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct State<'l> {
+    pub(super) status: Text<'l>,
+    pub(super) input: Value,
+    pub(super) output: Text<'l>,
+    pub(super) error: Text<'l>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Tokens {
+    input: Count,
+    output: Count,
+    reasoning: Count,
+    cache: Object<Cache>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cache {
+    read: Count,
+    write: Count,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'l"))]
+pub(super) struct Failure<'l> {
+    pub(super) name: Text<'l>,
+    pub(super) data: Object<FailureData<'l>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'l"))]
+pub(super) struct FailureData<'l> {
+    pub(super) message: Text<'l>,
+    pub(super) status_code: Count,
+}
+
+impl Part<'_> {
+    pub(super) fn billed(&self) -> Billed {
+        let Some(tokens) = &self.tokens.0 else {
+            return Billed::default();
+        };
+        let cache = tokens.cache.0.as_ref();
+        let output = tokens.output.or_none();
+        Billed {
+            tokens: TokenUsage {
+                input_tokens: tokens.input.or_none(),
+                output_tokens: output.saturating_add(tokens.reasoning.or_none()),
+                cache_creation_tokens: cache.map_or(0, |cache| cache.write.or_none()),
+                cache_read_tokens: cache.map_or(0, |cache| cache.read.or_none()),
+            },
+            ..Billed::default()
+        }
+    }
+
+    /// Whether opencode tells its model to continue after the summary of a conversation that no longer fitted.
+    pub(super) fn goes_on_shortened(&self) -> bool {
+        self.metadata
+            .0
+            .as_ref()
+            .is_some_and(|metadata| metadata.compaction_continue.0)
+    }
+
+    /// The money that opencode counts itself, at the prices of its own list.
+    pub(super) fn cost(&self) -> Option<Usd> {
+        // Sums of binary fractions, such as 0.0069299999999999995.
+        Usd::from_dollars((self.cost.0? * 1e9).round() / 1e9).ok()
+    }
+}

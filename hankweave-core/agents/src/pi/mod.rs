@@ -1,0 +1,305 @@
+//! The line protocol of pi, as a pure state machine.
+//!
+//! Input: the lines of `pi -p --mode json`, of the versions 0.73, 0.87 and 1.6. Output: [`AgentEvent`]s. The program exits with 0 whatever became of its
+//! work, so the reason with which its last message stopped decides (AGENT-20).
+
+mod line;
+
+use std::sync::Arc;
+
+use crate::decoder::{AgentDecoder, AgentLine, ProcessEnd, session_started};
+use crate::launch::Launch;
+use crate::lenient::{List, Object};
+use crate::records::RecordsScope;
+use hankweave_core::agent::ExitOutcome;
+use hankweave_core::agent::classify::is_context_exceeded;
+use hankweave_core::agent::{AgentEvent, AgentResult, MessageUsage, ToolResult};
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::cost::{MessageIds, ModelUsage, TokenUsage, UsageTotals, Usd};
+use hankweave_core::id::SessionId;
+
+use line::{Block, Message, StreamLine, Usage};
+
+/// The model that stands for the one of pi's own settings.
+pub const OWN_MODEL: &str = "pi";
+
+/// Reads the output of one pi process.
+#[derive(Debug, Default)]
+pub struct PiDecoder {
+    prices: Arc<Prices>,
+    /// The agent may not shorten its conversation, so what it begins of that says nothing (HANK-49).
+    keeps_conversation: bool,
+    session: Option<SessionId>,
+    /// Of the message that was begun last.
+    model: Option<String>,
+    provider: Option<String>,
+    /// Of all messages.
+    usage: UsageTotals,
+    /// The messages that have ended: one may be told twice, and counts once (AGENT-31).
+    ended_messages: MessageIds,
+    /// A turn has begun, and its message has not.
+    asking: bool,
+    /// Reported usage of the message in progress, and whether there is one.
+    told: ModelUsage,
+    writing: bool,
+    /// A model was paid for that nobody told of: an answer was cut off, or a conversation summed up.
+    untold: bool,
+    answers: u64,
+    /// How the last message ended.
+    last: Option<AgentResult>,
+    /// The last message was the last one of its turn, and no turn has begun since. The line that says so itself repeats the whole conversation and may
+    /// be too long to be read.
+    ended: bool,
+}
+
+impl PiDecoder {
+    /// The decoder of what is launched.
+    #[must_use]
+    pub fn of(launch: &Launch) -> Self {
+        Self {
+            keeps_conversation: !launch.auto_compact,
+            ..Self::default().priced_by(launch.prices.clone())
+        }
+    }
+
+    /// Uses `prices` instead of the list prices.
+    #[must_use]
+    pub fn priced_by(self, prices: Arc<Prices>) -> Self {
+        Self { prices, ..self }
+    }
+
+    fn handle_line(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+        match line.kind.as_deref() {
+            Some("session") => events.extend(session_started(&mut self.session, line.id.into_owned(), None)),
+            Some("agent_start" | "turn_start") => {
+                self.ended = false;
+                self.asking = true;
+            }
+            Some("message_start") => {
+                if let Some(message) = of_model(line.message) {
+                    self.end_message();
+                    self.asking = false;
+                    self.writing = true;
+                    events.extend(self.used(&message, None));
+                }
+            }
+            Some("message_update") => {
+                let growing = Message {
+                    usage: line.usage,
+                    ..Message::default()
+                };
+                events.extend(self.used(&growing, None));
+            }
+            Some("message_end") => {
+                if let Some(message) = of_model(line.message) {
+                    self.message(message, events);
+                }
+            }
+            Some("tool_execution_end") => {
+                let id = line.tool_call_id.into_owned();
+                let answer = line
+                    .result
+                    .0
+                    .map_or_else(String::new, |answer| texts(answer.content));
+                let name = line.tool_name.into_owned();
+                events.extend(
+                    id.map(|id| AgentEvent::ToolResult(ToolResult::new(id, name, answer, line.is_error.0))),
+                );
+            }
+            Some("auto_retry_start") => events.push(AgentEvent::Retrying {
+                attempt: line.attempt.or_none(),
+                max_retries: line.max_attempts.0,
+                delay_ms: line.delay_ms.0,
+                status: line.error_message.as_deref().and_then(status),
+                error: line.error_message.into_owned(),
+            }),
+            // Where it may, its context is full, whatever becomes of the summary: an older pi does not wait for it when its work is done.
+            Some("compaction_start" | "auto_compaction_start") => {
+                self.asking = true;
+                events.extend((!self.keeps_conversation).then_some(AgentEvent::Compacted));
+            }
+            // What a summary costs is not told; one that fails, or is not tried, costs nothing.
+            Some("compaction_end" | "auto_compaction_end") => {
+                self.asking = false;
+                self.untold |= line.error_message.as_deref().is_none() && !line.aborted.0;
+            }
+            Some("agent_end") => {
+                let usage = self.totals();
+                let result = self.last.clone();
+                events.extend(result.map(|last| AgentEvent::Result(AgentResult { usage, ..last })));
+            }
+            _ => {}
+        }
+    }
+
+    /// A message that was begun and not ended was cut off.
+    fn end_message(&mut self) {
+        self.untold |= self.writing;
+        self.writing = false;
+        self.told = ModelUsage::default();
+    }
+
+    fn message(&mut self, message: Message<'_>, events: &mut Vec<AgentEvent>) {
+        (self.asking, self.writing) = (false, false);
+        let id = message.response_id.as_deref().map(str::to_owned);
+        if id.as_deref().is_none_or(|id| self.ended_messages.insert(id)) {
+            events.extend(self.used(&message, id));
+        }
+        let counted = std::mem::take(&mut self.told);
+        self.answers += 1;
+        let (stop, error) = (
+            message.stop_reason.into_owned(),
+            message.error_message.into_owned(),
+        );
+        self.ended = stop.as_deref() != Some("toolUse");
+        let mut said = String::new();
+        for block in message.content.objects() {
+            events.extend(block_event(block, &mut said));
+        }
+        let success = matches!(stop.as_deref(), Some("stop" | "length"));
+        // An answer that was cut off may have been longer; a request that was refused costs nothing.
+        let was_cut_off = stop.as_deref() == Some("error") && counted != ModelUsage::default();
+        self.untold |= was_cut_off || stop.as_deref() == Some("aborted");
+        let text = if success { said } else { error.unwrap_or_default() };
+        self.last = Some(AgentResult {
+            success,
+            context_exceeded: !success && is_context_exceeded(&text),
+            error_status: if success { None } else { status(&text) },
+            text,
+            terminal_reason: stop,
+            ..AgentResult::default()
+        });
+    }
+
+    /// Returns the usage of a message beyond what was reported of it (AGENT-21). With an id it has ended.
+    fn used(&mut self, message: &Message<'_>, id: Option<String>) -> Option<AgentEvent> {
+        let usage = message.usage.0.as_ref()?;
+        if let Some(model) = message.model.as_deref() {
+            self.model = Some(model.to_owned());
+            self.provider = message.provider.as_deref().map(str::to_owned);
+        }
+        let model = self.model.clone().unwrap_or_else(|| OWN_MODEL.to_owned());
+        let (tokens, cost) = (usage.billed().tokens, self.cost(usage, &model));
+        let is_unpriced = cost.is_none() && tokens != TokenUsage::ZERO;
+        self.untold |= is_unpriced;
+        let cost = cost.unwrap_or(Usd::ZERO);
+        let whole = ModelUsage {
+            tokens: tokens.at_least(self.told.tokens),
+            cost: cost.max(self.told.cost),
+        };
+        let added = ModelUsage {
+            tokens: whole.tokens - self.told.tokens,
+            cost: whole.cost.saturating_sub(self.told.cost),
+        };
+        if added == ModelUsage::default() {
+            return None;
+        }
+        let is_new = self.told == ModelUsage::default();
+        self.told = whole;
+        self.usage.add(&model, added);
+        Some(AgentEvent::Usage(MessageUsage {
+            message_id: id.unwrap_or_else(|| format!("message-{}", self.answers)),
+            model,
+            usage: whole,
+            added,
+            is_new,
+            is_lower_bound: self.is_lower_bound(),
+            is_unpriced,
+            is_sum: false,
+            parent_tool_use_id: None,
+        }))
+    }
+
+    /// The money, by the price that the user gives, else by what pi counts itself, which is nothing for a model without a price in its own list.
+    fn cost(&self, usage: &Usage, model: &str) -> Option<Usd> {
+        let of_provider = self
+            .provider
+            .as_deref()
+            .map(|provider| format!("{provider}/{model}"));
+        let names = [of_provider.as_deref(), Some(model)];
+        let given = names
+            .into_iter()
+            .flatten()
+            .find_map(|name| self.prices.given_for(name));
+        if let Some(rate) = given {
+            return Some(rate.price(&usage.billed()));
+        }
+        let stated = usage.cost().filter(|cost| *cost > Usd::ZERO);
+        stated.or_else(|| usage.billed().price(model, &self.prices))
+    }
+
+    fn is_lower_bound(&self) -> bool {
+        self.asking || self.writing || self.untold
+    }
+
+    fn totals(&self) -> UsageTotals {
+        UsageTotals {
+            lower_bound: self.is_lower_bound(),
+            ..self.usage.clone()
+        }
+    }
+}
+
+impl AgentDecoder for PiDecoder {
+    fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+        if let Some(line) = line.read(events) {
+            self.handle_line(line, events);
+        }
+    }
+
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        self.end_message();
+        let last = self.last.as_ref().filter(|_| self.ended);
+        let verdict = end.verdict(last, "message", self.session.is_some());
+        end.outcome(verdict, self.totals(), self.ended)
+    }
+
+    fn usage(&self) -> UsageTotals {
+        self.totals()
+    }
+
+    /// Pi tells everything itself; what it did that nobody heard would have to be read.
+    fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
+        let wanted = records == RecordsScope::Whole && !self.ended;
+        self.session.as_ref().filter(|_| wanted)
+    }
+}
+
+/// The message, if a model wrote it.
+fn of_model(message: Object<Message<'_>>) -> Option<Message<'_>> {
+    message
+        .0
+        .filter(|message| message.role.as_deref() == Some("assistant"))
+}
+
+/// Returns the event of a message block; its text is the answer, if nothing follows.
+fn block_event(block: Block<'_>, said: &mut String) -> Option<AgentEvent> {
+    match block.kind.as_deref()? {
+        "text" => {
+            let text = block.text.into_owned()?;
+            said.clone_from(&text);
+            Some(AgentEvent::message(text))
+        }
+        "thinking" => Some(AgentEvent::thinking(block.thinking.into_owned()?)),
+        "toolCall" => Some(AgentEvent::tool_use(
+            block.id.into_owned()?,
+            block.name.into_owned()?,
+            block.arguments,
+        )),
+        _ => None,
+    }
+}
+
+fn texts(content: List<Object<Block<'_>>>) -> String {
+    let texts: Vec<String> = content
+        .objects()
+        .filter_map(|block| block.text.into_owned())
+        .collect();
+    texts.join("\n")
+}
+
+/// `401 {"type":"error",…`
+fn status(words: &str) -> Option<u16> {
+    let (number, _) = words.split_once(' ')?;
+    number.parse().ok().filter(|status| (100..600).contains(status))
+}
