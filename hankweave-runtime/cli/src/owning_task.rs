@@ -29,7 +29,7 @@ use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
 use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry_within};
 use crate::screen::{local_time, one_line};
 use crate::task_lines::{LogLine, lines};
-use crate::typed::{tasks as typed, word};
+use crate::typed::{HintCommands, tasks as typed, word};
 
 /// How long a registry may take to answer a command that knows what the files say.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -338,11 +338,16 @@ impl OwningTask {
         self.is_unanswered
     }
 
-    /// Returns what the task cost in all, if its registry knows of more than the `recorded` runs here cost: attempts whose files are elsewhere, or nowhere.
-    pub(crate) fn cost_beyond(&self, recorded: Usd, is_lower_bound: bool) -> Option<String> {
+    /// Returns what the task cost in all and why that is more than the `recorded` runs here cost, or may be; `None` where it is not.
+    pub(crate) fn cost_beyond(&self, recorded: Usd, is_lower_bound: bool) -> Option<(String, &'static str)> {
         let all = self.files.cost(self.row.as_ref()?)?;
-        let is_more = all.cost > recorded || (all.cost_is_lower_bound && !is_lower_bound);
-        is_more.then(|| all.sum_in_words())
+        let is_unsure = all.cost_is_lower_bound && !is_lower_bound;
+        let why = match (all.cost > recorded, is_unsure) {
+            (true, _) => "runs of some attempts are not recorded here",
+            (false, true) => "an attempt lost its worker and may have cost more than its registry knows",
+            (false, false) => return None,
+        };
+        Some((all.sum_in_words(), why))
     }
 
     /// Returns the total budget that was set for the task itself, which its next attempt has.
@@ -463,8 +468,14 @@ impl OwningTask {
         }
         let mut offer = |what: &str, effect: String| offers.push((self.command(what), effect));
         match (asked, self.status) {
-            _ if is_live && self.cancel_requested_at().is_some() => {}
-            _ if is_live => offer("cancel", "stops it".to_owned()),
+            (_, TaskStatus::Running) if is_live && self.cancel_requested_at().is_some() => {}
+            (_, TaskStatus::Running) if is_live => offer("cancel", "stops it".to_owned()),
+            // Its worker was suspended when the task was taken from it, and the run works on.
+            _ if is_live => {
+                let workspace = self.files.path().join(WORKSPACE);
+                let stop = HintCommands::about(&workspace).command("stop");
+                offers.push((stop, "stops it".to_owned()));
+            }
             (Some(codon), TaskStatus::Waiting) => {
                 offer("approve", format!("lets {codon} begin"));
                 offer("deny", "fails the task; resumed, it asks again".to_owned());
@@ -694,13 +705,22 @@ impl OwningTask {
         match command {
             Command::ServerShutdown { .. }
             | Command::ServerForceShutdown { .. }
-            | Command::CodonForceStop { .. } => Err(self.refuse_stop()),
+            | Command::CodonForceStop { .. } => match self.is_taken_from_run() {
+                true => Ok(()),
+                false => Err(self.refuse_stop()),
+            },
             Command::RollbackToCheckpoint { .. }
             | Command::RollbackToCodon { .. }
             | Command::RollbackToLastSuccess { .. } => self.check_ended("rollback"),
             Command::RollbackUndo { .. } => self.check_ended("undo"),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the task, by its files, is not running any more, so that its run works for nobody.
+    fn is_taken_from_run(&self) -> bool {
+        let state = self.files.load_state().ok().flatten();
+        state.is_some_and(|state| state.status != TaskStatus::Running)
     }
 
     /// Names the task in an error about its workspace.

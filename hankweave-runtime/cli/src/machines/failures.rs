@@ -64,7 +64,7 @@ fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
         ),
         RemoteError::Behind { .. } => format!("`{}` brings it here", typed.command("pull")),
         RemoteError::Superseded { kept, .. } => {
-            format!("a worker continues with the task; {}", beside(kept))
+            format!("the run of a later attempt of the task stays there; {}", beside(kept))
         }
         RemoteError::Live { .. } => format!("`{}` stops it first", typed.command("stop")),
         RemoteError::NothingRecorded => format!("`{}` runs its hank first", typed.run()),

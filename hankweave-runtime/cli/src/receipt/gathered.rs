@@ -323,8 +323,7 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
         .task
         .as_ref()
         .and_then(|task| task.cost_beyond(status.state.total_spend(), status.costs_at_least()));
-    let beyond = beyond
-        .map(|all| format!("The task cost {all} in all, with attempts whose runs are not recorded here."));
+    let beyond = beyond.map(|(all, why)| format!("The task cost {all} in all: {why}."));
     let is_later = |task: &OwningTask| task.has_run_after_end(status.state);
     let later = status.task.as_ref().filter(|task| is_later(task)).map(|_| {
         "The newest run is a user's, after the task had completed: its cost is none of the task's.".to_owned()

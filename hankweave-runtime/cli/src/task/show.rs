@@ -12,7 +12,7 @@ use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, excerpt};
 use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
-use hankweave_task_model::registry::{FilesLocation, StartedAnew, TaskCost, TaskRow};
+use hankweave_task_model::registry::{AnewRequest, FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{AgentDecision, TaskError, TaskExecution};
 use hankweave_tasks::coordinator::WorkerPresence;
@@ -342,15 +342,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         &json!((!attempts.is_empty()).then_some(attempts.len())),
     );
     details.add("changed", &json!(local_time(row.updated_at)));
-    if let Some(StartedAnew { by, at, cost }) = StartedAnew::of(&row.record) {
-        let before = cost.display(false);
-        let words = format!(
-            "asked for by {} at {}: codons are paid again, and the budget counts from there; known cost before {before}",
-            one_line(&by),
-            local_time(at)
-        );
-        details.add("anew", &json!(words));
-    }
+    details.add("anew", &json!(anew(&row)));
     if let Some(by) = row.cancelled_by() {
         let label = match row.record.status() {
             TaskStatus::Cancelled => "cancelled",
@@ -443,6 +435,24 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     details.add("elsewhere", &json!(elsewhere));
     output::print(details.into_text())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns who asked that a task may start anew, and what became of that.
+fn anew(row: &TaskRow) -> Option<String> {
+    let AnewRequest { by, at } = AnewRequest::of(&row.record)?;
+    let cost = TaskCost::of(&row.record).unwrap_or_default();
+    let effect = match cost.before_anew {
+        None => "a worker with neither its files nor its run from a remote starts it anew".to_owned(),
+        Some(before) => format!(
+            "it started anew after {}, and its budget counts from there",
+            before.display(cost.cost_is_lower_bound)
+        ),
+    };
+    Some(format!(
+        "asked for by {} at {}: {effect}",
+        one_line(&by),
+        local_time(at)
+    ))
 }
 
 /// Returns the machine that has the newest files of a task, if it is another one.

@@ -382,6 +382,11 @@ fn a_diff_after_a_crash_says_that_changes_of_the_user_are_in_it() {
         .expect_code(0)
         .json_document();
     assert_eq!(json["crashed"], true);
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    assert!(
+        report.contains("an attempt crashed: what changed until the next one is counted as the codon's own"),
+        "{report}"
+    );
     project.run(["run", "--headless", "--new"]).expect_code(0);
     assert_eq!(diff().expect_code(0).stderr.matches("crashed").count(), 0);
 }
@@ -568,4 +573,32 @@ fn an_edit_after_a_crash_stays_also_in_a_file_that_an_earlier_attempt_has_saved(
     );
     assert_eq!(read(&project, "src/own.txt"), "mine\n");
     assert_eq!(read(&project, "src/notes.txt"), format!("{notes}mine\nagent\n"));
+}
+
+/// Run again with its files and crashed again: all of that is unfinished work, which the way back to the last success takes back.
+// covers: RUN-2, STATE-71
+#[test]
+fn what_two_crashed_attempts_left_goes_back_to_the_last_success() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let text = fs::read_to_string(project.directory().join("agent.sh")).unwrap();
+    let half = "say working\n[ -e go ] || [ ! -e one.txt ] || { echo half > half.txt; say half-done; sleep 60; }\n[ -e one.txt ] || echo one > one.txt\n";
+    project.write("agent.sh", text.replace("say working\n", half));
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "go", "checkpointedFiles": ["*.txt"]})
+    };
+    project.write_hank(&json!({"hank": [codon("one"), codon("two")]}));
+    for recovery in [&[][..], &["--recover", "crash-point"]] {
+        let command = [&["run", "--headless", "--json"][..], recovery].concat();
+        let mut run = project.start(command);
+        run.wait_for_line(|line| line.contains("half-done"));
+        run.kill();
+        assert!(project.directory().join("half.txt").exists());
+    }
+    project.write("go", "");
+    let run = project.run(["run", "--headless", "--recover", "last-success"]);
+    run.expect_code(0);
+    assert!(!project.directory().join("half.txt").exists(), "{}", run.stderr);
+    assert_eq!(read(&project, "one.txt"), "one\n");
 }

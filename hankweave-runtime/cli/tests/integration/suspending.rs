@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::{SOON, project, until_stopped, wait_for};
+use crate::task_project::paste;
 use crate::terminal::Terminal;
 
 /// How long one looks whether anything works.
@@ -741,4 +742,38 @@ fn a_worker_that_lost_a_task_names_no_other_while_nobody_has_taken_it() {
     worked.expect_code(0);
     let lost = "task slow is lost: its lease had ended, and no worker holds it now; its run here is stopped";
     assert!(worked.stderr.contains(lost), "{}", worked.stderr);
+}
+
+/// A task that is cancelled while its worker is suspended without a lease has a run that works on: what ends it can be typed.
+// covers: TASK-57, TASK-58
+#[test]
+fn the_run_of_a_task_that_was_cancelled_behind_its_suspended_worker_can_be_stopped() {
+    let project = project();
+    working_at_first(&project);
+    let first = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
+    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
+    processes_of_task(&project);
+    while project.run(["task", "show", "slow", "--json"]).json_document()["data"]["running"].is_null() {
+        std::thread::yield_now();
+    }
+    kill_process(own, Signal::STOP).unwrap();
+    until_stopped(own);
+    project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    let cancelled = project.run(["task", "cancel", "slow"]);
+    let said = &cancelled.expect_code(0).stderr;
+    let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");
+    let place = place.to_str().unwrap();
+    let works_on = "its run works on, and spends, because its worker is suspended: `";
+    let stop = said.split_once(works_on).unwrap_or_else(|| panic!("{said}")).1;
+    let stop = stop.split('`').next().unwrap();
+    let status = project.run(["status", "-e", place]).expect_code(0).stdout.clone();
+    assert!(
+        status.contains(stop) && !status.contains("task cancel slow"),
+        "{status}"
+    );
+    paste(&project, stop);
+    kill_process(own, Signal::CONT).unwrap();
+    first.finish_within(SOON).expect_code(0);
+    assert_eq!(task(&project)["status"], "cancelled");
+    assert_eq!(project.left_behind(), []);
 }

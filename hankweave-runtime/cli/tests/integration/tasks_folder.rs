@@ -93,7 +93,7 @@ fn a_begun_task_stays_with_its_folder(project: &TestProject) {
     let show = text(project, &[&["task", "show", "two"][..], &elsewhere].concat());
     says(
         &show,
-        &["anew         asked for by ", "known cost before $0.4500"],
+        &["anew         asked for by ", "from a remote starts it anew"],
     );
     work_in(project, &other);
     let row = shown(project, "two")["task"].clone();
@@ -101,6 +101,13 @@ fn a_begun_task_stays_with_its_folder(project: &TestProject) {
         (drafts(project), &row["filesLocation"]["folder"]),
         (2, &json!(other_word))
     );
+    let show = text(project, &[&["task", "show", "two"][..], &elsewhere].concat());
+    says(
+        &show,
+        &["it started anew after $0.4500, and its budget counts from there"],
+    );
+    let log = text(project, &[&["task", "log", "two"][..], &elsewhere].concat());
+    says(&log, &["Started anew, for which "]);
 }
 
 // covers: TASK-127
@@ -152,7 +159,7 @@ fn a_task_whose_files_are_gone_starts_anew_only_when_that_is_asked_for() {
     let report = text(&project, &["task", "show", "two", "--report"]);
     says(
         &report,
-        &["The task cost $0.9000 in all, with attempts whose runs are not recorded here."],
+        &["The task cost $0.9000 in all: runs of some attempts are not recorded here."],
     );
 }
 

@@ -81,8 +81,8 @@ impl UndoneWork {
         let cut_off = newest.filter(|newest| newest.was_cut_off() && state.pending_rollback.is_none());
         Ok(Some(Self {
             start: checkpoint,
-            first: first.codon.codon_id().to_string(),
-            began: *first.codon.start_time(),
+            first: first.codon_id().to_string(),
+            began: *first.start_time(),
             cut_off: cut_off.map(|newest| CutOff {
                 request: request(opened, state, first, newest),
                 log: log(opened, newest),
@@ -201,11 +201,11 @@ fn paths(changes: Vec<PathChange>) -> BTreeSet<TreePath> {
 fn request(
     opened: &OpenedExecution,
     state: &HankweaveState,
-    first: &ThreadCodon,
+    first: &CodonExecution,
     newest: &ThreadCodon,
 ) -> CheckpointRequest {
     let declared = DeclaredPatterns::default()
-        .until(state, first.codon.codon_id())
+        .until(state, first.codon_id())
         .to_vec();
     let id = newest.codon.codon_id();
     let config = opened.hank.codon(id.configured());

@@ -3,6 +3,7 @@
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::RunRecord;
+use hankweave_core::time::Timestamp;
 use hankweave_remote::history;
 use hankweave_runtime::ExecutionDir;
 use hankweave_task_model::TaskState;
@@ -61,6 +62,17 @@ impl TaskFiles {
         Some(self.split_cost(0)?.attempt)
     }
 
+    /// Returns what the recorded runs spent that started until then; `None` where there is no record that can be read. It blocks.
+    fn spend_until(&self, until: Option<Timestamp>) -> Option<Usd> {
+        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
+        let state = history(self.layers.world(), &dir).ok()?;
+        let counted = state
+            .runs
+            .iter()
+            .filter(|run| until.is_none_or(|until| run.start_time <= until));
+        Some(counted.map(|run| run.spend()).sum())
+    }
+
     /// Returns the cost in the record of the runs, split after the oldest `earlier` ones; `None` where there is none that can be read. It blocks.
     pub(crate) fn split_cost(&self, earlier: usize) -> Option<SplitCost> {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
@@ -86,21 +98,21 @@ impl TaskFiles {
             }
             record => {
                 let went_on = self.went_on_in(row).is_some();
-                // A run after its end is a user's.
                 let has_ended = matches!(record, TaskRecord::Completed(_) | TaskRecord::Deleted(_));
-                let is_whole = has_ended && !went_on;
-                noted.map(|noted| match noted.cost_is_lower_bound && !is_whole {
-                    true => self.at_least_recorded(noted, went_on),
+                // A run after its end is a user's.
+                let until = (has_ended && !went_on).then_some(row.updated_at);
+                noted.map(|noted| match noted.cost_is_lower_bound {
+                    true => self.at_least_recorded(noted, until, went_on),
                     false => noted,
                 })
             }
         }
     }
 
-    /// Returns the cost with what the record of the runs has of an attempt whose worker was lost, which the registry cannot know. Where the task `went_on`
-    /// elsewhere, the cost before its last attempt counts what was known there of the attempts that are recorded here.
-    fn at_least_recorded(&self, noted: TaskCost, went_on: bool) -> TaskCost {
-        let spend = self.recorded_cost().map_or(Usd::ZERO, |recorded| recorded.spend);
+    /// Returns the cost with what the record of the runs that started `until` then has of an attempt whose worker was lost, which the registry cannot know. Where
+    /// the task `went_on` elsewhere, the cost before its last attempt counts what was known there of the attempts that are recorded here.
+    fn at_least_recorded(&self, noted: TaskCost, until: Option<Timestamp>, went_on: bool) -> TaskCost {
+        let spend = self.spend_until(until).unwrap_or(Usd::ZERO);
         let known = match went_on {
             true => noted.cost.saturating_sub(noted.last_attempt_cost),
             false => noted.cost,
@@ -172,7 +184,6 @@ fn recorded_before(state: &TaskState, attempt: u32) -> Option<Usd> {
 #[cfg(test)]
 mod tests {
     use hankweave_core::id::TaskId;
-    use hankweave_core::time::Timestamp;
     use hankweave_runtime::world::World;
     use hankweave_task_model::registry::NewTask;
     use serde_json::json;

@@ -192,8 +192,10 @@ fn fetched_note(arrived: &FetchedRun) -> String {
     if let Some(checkpoint) = &arrived.checkpoint {
         text.push_str(&format!(", checkpoint {}", checkpoint.short()));
     }
-    if !arrived.left_behind.is_empty() {
-        text.push_str("; sessions of agents stayed on the other machine");
+    match arrived.left_behind.len() {
+        0 => {}
+        1 => text.push_str("; 1 session of an agent did not come along"),
+        count => text.push_str(&format!("; {count} sessions of agents did not come along")),
     }
     if let Some(kept) = &arrived.kept {
         text.push_str(&format!("; what was here is kept as {kept}"));

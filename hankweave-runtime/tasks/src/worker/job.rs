@@ -274,7 +274,7 @@ impl Job {
         let mut is_unsure = false;
         loop {
             let files = self.location_after().await;
-            let lifecycle = self.lifecycle.noting(self.attempt_cost(), files);
+            let lifecycle = self.lifecycle.noting(self.cost_at(&step), files);
             self.row = match lifecycle.take(self.row.id(), &step).await {
                 Ok(row) => row,
                 Err(TaskError::LockBackendUnavailable(why)) => {
@@ -361,7 +361,7 @@ impl Job {
         if let Some(outcome) = self.fetch_progress(&execution, &mut log).await? {
             return Ok(outcome);
         }
-        self.open_ledger().await;
+        self.open_ledger(&mut log).await?;
         self.record_what_is_here().await;
         let outcome = self.run_when_free(order, &execution, &mut log).await?;
         self.carried(outcome, &mut log).await

@@ -4,13 +4,15 @@ use hankweave_core::cost::{Usd, over_budget};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::started_anew::STARTED_ANEW;
 use crate::logs::LogEntry;
 use crate::task::TaskRecord;
 
 /// Names of an attempt's cost in the log line that ends it, and of the last one's in a record.
 pub(crate) const ATTEMPT_COST: &str = "lastAttemptCost";
 pub(crate) const ATTEMPT_COST_IS_LOWER_BOUND: &str = "lastAttemptCostIsLowerBound";
+
+/// Cost of a task before it started anew, in a record.
+const BEFORE_ANEW: &str = "beforeAnew";
 
 /// The costs of a task. They are kept among the names of its record that others wrote, so that every registry has them, and older programs keep them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +31,7 @@ pub struct TaskCost {
     /// Total budget of the last attempt, in US dollars; `None` where it had none or is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Usd>,
-    /// Cost when the task last started anew, in US dollars: its budget counts from there. `None` where it has not.
+    /// Cost of the attempts before the one that started anew last, in US dollars: the budget counts from there. `None` where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_anew: Option<Usd>,
 }
@@ -52,12 +54,12 @@ impl TaskCost {
         let stored = json!({"cost": noted("cost"), "lastAttemptCost": noted(ATTEMPT_COST),
             "lastAttemptCostIsLowerBound": noted(ATTEMPT_COST_IS_LOWER_BOUND) == true,
             "costIsLowerBound": noted("costIsLowerBound") == true, "budget": noted("budget"),
-            "beforeAnew": noted(STARTED_ANEW)["cost"]});
+            "beforeAnew": noted(BEFORE_ANEW)});
         serde_json::from_value(stored).ok()
     }
 
     /// The fields of the stored record. An attempt whose cost is known is no lower bound because one before it was: null takes the note of that away.
-    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 5] {
+    pub(super) fn fields(self) -> [(&'static str, Option<Value>); 6] {
         let noted = |is_lower_bound: bool| is_lower_bound.then_some(Value::Bool(true)).or(Some(Value::Null));
         [
             ("cost", Some(json!(self.cost))),
@@ -68,6 +70,7 @@ impl TaskCost {
             ),
             ("costIsLowerBound", noted(self.cost_is_lower_bound)),
             ("budget", self.budget.map(|budget| json!(budget))),
+            (BEFORE_ANEW, self.before_anew.map(|before| json!(before))),
         ]
     }
 

@@ -5,9 +5,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::error::TaskError;
+use crate::registry::TaskRow;
+use crate::registry::anew_request::{ANEW_REQUEST, AnewRequest};
 use crate::registry::files_location::FILES_LOCATION;
-use crate::registry::started_anew::{STARTED_ANEW, StartedAnew};
-use crate::registry::{TaskCost, TaskRow};
 use crate::task::TaskRecord;
 
 /// Change of one field. In JSON: absent, `null`, or a value.
@@ -47,7 +47,7 @@ pub struct TaskPatch {
     pub metadata: Patch<Map<String, Value>>,
     /// User who lets it start anew in any folder, without its files.
     #[serde(skip)]
-    pub started_anew_by: Option<String>,
+    pub anew_by: Option<String>,
     /// Only when the task has this version.
     #[serde(default)]
     pub if_version: Option<u64>,
@@ -66,18 +66,14 @@ impl TaskRow {
                 version: self.version,
             });
         }
-        let started_anew = patch.started_anew_by.map(|by| StartedAnew {
-            by,
-            at: now,
-            cost: TaskCost::of(&self.record).unwrap_or_default().cost,
-        });
+        let anew = patch.anew_by.map(|by| AnewRequest { by, at: now });
         let fields = [
             ("name", value_of(patch.name, json!(self.id()))),
             ("description", value_of(patch.description, Value::Null)),
             ("owner", value_of(patch.owner, json!(super::row::DEFAULT_OWNER))),
             ("metadata", value_of(patch.metadata, json!({}))),
-            (FILES_LOCATION, started_anew.as_ref().map(|_| Value::Null)),
-            (STARTED_ANEW, started_anew.map(|anew| json!(anew))),
+            (FILES_LOCATION, anew.as_ref().map(|_| Value::Null)),
+            (ANEW_REQUEST, anew.map(|anew| json!(anew))),
         ];
         Ok(Self {
             record: with_fields(self.record.clone(), fields)?,

@@ -6,11 +6,12 @@
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::LogLevel;
-use hankweave_task_model::registry::TaskCost;
+use hankweave_task_model::registry::{AnewRequest, TaskCost};
 use serde_json::json;
 
 use super::Job;
-use crate::layers::{LayerError, RecordedCost, SplitCost};
+use crate::layers::{LayerError, RecordedCost, SplitCost, TaskLog};
+use crate::lifecycle::TaskStep;
 
 /// The costs of a task while one of its attempts is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,8 +30,8 @@ pub(super) struct CostLedger {
 }
 
 impl CostLedger {
-    /// An attempt that begins.
-    pub(super) fn new(noted: Option<TaskCost>, recorded: RecordedCost) -> Self {
+    /// An attempt that begins; `is_anew` says that it has nothing of those before it.
+    pub(super) fn new(noted: Option<TaskCost>, recorded: RecordedCost, is_anew: bool) -> Self {
         let noted = noted.unwrap_or_default();
         Self {
             earlier: noted.cost.max(recorded.spend),
@@ -39,7 +40,7 @@ impl CostLedger {
             attempt: Usd::ZERO,
             attempt_is_lower_bound: false,
             is_lower_bound: noted.cost_is_lower_bound || recorded.is_lower_bound,
-            before_anew: noted.before_anew,
+            before_anew: is_anew.then_some(noted.cost).or(noted.before_anew),
         }
     }
 
@@ -73,10 +74,18 @@ impl CostLedger {
 }
 
 impl Job {
-    /// Begins to count an attempt.
-    pub(super) async fn open_ledger(&mut self) {
+    /// Begins to count an attempt. One that starts anew, because a user asked for that, says so in the log.
+    pub(super) async fn open_ledger(&mut self, log: &mut TaskLog) -> Result<(), LayerError> {
         let recorded = self.recorded(0).await.unwrap_or_default().attempt;
-        self.ledger = Some(CostLedger::new(TaskCost::of(&self.row.record), recorded));
+        let noted = TaskCost::of(&self.row.record);
+        let anew = AnewRequest::of(&self.row.record).filter(|_| recorded.runs == 0 && noted.is_some());
+        self.ledger = Some(CostLedger::new(noted, recorded, anew.is_some()));
+        let Some(AnewRequest { by, at }) = anew else {
+            return Ok(());
+        };
+        let message =
+            format!("Started anew, for which {by} asked at {at}: nothing of earlier attempts is here");
+        log.append(&[self.files.entry(LogLevel::Warning, message, None)])
     }
 
     /// Takes what the codons of the attempt have reported.
@@ -109,6 +118,17 @@ impl Job {
     pub(super) fn cost(&self) -> TaskCost {
         let noted = || TaskCost::of(&self.row.record).unwrap_or_default();
         self.attempt_cost().unwrap_or_else(noted)
+    }
+
+    /// Returns the cost of the task so far for its registry, at a step. An attempt that ended before it started anything has cost nothing.
+    pub(super) fn cost_at(&self, step: &TaskStep) -> Option<TaskCost> {
+        let before = || TaskCost {
+            last_attempt_cost: Usd::ZERO,
+            last_attempt_cost_is_lower_bound: false,
+            ..TaskCost::of(&self.row.record).unwrap_or_default()
+        };
+        let has_begun = !matches!(step, TaskStep::Start(_));
+        self.attempt_cost().or_else(|| has_begun.then(before))
     }
 
     /// Returns the cost of the task so far with the budget of this attempt; `None` where no attempt was started.
@@ -175,20 +195,20 @@ mod tests {
     // covers: TASK-121
     #[test]
     fn attempts_add_up_by_the_registry_and_by_the_record_of_the_runs() {
-        let mut first = CostLedger::new(None, RecordedCost::default());
+        let mut first = CostLedger::new(None, RecordedCost::default(), false);
         first.report(Usd::from_micros(900), false);
         check(first, 900, 900);
-        let mut second = CostLedger::new(Some(first.cost()), recorded(900));
+        let mut second = CostLedger::new(Some(first.cost()), recorded(900), false);
         check(second, 900, 0);
         second.settle(split(900, 450));
         check(second, 1_350, 450);
         // A worker that was killed could note nothing of its attempt, which has cost 300.
-        let mut third = CostLedger::new(Some(second.cost()), recorded(1_650));
+        let mut third = CostLedger::new(Some(second.cost()), recorded(1_650), false);
         third.report(Usd::from_micros(10), true);
         check(third, 1_660, 10);
         assert!(third.cost().cost_is_lower_bound);
         // Files of an earlier time are there again: what was paid stays paid.
-        let mut fourth = CostLedger::new(Some(third.cost()), recorded(900));
+        let mut fourth = CostLedger::new(Some(third.cost()), recorded(900), false);
         fourth.settle(split(900, 50));
         check(fourth, 1_710, 50);
     }
@@ -210,12 +230,12 @@ mod tests {
             budget: None,
             before_anew: None,
         };
-        let mut second = CostLedger::new(Some(noted), open);
+        let mut second = CostLedger::new(Some(noted), open, false);
         second.settle(split(165, 270));
         check(second, 435, 270);
         assert!(!second.cost().last_attempt_cost_is_lower_bound);
         // An attempt that was cut off is a lower bound also after another one.
-        let mut third = CostLedger::new(Some(noted), open);
+        let mut third = CostLedger::new(Some(noted), open, false);
         let mut cut_off = split(105, 60);
         (cut_off.earlier.is_lower_bound, cut_off.attempt.is_lower_bound) = (true, true);
         third.settle(cut_off);
