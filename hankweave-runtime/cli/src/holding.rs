@@ -347,10 +347,13 @@ impl AbsentWorker {
         let detach = typed(&format!("task detach {}", row.id()));
         match self {
             Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` {does} it"),
-            _ if self.is_gone() => format!("{known}; `{detach}` {does} it now"),
+            Self::Gone { .. } => format!("{known}; `{detach}` {does} it now"),
             _ => {
                 let other = self.requeue().by_another().unwrap_or_default();
-                format!("{known}; then `{detach}` {does} it{other}")
+                match self.is_gone() {
+                    true => format!("{known}; `{detach}` {does} it now{other}"),
+                    false => format!("{known}; then `{detach}` {does} it{other}"),
+                }
             }
         }
     }

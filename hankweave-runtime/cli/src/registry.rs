@@ -359,8 +359,8 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
             format!("`{}` lets a worker continue it", typed(place, &format!("task resume {id}")))
         }
         TaskError::InvalidTransition { id, from: "waiting", .. } => {
-            let [approve, deny] = ["approve", "deny"].map(|answer| typed(place, &format!("task {answer} {id}")));
-            format!("`{approve}` or `{deny}` answers its question")
+            let [approve, deny, cancel] = ["approve", "deny", "cancel"].map(|step| typed(place, &format!("task {step} {id}")));
+            format!("`{approve}` or `{deny}` answers its question; `{cancel}` withdraws it, after which the task can be worked on by hand (`task resume -a NAME`)")
         }
         TaskError::BudgetSpent { id, .. } => {
             format!("`{}` names the command that allows more", typed(place, &format!("task show {id}")))

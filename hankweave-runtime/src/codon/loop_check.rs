@@ -62,7 +62,8 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
             let why = format!("{why}{}", helps.unwrap_or_default());
             let reason = match missed.is_over {
                 true => check_cut_off(codon, missed.why),
-                false => FailureReason::unknown(false, format!("{}; {why}", missed.why)),
+                // Screens cut a long reason, and what the check printed may be long.
+                false => FailureReason::unknown(false, format!("{why}; {}", missed.why)),
             };
             work.outcome = AgentOutcome::Rejected {
                 exit,

@@ -693,9 +693,9 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     let counts = worked.expect_code(0).json_lines();
     assert_eq!(counts.last().unwrap()["lost"], 1, "{counts:?}");
     assert!(
-        worked
-            .stderr
-            .contains("task slow is lost: its lease had ended, and it is completed now; its run here"),
+        worked.stderr.contains(
+            "task slow is lost: its lease had ended, and it is completed now; the run of that attempt"
+        ),
         "{}",
         worked.stderr
     );
@@ -740,7 +740,7 @@ fn a_worker_that_lost_a_task_names_no_other_while_nobody_has_taken_it() {
     kill_process(own, Signal::CONT).unwrap();
     let worked = first.finish_within(SOON);
     worked.expect_code(0);
-    let lost = "task slow is lost: its lease had ended, and no worker holds it now; its run here is stopped";
+    let lost = "task slow is lost: its lease had ended, and no worker holds it now; the run of that attempt is stopped";
     assert!(worked.stderr.contains(lost), "{}", worked.stderr);
 }
 

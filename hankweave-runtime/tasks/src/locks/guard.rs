@@ -146,7 +146,8 @@ impl LockGuard {
                 Ok(Ok(())) => next = self.asked + lease / 3,
                 Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "a lock was not renewed; trying again");
+                    let resource = self.lock.as_ref().map(|lock| &*lock.resource).unwrap_or_default();
+                    tracing::warn!(%error, "the lease on {resource} was not renewed; trying again");
                     next = Instant::now() + lease / 10;
                 }
                 Err(_) => return self.expired_error(),

@@ -119,14 +119,18 @@ pub(super) fn is_lost(error: &TaskError) -> bool {
     )
 }
 
-/// Returns the fate of a task whose attempt with this token is lost: `its lease had ended, and w2 has it now`.
-async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, token: u64) -> String {
+/// Returns the fate of a task whose attempt with this token its worker `own` has lost: `its lease had ended, and w2 has it now`.
+async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, own: (&str, u64)) -> String {
+    let (name, token) = own;
     let found = coordinator.task(id.clone()).await.ok().flatten();
     let is_unclaimed = found.as_ref().is_some_and(|row| row.fencing_token == token);
     match found.map(|row| row.record) {
         // The attempt that has ended stands in the registry until the task is requeued.
         Some(TaskRecord::Running(_)) if is_unclaimed => {
             "its lease had ended, and no worker holds it now".to_owned()
+        }
+        Some(TaskRecord::Running(running)) if running.agent_id.as_str() == name => {
+            "its lease had ended, and this worker has taken it again".to_owned()
         }
         Some(TaskRecord::Running(running)) => {
             format!("its lease had ended, and {} has it now", running.agent_id)
@@ -204,13 +208,13 @@ impl Job {
         let end = kept.unwrap_or(JobEnd::Lost);
         if end == JobEnd::Lost {
             let run = match stopped.map(ProcessExit::code) {
-                Some(code) if STOPPED.contains(&code) => "its run here is stopped",
-                Some(_) => "its run here had ended by itself",
-                None => "its run here had ended before, which the registry was not told",
+                Some(code) if STOPPED.contains(&code) => "the run of that attempt is stopped",
+                Some(_) => "the run of that attempt had ended by itself",
+                None => "the run of that attempt had ended before, which the registry was not told",
             };
             tracing::warn!(
                 "task {id} is lost: {}; {run}",
-                fate_of(&*worker.coordinator, &id, token).await
+                fate_of(&*worker.coordinator, &id, (&worker.options.name, token)).await
             );
         }
         worker.metrics().ended.add(1);
