@@ -785,7 +785,11 @@ fn without_own_worker(registry: &Registry, row: &TaskRow, workers: &[WorkerPrese
     let is_left = is_begun_here && row.record.status() == TaskStatus::Pending;
     let worker = registry.typed("worker");
     (is_left && !workers.is_empty() && !workers.iter().any(is_own))
-        .then(|| format!("begun here, and no worker of this folder is there: `{worker}` continues it"))
+        .then(|| {
+            format!(
+                "begun here, and no worker of this folder is there: `{worker}` continues it, and so does a worker with the --remote to which its runs were pushed"
+            )
+        })
 }
 
 /// Returns who cancelled a task, or asked its worker to stop.

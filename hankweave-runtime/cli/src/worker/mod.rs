@@ -15,6 +15,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
+use hankweave_tasks::coordinator::WorkerPresence;
 use hankweave_tasks::layers::{LayerError, LeaveReason, TaskLayers, machine_name};
 use hankweave_tasks::lifecycle::is_contained;
 use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
@@ -27,7 +28,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::output;
 use crate::registry::{Registry, kept_url, with_registry};
-use crate::screen::{self, columns_of_errors, print_stderr};
+use crate::screen::{self, columns_of_errors, local_time, print_stderr};
 use crate::signals::{self, HangUp, stopped};
 use crate::suspend;
 use crate::task::{all_of, counts, line_with_reason, running};
@@ -62,6 +63,7 @@ async fn work(global: &Global, args: &WorkerArgs, registry: &Registry) -> Result
         };
         print_stderr(format!("{started}{joint}{files}\n"));
     }
+    warn_of_namesake(registry, &options.name).await;
     let (quiet, json) = (global.quiet, global.json());
     let worker = Worker::new(
         Arc::clone(&registry.coordinator),
@@ -146,6 +148,19 @@ fn for_terminal(line: &str) -> String {
         None => vec![line.to_owned()],
     };
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Warns of another worker of this name: every screen tells workers apart by their names.
+async fn warn_of_namesake(registry: &Registry, name: &str) {
+    // A registry that does not answer is waited for later.
+    let workers = registry.coordinator.workers().await.unwrap_or_default();
+    let is_same = |worker: &&WorkerPresence| worker.name == name && !worker.is_late;
+    if let Some(other) = workers.iter().find(is_same) {
+        tracing::warn!(
+            "another worker {name} is there, since {}: what either of them does cannot be told apart; give each a name of its own (--owner)",
+            local_time(other.since)
+        );
+    }
 }
 
 /// Removes what writers that are gone have not finished.

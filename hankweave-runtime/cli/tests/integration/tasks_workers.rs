@@ -55,6 +55,12 @@ fn tasks_say_which_workers_are_there_and_which_one_takes_over() {
     while !below(&project).contains("w2 (idle, there since ") {
         std::thread::yield_now();
     }
+    // A second worker of this name could not be told apart.
+    let namesake = project.run(["worker", "--once", "--owner", "w2"]);
+    says(
+        &namesake.expect_code(0).stderr,
+        &["another worker w2 is there, since "],
+    );
     says(
         &below(&project),
         &["workers: w1 (1 of 1 task), w2 (idle, there since "],
