@@ -2,6 +2,19 @@
 //!
 //! A driver of the runtime starts a program from a [`Launch`] and hands each line that it prints to an [`AgentDecoder`], which turns it into
 //! [events](hankweave_core::agent::AgentEvent), usage and an outcome. Decoders are pure. Not here: processes, pipes and files.
+//!
+//! ```
+//! use hankweave_agents::{AgentDecoder, AgentLine, ClaudeDecoder};
+//! use hankweave_core::agent::AgentEvent;
+//!
+//! let output = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5","cwd":"/","tools":[]}"#;
+//! let mut decoder = ClaudeDecoder::new(false);
+//! let mut events = Vec::new();
+//! for line in output.lines() {
+//!     decoder.decode(AgentLine::Text(line), &mut events);
+//! }
+//! assert!(matches!(events[0], AgentEvent::SessionStarted { .. }));
+//! ```
 
 pub mod acp;
 mod actions;
