@@ -149,7 +149,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "receipt",
         "approval_prompt args checkpoints exit output owning_task recorded report screen signals state status typed validate",
     ),
-    ("running_tasks", "directory holding receipt registry state"),
+    ("running_tasks", "directory holding receipt registry state typed"),
     (
         "service",
         "args directory exit failures output screen settings typed",

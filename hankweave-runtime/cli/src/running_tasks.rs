@@ -9,6 +9,7 @@ use crate::directory::{is_served, suspended_worker};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
 use crate::receipt;
 use crate::registry::Registry;
+use crate::typed::HintCommands;
 
 /// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
 pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {
@@ -51,6 +52,16 @@ pub(crate) fn absent_worker(
         Some(process) => Some(holders.suspended(row, process)),
         None => holders.absent(row, run_has_crashed(registry, row)),
     }
+}
+
+/// Returns what stops the run of a task that no worker has any more, because its worker is suspended.
+pub(crate) fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String> {
+    let workspace = registry.workspace_of(row);
+    let is_over = row.record.status() != TaskStatus::Running;
+    let is_left = is_over && suspended_worker(&workspace).is_some_and(|worker| !worker.with_run);
+    let stop = HintCommands::about(&workspace).command("stop");
+    is_left
+        .then(|| format!("its run works on, and spends, because its worker is suspended: `{stop}` stops it"))
 }
 
 /// Whether the run of the newest attempt has crashed in the workspace on this machine.

@@ -11,6 +11,7 @@ use hankweave_client::{
 };
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
+use hankweave_core::document::RunStatus;
 use hankweave_core::view::RunView;
 use hankweave_core::wire::{Command, DirectPayload, Event, JournalEntry, ListedCheckpoint, Mode};
 use hankweave_runtime::StopCause;
@@ -62,10 +63,16 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
             ExitReason::ByKey => Ok(ExitCode::SUCCESS),
             ExitReason::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
             ExitReason::HungUp => Ok(ExitCode::from(StopCause::HangUp.exit_code())),
-            ExitReason::Ended(ended) => {
-                print_stderr(format!("{ended}\n"));
-                ended_failure(&ended, typed.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
-            }
+            ExitReason::Ended(ended) => match (&ended, &typed) {
+                (Disconnected::Incomplete { .. }, Some(typed)) => {
+                    print_stderr(format!("{}\n", end_without_events(typed)));
+                    Ok(ExitCode::SUCCESS)
+                }
+                (_, typed) => {
+                    print_stderr(format!("{ended}\n"));
+                    ended_failure(&ended, typed.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
+                }
+            },
         };
     }
     let mut options = match args.control {
@@ -78,6 +85,22 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
         None => Some(About::about(&args.execution.execution)),
     };
     runtime()?.block_on(follow(global, target, options, args.control, typed.as_ref()))
+}
+
+/// Returns how a run ended whose process is gone, with the command that tells how it continues.
+fn end_without_events(typed: &About) -> String {
+    let state = crate::state::read_execution(typed.execution()).ok();
+    let newest = state.as_ref().and_then(|state| state.runs.front());
+    let crashed = newest.is_some_and(|run| matches!(run.status, RunStatus::Running | RunStatus::Crashed));
+    let how = if crashed {
+        "crashed: its process no longer exists"
+    } else {
+        "has ended"
+    };
+    format!(
+        "the run {how}; `{}` tells how to continue",
+        typed.command("status")
+    )
 }
 
 /// Follows the run on the whole screen, from the first event on. After its end the screen waits for a key, at most for this long.
@@ -314,9 +337,15 @@ impl Followed<'_> {
             }
             (ended, typed) => ended_failure(ended, typed).map_or(Ok(()), Err)?,
         }
-        if self.view.state.has_ended() {
-            let status = self.typed.map(|typed| typed.command("status"));
-            self.report.ended(&self.view, status.as_deref());
+        match (self.view.state.has_ended(), ended, self.typed) {
+            (true, _, typed) => {
+                let status = typed.map(|typed| typed.command("status"));
+                self.report.ended(&self.view, status.as_deref());
+            }
+            (false, Disconnected::Incomplete { .. }, Some(typed)) => {
+                self.report.notice(&end_without_events(typed))
+            }
+            _ => {}
         }
         Ok(())
     }

@@ -45,11 +45,17 @@ pub(super) fn description(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Journ
     newest(disk, segments, "run.described", &|_| true)
 }
 
-/// The newest question about this codon, if not much was recorded since.
+/// The newest question about this codon, if not much was recorded since, and no answer to it has been used or withdrawn.
 pub(super) fn question(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
     let is_of_it =
         |event: &Event| matches!(event, Event::ApprovalRequested { codon_id, .. } if codon_id == codon);
-    newest(disk, segments, "approval.requested", &is_of_it)
+    let put = newest(disk, segments, "approval.requested", &is_of_it)?;
+    let ends_it = |event: &Event| {
+        matches!(event, Event::StateTransition { transition, .. }
+            if matches!(**transition, StateEvent::ApprovalSet { approval: None }))
+    };
+    let end = newest(disk, segments, "state.transition", &ends_it);
+    end.is_none_or(|end| end.seq < put.seq).then_some(put)
 }
 
 /// The newest check of this codon, if not much was recorded since.

@@ -26,7 +26,6 @@ use super::show::{answered, held_until, line, needed_budget, patience, room_need
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
-use crate::directory::suspended_worker;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_with_mistakes;
 use crate::holding::TaskHolders;
@@ -36,9 +35,8 @@ use crate::owning_task::patience_option;
 use crate::present_workers::takers;
 use crate::receipt::has_record;
 use crate::registry::Registry;
-use crate::running_tasks::{absent_worker, cost_so_far};
+use crate::running_tasks::{absent_worker, cost_so_far, left_at_work};
 use crate::screen::{ask, one_line};
-use crate::typed::HintCommands;
 use crate::validate::{ceiling, load_planned, max_wait};
 
 async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Result<ExitCode, CliError> {
@@ -87,16 +85,6 @@ async fn for_each(
         rows => drop(output::print_json(&json!({"tasks": rows}))?),
     }
     CliError::of_several(refused, ids.len()).map_or(Ok(ExitCode::SUCCESS), Err)
-}
-
-/// Returns what stops the run of a task that no worker has any more, because its worker is suspended.
-fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String> {
-    let workspace = registry.workspace_of(row);
-    let is_over = row.record.status() != TaskStatus::Running;
-    let is_left = is_over && suspended_worker(&workspace).is_some_and(|worker| !worker.with_run);
-    let stop = HintCommands::about(&workspace).command("stop");
-    is_left
-        .then(|| format!("its run works on, and spends, because its worker is suspended: `{stop}` stops it"))
 }
 
 /// Cancels a task for a user, or asks its worker to stop it.

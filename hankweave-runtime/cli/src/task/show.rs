@@ -34,7 +34,7 @@ use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
 use crate::report::money;
-use crate::running_tasks::{absent_worker, cost_so_far, ended_cost, set_budget};
+use crate::running_tasks::{absent_worker, cost_so_far, ended_cost, left_at_work, set_budget};
 use crate::screen::{SafeText, columns_of_output, local_time, one_line, size};
 use crate::status::rolled_back;
 use crate::task_lines::in_words;
@@ -350,6 +350,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         };
         details.add(label, &json!(format!("by {}", one_line(by))));
     }
+    details.add("left", &json!(left_at_work(registry, &row)));
     if let Some(absent) = absent {
         let advice = absent.with_advice(&row, |what| registry.typed(what));
         details.add("worker", &json!(advice));
@@ -385,7 +386,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let cut_off = is_folder(&workspace).then(|| crate::status::cut_off_codon(&workspace));
     let cut_off = cut_off.flatten().filter(|_| taken.is_none());
     if row.record.status() == TaskStatus::Running && cut_off.is_none() {
-        details.add("running", &data["running"]);
+        // A run that ended by itself while its worker was suspended has left what it was at.
+        let is_over = receipt::has_record(&workspace) && !is_served(&workspace);
+        let running = if is_over { &Value::Null } else { &data["running"] };
+        details.add("running", running);
         details.add("waits", &json!(waiting(registry, &row)));
     }
     // A task of an older version has the cost of its last attempt in its files alone.
@@ -770,7 +774,8 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
                 None => reason(row).map(|reason| with_room(registry, row, reason)),
             },
         };
-        let parts: Vec<String> = cancellation(row).into_iter().chain(why).collect();
+        let left = left_at_work(registry, row);
+        let parts: Vec<String> = cancellation(row).into_iter().chain(why).chain(left).collect();
         reasons.push((!parts.is_empty()).then(|| parts.join("; ")));
     }
     Ok(reasons)

@@ -153,9 +153,14 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 Ok(message) => watched.handle_message(message),
                 // Whoever reads continues reading.
                 Err(why) => {
-                    watched.view.message = format!("{why}; q leaves");
+                    let words = match (&why, &watched.known.execution) {
+                        // Its journal has the rest.
+                        (Disconnected::Incomplete { .. }, Some(_)) => "the process of the run no longer exists".to_owned(),
+                        _ => why.to_string(),
+                    };
+                    watched.view.message = format!("{words}; q leaves");
                     watched.viewer.prompt.withdraw();
-                    watched.viewer.gone = Some(why.to_string());
+                    watched.viewer.gone = Some(words);
                     leaves_at = watched.leaves_at();
                     ended = Some(why);
                 }

@@ -290,11 +290,24 @@ fn a_run_that_was_killed_at_a_question_ended_then_whenever_that_is_answered() {
         .json_document();
     let mut follower = project.start(["attach", "--json", "--after", "0"]);
     follower.wait_for_line(|line| line.contains("approval.requested"));
+    let watching = project.start(["attach"]);
+    watching.wait_for_word(|line| line.contains("attached"));
     let run = Watched::new(u32::try_from(begun["pid"].as_u64().unwrap()).unwrap()).unwrap();
     let pid = Pid::from_raw(i32::try_from(begun["pid"].as_i64().unwrap()).unwrap()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
     assert!(run.ends_within(Duration::from_secs(60)));
     follower.kill();
+    let watched = watching.finish_within(Duration::from_secs(60));
+    let crashed = "the run crashed: its process no longer exists; `hankweave status` tells how to continue";
+    assert!(
+        format!("{}", watched.expect_code(0)).contains(crashed),
+        "{watched}"
+    );
+    let since = || {
+        let status = project.run(["status", "--json"]).expect_code(0).json_document();
+        status["approval"]["since"].as_str().unwrap().to_owned()
+    };
+    let first = since();
     let cause =
         "**The run crashed: its process ended without recording why while ship waited for an approval, at ";
     let before = project.run(["report", "--json"]).expect_code(0).json_document();
@@ -319,6 +332,12 @@ fn a_run_that_was_killed_at_a_question_ended_then_whenever_that_is_answered() {
     }
     let answer = after["occasions"].as_array().unwrap().last().unwrap();
     assert!(answer["waitedMs"].is_u64(), "{answer}");
+    // After a rollback the question is another one, with a time of its own.
+    project
+        .run(["rollback", "--codon", "build", "--yes"])
+        .expect_code(0);
+    project.run(["run", "--headless"]).expect_code(3);
+    assert_ne!(since(), first);
     assert_eq!(project.left_behind(), []);
 }
 

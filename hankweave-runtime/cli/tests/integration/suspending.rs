@@ -771,6 +771,10 @@ fn the_run_of_a_task_that_was_cancelled_behind_its_suspended_worker_can_be_stopp
         status.contains(stop) && !status.contains("task cancel slow"),
         "{status}"
     );
+    for screen in [&["task", "list"][..], &["task", "show", "slow"]] {
+        let shown = project.run(screen).expect_code(0).stdout.clone();
+        assert!(shown.contains("its run works on, and spends"), "{shown}");
+    }
     paste(&project, stop);
     kill_process(own, Signal::CONT).unwrap();
     first.finish_within(SOON).expect_code(0);
