@@ -333,6 +333,11 @@ impl OwningTask {
         ))
     }
 
+    /// Whether a later attempt than those of these files works, or has worked, elsewhere.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.went_on_in.is_some()
+    }
+
     /// Whether its registry was asked and did not answer, so that its files alone say how it stands.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.is_unanswered

@@ -46,7 +46,9 @@ pub(crate) fn absent_worker(
     holders: &TaskHolders,
     row: &TaskRow,
 ) -> Option<AbsentWorker> {
-    let is_running = row.record.status() == TaskStatus::Running;
+    // A process that is suspended here has lost a task that went on elsewhere.
+    let is_running =
+        row.record.status() == TaskStatus::Running && registry.files(row).went_on_in(row).is_none();
     let suspended = is_running.then(|| suspended_worker(&registry.workspace_of(row)));
     match suspended.flatten() {
         Some(process) => Some(holders.suspended(row, process)),

@@ -551,7 +551,9 @@ impl StatusView<'_> {
     pub(crate) fn absent_worker(&self) -> Option<AbsentWorker> {
         let task = self.task.as_ref()?;
         match self.suspended_worker {
-            Some(worker) if task.status() == TaskStatus::Running => task.suspended(worker),
+            Some(worker) if task.status() == TaskStatus::Running && !task.is_elsewhere() => {
+                task.suspended(worker)
+            }
             _ => task.absent_worker(self.state, self.live),
         }
     }
@@ -559,7 +561,8 @@ impl StatusView<'_> {
     /// The task, unless a process works on it: one that is suspended only waits for its end, once the task is not running any more.
     fn task_at_rest(&self) -> Option<&OwningTask> {
         let is_over = |task: &&OwningTask| {
-            !self.live || (self.suspended.is_some() && task.status() != TaskStatus::Running)
+            let is_taken = task.status() != TaskStatus::Running || task.is_elsewhere();
+            !self.live || (self.suspended.is_some() && is_taken)
         };
         self.task.as_ref().filter(is_over)
     }

@@ -493,6 +493,11 @@ fn cost_words(cost: TaskCost, last: Option<&TaskExecution>) -> String {
 
 /// Adds the budget of the task. One that has not ended is told where it comes from, with the limits of its codons and loops.
 fn add_limits(details: &mut Details, row: &TaskRow) {
+    let is_anew = TaskCost::of(&row.record).is_some_and(|cost| cost.before_anew.is_some());
+    let since = |words: String| match is_anew {
+        true => words.replace("all attempts together", "all attempts since it started anew"),
+        false => words,
+    };
     let ended = budget(row).map(|most| format!("{most}, all attempts together"));
     let found = match row.record.status() {
         TaskStatus::Completed | TaskStatus::Deleted => None,
@@ -501,9 +506,9 @@ fn add_limits(details: &mut Details, row: &TaskRow) {
             .and_then(|order| TaskLimits::of(&order)),
     };
     match found {
-        None => details.add("budget", &json!(ended)),
+        None => details.add("budget", &json!(ended.map(since))),
         Some(limits) => {
-            details.add("budget", &json!(limits.total().or(ended)));
+            details.add("budget", &json!(limits.total().or(ended).map(since)));
             for limit in limits.of_items() {
                 details.add("limit", &json!(limit));
             }

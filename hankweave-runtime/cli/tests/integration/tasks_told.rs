@@ -137,8 +137,8 @@ fn a_spent_budget_has_one_word_and_one_command_everywhere() {
             said,
             &[
                 &command,
-                "--max-cost is the total of all attempts: ",
-                " is spent, so ",
+                "--max-cost is the total, not what is added: ",
+                " counts, so ",
             ],
         );
     }

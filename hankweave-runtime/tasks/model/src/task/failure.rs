@@ -89,7 +89,7 @@ impl NeededBudget {
         let dollars = self.max_dollars.zip(self.used_dollars).map(|(most, used)| {
             let (left, used) = (most.saturating_sub(used), used.display(self.used_is_lower_bound));
             format!(
-                "--max-cost is the total of all attempts: {used} is spent, so {:.2} leaves ${:.2}",
+                "--max-cost is the total, not what is added: {used} counts, so {:.2} leaves ${:.2}",
                 most.as_dollars(),
                 left.as_dollars()
             )
@@ -99,7 +99,7 @@ impl NeededBudget {
             let (most, used) = (round_up(Duration::from_secs(most)), Duration::from_secs(used));
             let left = most.saturating_sub(used);
             let [most, used, left] = [most, used, left].map(short_duration);
-            format!("--max-time is the total of all attempts: {used} is used, so {most} leaves {left}")
+            format!("--max-time is the total, not what is added: {used} counts, so {most} leaves {left}")
         });
         let parts: Vec<String> = dollars.into_iter().chain(time).collect();
         (!parts.is_empty()).then(|| format!("{}; a task that needs more fails again", parts.join("; ")))
