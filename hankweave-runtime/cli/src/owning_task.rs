@@ -13,7 +13,7 @@ use hankweave_core::wire::Command;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CommandGuard, CommandRefusal};
-use hankweave_task_model::registry::{FilesLocation, TaskRow};
+use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{LogEntry, LogQuery};
 use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE};
@@ -48,6 +48,8 @@ pub(crate) struct OwningTask {
     needed: Option<NeededBudget>,
     files: TaskFiles,
     place: RegistryArgs,
+    /// It has cost more than is known, by its registry or its files: an attempt lost its worker.
+    cost_is_lower_bound: bool,
     /// When it was created, by its files.
     created: Option<Timestamp>,
     /// Restate keeps it, and no command about tasks knows it.
@@ -203,6 +205,7 @@ impl OwningTask {
             name: text("name").map(str::to_owned),
             error: result["error"].as_str().map(str::to_owned),
             needed: serde_json::from_value(result["data"]["failure"]["needed"].clone()).ok(),
+            cost_is_lower_bound: TaskCost::of_data(&state.data).is_some_and(|cost| cost.cost_is_lower_bound),
             status: state.status,
             id,
             files,
@@ -254,6 +257,7 @@ impl OwningTask {
             error: failed.map(|failed| failed.error.clone()),
             needed: failed.and_then(|failed| failed.failure.as_ref()?.needed),
             went_on_in: self.files.went_on_in(&row),
+            cost_is_lower_bound: TaskCost::of(&row.record).is_some_and(|cost| cost.cost_is_lower_bound),
             row: Some(row),
             holders,
             ..self
@@ -353,6 +357,11 @@ impl OwningTask {
             (false, false) => return None,
         };
         Some((all.sum_in_words(), why))
+    }
+
+    /// Whether the task has cost more than is known, because an attempt lost its worker.
+    pub(crate) fn cost_is_lower_bound(&self) -> bool {
+        self.cost_is_lower_bound
     }
 
     /// Returns the total budget that was set for the task itself, which its next attempt has.

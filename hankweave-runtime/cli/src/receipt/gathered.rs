@@ -322,7 +322,7 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
     let beyond = status
         .task
         .as_ref()
-        .and_then(|task| task.cost_beyond(status.state.total_spend(), status.costs_at_least()));
+        .and_then(|task| task.cost_beyond(status.state.total_spend(), status.records_at_least()));
     let beyond = beyond.map(|(all, why)| format!("The task cost {all} in all: {why}."));
     let is_later = |task: &OwningTask| task.has_run_after_end(status.state);
     let later = status.task.as_ref().filter(|task| is_later(task)).map(|_| {

@@ -92,14 +92,16 @@ pub(super) fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
     let rest = spent.saturating_sub(listed);
     if rest > Usd::ZERO {
         let sum = by_model.entry(OTHERS.to_owned()).or_default();
-        sum.add(rest, status.costs_at_least(), TokenUsage::ZERO);
+        sum.add(rest, status.records_at_least(), TokenUsage::ZERO);
     }
     MoneyReport {
         spent,
         counted: known.counted(),
         before: known.before,
         at_least: status.costs_at_least(),
-        counted_at_least: known.at_least || newest.is_some_and(|run| run.spends_at_least()),
+        counted_at_least: known.at_least
+            || status.task_costs_at_least()
+            || newest.is_some_and(|run| run.spends_at_least()),
         limit: known.limit,
         limited_by: status
             .typed

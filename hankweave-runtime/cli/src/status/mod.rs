@@ -684,6 +684,16 @@ impl StatusView<'_> {
 
     /// Whether more was used in the whole directory than is recorded.
     pub(crate) fn costs_at_least(&self) -> bool {
+        self.task_costs_at_least() || self.records_at_least()
+    }
+
+    /// Whether the task cost more than is known, because an attempt lost its worker.
+    pub(crate) fn task_costs_at_least(&self) -> bool {
+        self.task.as_ref().is_some_and(OwningTask::cost_is_lower_bound)
+    }
+
+    /// Whether the recorded runs cost more than their records say.
+    pub(crate) fn records_at_least(&self) -> bool {
         let newest = self.state.runs.front();
         self.state.cost_is_lower_bound() || newest.is_some_and(|run| run.spends_at_least())
     }

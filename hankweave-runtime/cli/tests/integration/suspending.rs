@@ -648,6 +648,27 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
     kill_process(own, Signal::CONT).unwrap();
     first.finish_within(SOON).expect_code(0);
     assert_eq!(task(&project)["cost"], 0.25);
+    // A sum is a lower bound on all screens or on none.
+    let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");
+    let place = place.to_str().unwrap();
+    let lost = task(&project)["costIsLowerBound"] == true;
+    let report = project
+        .run(["report", "--json", "-e", place])
+        .expect_code(0)
+        .json_document();
+    let status = project
+        .run(["status", "--json", "-e", place])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(
+        (
+            lost,
+            report["money"]["atLeast"] == true,
+            status["costIsLowerBound"] == true
+        ),
+        (true, true, true),
+        "{report:#} {status:#}"
+    );
     assert_eq!(project.left_behind(), []);
 }
 
