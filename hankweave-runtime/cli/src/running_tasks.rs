@@ -61,9 +61,10 @@ pub(crate) fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String>
     let workspace = registry.workspace_of(row);
     let is_over = row.record.status() != TaskStatus::Running;
     let is_left = is_over && suspended_worker(&workspace).is_some_and(|worker| !worker.with_run);
-    let stop = HintCommands::about(&workspace).command("stop");
-    is_left
-        .then(|| format!("its run works on, and spends, because its worker is suspended: `{stop}` stops it"))
+    is_left.then(|| {
+        let stop = HintCommands::about(&workspace).command("stop");
+        format!("its run works on, and spends, because its worker is suspended: `{stop}` stops it")
+    })
 }
 
 /// Whether the run of the newest attempt has crashed in the workspace on this machine.
