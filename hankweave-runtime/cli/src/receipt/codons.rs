@@ -230,7 +230,7 @@ pub(super) fn codons(
             let summary = totals.over(CodonSummary::of(record));
             let config = hank.and_then(|hank| hank.codon(id.configured()));
             let of_budget = budget_words(&summary);
-            let of_crash = crash_words(status, record);
+            let mixed = mixed_changes(status, record);
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
                 asked: record
@@ -266,7 +266,7 @@ pub(super) fn codons(
                 result: summary.result,
                 remarks: of_budget
                     .into_iter()
-                    .chain(of_crash)
+                    .chain(mixed)
                     .chain(summary.remarks)
                     .collect(),
                 id: id.clone(),
@@ -321,7 +321,7 @@ fn budget_words(codon: &CodonSummary) -> Option<String> {
 }
 
 /// Returns whose changes are among those of a codon; `None` where no earlier attempt of it crashed.
-fn crash_words(status: &StatusView<'_>, newest: &CodonExecution) -> Option<String> {
+fn mixed_changes(status: &StatusView<'_>, newest: &CodonExecution) -> Option<String> {
     let id = newest.codon_id();
     let attempts = status.thread.codons.iter();
     let mut earlier = attempts.filter(|entry| entry.codon.codon_id() == id).skip(1);

@@ -11,7 +11,6 @@ use hankweave_client::{
 };
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
-use hankweave_core::document::RunStatus;
 use hankweave_core::view::RunView;
 use hankweave_core::wire::{Command, DirectPayload, Event, JournalEntry, ListedCheckpoint, Mode};
 use hankweave_runtime::StopCause;
@@ -33,7 +32,7 @@ use crate::exit::{CliError, CliErrorKind};
 use crate::keyboard::Keyboard;
 use crate::prompt_line::{PromptForm, PromptLine};
 use crate::recorded::{self, Follow, JournalRange, LineSink as RecordedLines};
-use crate::report::{LiveContext, Reporter};
+use crate::report::{LiveContext, Reporter, RunProcess, run_standing};
 use crate::screen::{is_drawable, print_stderr};
 use crate::signals;
 use crate::suspend::{self, SuspendSignals};
@@ -91,16 +90,9 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
 fn end_without_events(typed: &About) -> String {
     let state = crate::state::read_execution(typed.execution()).ok();
     let newest = state.as_ref().and_then(|state| state.runs.front());
-    let crashed = newest.is_some_and(|run| matches!(run.status, RunStatus::Running | RunStatus::Crashed));
-    let how = if crashed {
-        "crashed: its process no longer exists"
-    } else {
-        "has ended"
-    };
-    format!(
-        "the run {how}; `{}` tells how to continue",
-        typed.command("status")
-    )
+    let how = newest.map(|run| format!(": {}", run_standing(run, RunProcess::None)));
+    let (how, status) = (how.unwrap_or_default(), typed.command("status"));
+    format!("the run has ended{how}; `{status}` tells how to continue")
 }
 
 /// Follows the run on the whole screen, from the first event on. After its end the screen waits for a key, at most for this long.

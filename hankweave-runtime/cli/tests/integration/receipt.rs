@@ -298,7 +298,7 @@ fn a_run_that_was_killed_at_a_question_ended_then_whenever_that_is_answered() {
     assert!(run.ends_within(Duration::from_secs(60)));
     follower.kill();
     let watched = watching.finish_within(Duration::from_secs(60));
-    let crashed = "the run crashed: its process no longer exists; `hankweave status` tells how to continue";
+    let crashed = "the run has ended: crashed; `hankweave status` tells how to continue";
     assert!(
         format!("{}", watched.expect_code(0)).contains(crashed),
         "{watched}"

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::model_server::{ModelServer, Scenario};
-use hankweave_testing::{TestProject, agents};
+use hankweave_testing::{Running, TestProject, agents};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -621,15 +621,11 @@ fn completed_by_another(project: &TestProject) {
     }
 }
 
-/// A run whose worker alone is suspended works on: who has the task now ends it first, so that nobody works on it twice, nor after a cancel.
-// covers: TASK-58
-#[test]
-fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
-    let project = project();
-    working_at_first(&project);
+/// Starts the worker `w1` and suspends it alone while its run works, without its lease.
+fn suspended_without_lease(project: &TestProject) -> (Running, Pid) {
     let first = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
     let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
-    processes_of_task(&project);
+    processes_of_task(project);
     // Stopped while it writes, it would keep everybody out of the folder of the task.
     while project.run(["task", "show", "slow", "--json"]).json_document()["data"]["running"].is_null() {
         std::thread::yield_now();
@@ -637,6 +633,16 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
     kill_process(own, Signal::STOP).unwrap();
     until_stopped(own);
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    (first, own)
+}
+
+/// A run whose worker alone is suspended works on: who has the task now ends it first, so that nobody works on it twice, nor after a cancel.
+// covers: TASK-58
+#[test]
+fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
+    let project = project();
+    working_at_first(&project);
+    let (first, own) = suspended_without_lease(&project);
     completed_by_another(&project);
     // Who could do nothing is not named as the one that did it.
     let report = project.run(["task", "show", "slow", "--report"]);
@@ -771,15 +777,7 @@ fn a_worker_that_lost_a_task_names_no_other_while_nobody_has_taken_it() {
 fn the_run_of_a_task_that_was_cancelled_behind_its_suspended_worker_can_be_stopped() {
     let project = project();
     working_at_first(&project);
-    let first = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
-    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
-    processes_of_task(&project);
-    while project.run(["task", "show", "slow", "--json"]).json_document()["data"]["running"].is_null() {
-        std::thread::yield_now();
-    }
-    kill_process(own, Signal::STOP).unwrap();
-    until_stopped(own);
-    project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    let (first, own) = suspended_without_lease(&project);
     let cancelled = project.run(["task", "cancel", "slow"]);
     let said = &cancelled.expect_code(0).stderr;
     let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");

@@ -2,7 +2,7 @@
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
-use hankweave_core::document::RunRecord;
+use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::time::Timestamp;
 use hankweave_remote::history;
 use hankweave_runtime::ExecutionDir;
@@ -62,10 +62,15 @@ impl TaskFiles {
         Some(self.split_cost(0)?.attempt)
     }
 
+    /// Returns the record of the runs; `None` where there is none that can be read. It blocks.
+    fn record(&self) -> Option<HankweaveState> {
+        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
+        history(self.layers.world(), &dir).ok()
+    }
+
     /// Returns what the recorded runs spent that started until then; `None` where there is no record that can be read. It blocks.
     fn spend_until(&self, until: Option<Timestamp>) -> Option<Usd> {
-        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
-        let state = history(self.layers.world(), &dir).ok()?;
+        let state = self.record()?;
         let counted = state
             .runs
             .iter()
@@ -75,8 +80,7 @@ impl TaskFiles {
 
     /// Returns the cost in the record of the runs, split after the oldest `earlier` ones; `None` where there is none that can be read. It blocks.
     pub(crate) fn split_cost(&self, earlier: usize) -> Option<SplitCost> {
-        let dir = ExecutionDir::new(self.path().join(WORKSPACE));
-        let state = history(self.layers.world(), &dir).ok()?;
+        let state = self.record()?;
         // The newest run is the first one.
         let own = state.runs.len().saturating_sub(earlier);
         let runs = || state.runs.iter().map(|run| &**run);
