@@ -294,7 +294,7 @@ async fn no_session(opened: &OpenedExecution, thread: &ExecutionThread) {
 pub(crate) fn has_nothing_to_do(opened: &OpenedExecution) -> bool {
     let state = opened.possession.manager.snapshot();
     let goes_on = opened.options.autostart && !opened.options.fresh && !state.runs.is_empty();
-    goes_on && state.pending_rollback.is_none() && is_finished(&state, &opened.hank)
+    goes_on && is_finished(&state, &opened.hank)
 }
 
 fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {

@@ -120,13 +120,13 @@ async fn serve(
         let described = described.or_goal(|| goal_of_prompt(&first_prompt()?));
         let described = described.of_rehearsal(context.options.rehearsal);
         // The limits of a run in which nothing is left to run are nobody's: those of the work before it stay.
-        let ends_at_once = go == Autostart::On && is_done(&context);
-        if !ends_at_once {
+        let has_limits = go != Autostart::On || !is_done(&context);
+        if has_limits {
             context.publish(described).await;
         }
         let end = run_until_end(opened, &context, heartbeat, inbox, &mut go, chosen.take()).await;
         heartbeat.lock.set_activity(None);
-        close(&context, begun.run, &end).await?;
+        close(&context, begun.run, &end, has_limits).await?;
         match end? {
             RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
@@ -135,7 +135,7 @@ async fn serve(
                 let stop_reason = shutdown.reason().map(str::to_owned);
                 let rehearsed = context.options.rehearsal.then(|| context.rehearsed.take());
                 return Ok(RunOutcome {
-                    budget: (!ends_at_once).then(|| CeilingUse::of(context.ceiling(), &state)),
+                    budget: has_limits.then(|| CeilingUse::of(context.ceiling(), &state)),
                     stop_reason,
                     rehearsed,
                     ..outcome
@@ -279,11 +279,12 @@ fn cause(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<String>
     }
 }
 
-/// Writes the last record of the run, however it ended.
+/// Writes the last record of the run, however it ended, and before it what became of its limits, if it `has_limits`.
 async fn close(
     context: &RunContext,
     run: Run<Running>,
     end: &Result<RunEnd, RunError>,
+    has_limits: bool,
 ) -> Result<(), RunError> {
     let end_time = context.world.clock.now();
     let (complete, fail) = (Complete { end_time }, Fail { end_time });
@@ -312,7 +313,8 @@ async fn close(
     };
     // Before the run ends (RUN-16).
     let state = context.manager.snapshot();
-    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state) {
+    let summary = has_limits.then(|| budget::summary(&context.hank, context.ceiling(), &state));
+    if let Some(summary) = summary.flatten() {
         context.publish(summary.into()).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);

@@ -470,6 +470,36 @@ fn a_run_says_that_it_has_the_limit_of_its_hank_again() {
     assert!(!again.stderr.contains("the last run had"), "{}", again.stderr);
 }
 
+/// A way back to the end leaves nothing to run: the next run has no limits of its own, and those of the work stay on every screen.
+// covers: RUN-2, CLI-31
+#[test]
+fn a_run_with_nothing_to_do_after_a_way_back_leaves_the_limits_of_the_work() {
+    let project = project();
+    let codon = |id: &str| json!({"id": id, "name": id, "agent": shell_agent(&project), "model": "sonnet", "continuationMode": "fresh", "promptText": "go"});
+    project.write_hank(
+        &json!({"overrides": {"budget": {"maxDollars": 5}}, "hank": [codon("one"), codon("two")]}),
+    );
+    project
+        .run(["run", "--headless", "--max-cost", "3"])
+        .expect_code(0);
+    let all = id(&log(&project)[0]);
+    project.run(["undo", "--yes"]).expect_code(0);
+    project.run(["op", "restore", &all]).expect_code(0);
+    let run = project.run(["run", "--headless"]);
+    let printed = format!("{}{}", run.expect_code(0).stdout, run.stderr);
+    for word in ["$5.0000", "budget:", "page:"] {
+        assert!(!printed.contains(word), "{word}: {printed}");
+    }
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    let report = project.run(["report"]).expect_code(0).stdout.clone();
+    for screen in [&status, &report] {
+        let is_of_work = screen.contains(" of $3.0000, ") && !screen.contains("$5.0000");
+        assert!(is_of_work, "{screen}");
+    }
+    let status = project.run(["status", "--json"]).json_document();
+    assert_eq!(status["budget"]["ceiling"]["maxDollars"], 3.0, "{status}");
+}
+
 // covers: RUN-2, CLI-31
 #[test]
 fn who_names_the_session_after_an_undo_of_a_pause_gets_it() {

@@ -103,6 +103,13 @@ impl TaskCheckpointManifest {
         }
     }
 
+    /// Whether it is that of these files, and of no others.
+    #[must_use]
+    pub fn is_of(&self, files: &BTreeMap<String, Vec<u8>>) -> bool {
+        let sums = files.iter().map(|(name, bytes)| (name, digest(bytes)));
+        sums.eq(self.checksums.iter().map(|(name, sum)| (name, sum.clone())))
+    }
+
     /// Reads `manifest.json` from the folder of a checkpoint of this task.
     ///
     /// # Errors

@@ -46,6 +46,23 @@ impl TaskFiles {
         self.create_checkpoint_in(&*folder, token, description)
     }
 
+    /// Makes a checkpoint, unless the newest one has this description and the files as they are: a step that is tried again leaves one.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_checkpoint`](Self::create_checkpoint).
+    pub fn ensure_checkpoint(&self, description: &str) -> Result<(), LayerError> {
+        let folder = self.lock()?;
+        let newest = self.checkpoints_in(&*folder)?.valid.into_iter().next();
+        let files = self.copied(&*folder)?;
+        match newest.is_some_and(|newest| newest.description == description && newest.is_of(&files)) {
+            true => Ok(()),
+            false => self
+                .create_checkpoint_in(&*folder, None, Some(description))
+                .map(drop),
+        }
+    }
+
     pub(super) fn create_checkpoint_in(
         &self,
         folder: &dyn Folder,

@@ -123,6 +123,29 @@ fn a_restore_brings_the_data_back_and_keeps_what_was_there() {
     );
 }
 
+// covers: TASK-44
+#[test]
+fn a_step_that_is_tried_again_leaves_one_checkpoint_until_a_file_changes() {
+    let stage = Stage::with_task();
+    let descriptions = || {
+        let all = stage.files.checkpoints().unwrap().valid;
+        all.into_iter().map(|one| one.description).collect::<Vec<_>>()
+    };
+    stage.files.ensure_checkpoint("before completion").unwrap();
+    stage.files.ensure_checkpoint("before completion").unwrap();
+    assert_eq!(descriptions(), ["before completion"]);
+    stage
+        .files
+        .update_state(Some(3), |state| pages(state, 2))
+        .unwrap();
+    stage.files.ensure_checkpoint("before completion").unwrap();
+    stage.files.ensure_checkpoint("after it").unwrap();
+    assert_eq!(
+        descriptions(),
+        ["after it", "before completion", "before completion"]
+    );
+}
+
 // covers: TASK-45
 #[test]
 fn a_spoiled_checkpoint_changes_nothing() {

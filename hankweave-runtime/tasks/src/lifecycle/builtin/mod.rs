@@ -39,8 +39,7 @@ impl Lifecycle {
         }
         let before = HookPoint::BeforeComplete;
         self.register(before, VALIDATION, HookPolicy::Veto, self.with_files(validate));
-        let checkpoint =
-            self.with_files(|files| files.create_checkpoint(Some("before completion")).map(drop));
+        let checkpoint = self.with_files(|files| files.ensure_checkpoint("before completion"));
         self.register(before, DEFAULT_PRIORITY, HookPolicy::Continue, checkpoint);
     }
 
