@@ -15,7 +15,7 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CommandGuard, CommandRefusal};
 use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
-use hankweave_task_model::{LogEntry, LogQuery};
+use hankweave_task_model::{LogEntry, LogQuery, TaskState};
 use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Value, json};
@@ -169,6 +169,14 @@ pub(crate) fn check_stop(execution: &Path) -> Result<(), CliError> {
     }
 }
 
+/// Whether a task with this status has ended, so that no worker continues it by itself.
+pub(crate) fn has_ended(status: TaskStatus) -> bool {
+    matches!(
+        status,
+        TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Deleted
+    )
+}
+
 /// Whether the task had completed before this run started.
 pub(crate) fn has_ended_before(row: &TaskRow, run: &RunRecord) -> bool {
     row.record.status() == TaskStatus::Completed && run.start_time > row.updated_at
@@ -187,7 +195,9 @@ pub(crate) fn patience_option(patience: Duration) -> String {
 impl OwningTask {
     /// Returns the task whose workspace `execution` is; `None` for a directory of another kind.
     pub(crate) fn of(execution: &Path) -> Option<Self> {
-        let workspace = RealDisk.real_path(execution).ok()?;
+        // The folder of a task that no worker has begun is not there yet.
+        let real = RealDisk.real_path(execution);
+        let workspace = real.or_else(|_| std::path::absolute(execution)).ok()?;
         if workspace.file_name()? != WORKSPACE {
             return None;
         }
@@ -195,10 +205,17 @@ impl OwningTask {
         let (root, id) = (folder.parent()?, folder.file_name()?.to_str()?);
         let id = TaskId::new(id).ok()?;
         let files = TaskLayers::new(World::real(), root).task(id.clone());
-        let state = files.load_state().ok()??;
+        match files.load_state().ok()? {
+            Some(state) => Some(Self::recorded(id, files, root, &state)),
+            None => Self::not_begun(id, files, root),
+        }
+    }
+
+    /// Returns the task as its files say.
+    fn recorded(id: TaskId, files: TaskFiles, root: &Path, state: &TaskState) -> Self {
         let text = |name: &str| state.data.get(name).and_then(Value::as_str);
         let result = state.data.get("result").unwrap_or(&Value::Null);
-        Some(Self {
+        Self {
             created: files.created().ok().flatten(),
             place: place_of(text("registry"), root),
             is_of_restate: text("registry") == Some(RESTATE),
@@ -213,13 +230,40 @@ impl OwningTask {
             holders: None,
             went_on_in: None,
             is_unanswered: false,
-        })
+        }
+    }
+
+    /// Returns the task that its registry alone knows, if that is the one whose folder of files commands here find by themselves.
+    fn not_begun(id: TaskId, files: TaskFiles, root: &Path) -> Option<Self> {
+        let place = place_of(None, root);
+        if place.tasks.is_some() {
+            return None;
+        }
+        let task = Self {
+            created: None,
+            place,
+            is_of_restate: false,
+            name: None,
+            error: None,
+            needed: None,
+            cost_is_lower_bound: false,
+            status: TaskStatus::Pending,
+            id,
+            files,
+            row: None,
+            holders: None,
+            went_on_in: None,
+            is_unanswered: false,
+        };
+        Some(task.looked_up()).filter(|task| task.row.is_some())
     }
 
     /// Asks the registry, which knows what happened after the newest run. One that does not answer leaves what the files say.
     pub(crate) fn looked_up(self) -> Self {
         // Within another runtime nobody can wait for the registry.
-        if self.is_of_restate || Handle::try_current().is_ok() || !is_there(&self.place) {
+        if self.row.is_some()
+            || self.is_of_restate
+            || Handle::try_current().is_ok() || !is_there(&self.place) {
             return self;
         }
         let asked = with_registry_within(PATIENCE, &self.place, async |registry: &Registry| {
@@ -371,10 +415,9 @@ impl OwningTask {
             .max_cost()
     }
 
-    /// Whether a user started the newest of these runs after the task had completed, so that it is no attempt of the task.
-    pub(crate) fn has_run_after_end(&self, state: &HankweaveState) -> bool {
-        let is_after = |row: &TaskRow| state.runs.front().is_some_and(|run| has_ended_before(row, run));
-        self.row.as_ref().is_some_and(is_after)
+    /// Whether a user started this run after the task had completed, so that it is no attempt of the task.
+    pub(crate) fn has_ended_before(&self, run: &RunRecord) -> bool {
+        self.row.as_ref().is_some_and(|row| has_ended_before(row, run))
     }
 
     /// Returns the user who cancelled the task, or has asked its worker to.
@@ -677,12 +720,10 @@ impl OwningTask {
 
     fn check_ended(&self, command: &str) -> Result<(), CliError> {
         let (kind, is) = match self.status {
-            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Deleted => {
-                return Ok(());
-            }
+            status if has_ended(status) => return Ok(()),
             TaskStatus::Running => (CliErrorKind::Held, "is running"),
             TaskStatus::Waiting => (CliErrorKind::Failed, "waits for an approval"),
-            TaskStatus::Pending => (CliErrorKind::Failed, "waits for a worker"),
+            _ => (CliErrorKind::Failed, "waits for a worker"),
         };
         let message = format!(
             "`{command}` does not change the files of a task that is not over, and this is the workspace of {}, which {is}",

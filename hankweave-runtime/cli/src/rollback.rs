@@ -116,7 +116,12 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
         output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {
         let outlook = outlook_after(back.execution, &state, &rollback);
-        output::print_lines(text(&rollback, back.dry_run, outlook.as_ref()))?;
+        let mut told = text(&rollback, back.dry_run, outlook.as_ref());
+        if let Some(undone) = rollback.undoes.as_ref().filter(|_| !back.dry_run) {
+            let restore = HintCommands::about(back.execution).command(&format!("op restore {undone}"));
+            told += &format!("`{restore}` brings it back\n");
+        }
+        output::print_lines(told)?;
     }
     Ok(signals::stopped(&shutdown))
 }

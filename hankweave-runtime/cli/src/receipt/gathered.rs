@@ -324,7 +324,8 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
         .as_ref()
         .and_then(|task| task.cost_beyond(status.state.total_spend(), status.records_at_least()));
     let beyond = beyond.map(|(all, why)| format!("The task cost {all} in all: {why}."));
-    let is_later = |task: &OwningTask| task.has_run_after_end(status.state);
+    let newest = status.state.runs.front();
+    let is_later = |task: &OwningTask| newest.is_some_and(|run| task.has_ended_before(run));
     let later = status.task.as_ref().filter(|task| is_later(task)).map(|_| {
         "The newest run is a user's, after the task had completed: its cost is none of the task's.".to_owned()
     });

@@ -67,7 +67,9 @@ impl StatusView<'_> {
             let is_free = self.absent_worker().is_some_and(|absent| absent.is_gone());
             let is_live = self.is_working(run) && self.task_at_rest().is_none();
             let asked = self.asked().map(|(id, _)| id);
-            return task.commands(is_live, is_free, asked, self.patience(), self.next_attempt(run));
+            let mut offers = task.commands(is_live, is_free, asked, self.patience(), self.next_attempt(run));
+            offers.extend(self.way_forward().filter(|_| !is_live));
+            return offers;
         }
         if self.is_working(run) {
             return self.live_commands();
@@ -98,11 +100,7 @@ impl StatusView<'_> {
             let lists = format!("lists the checkpoints to which `{back}` goes back");
             offers.push(offer(typed.command("history"), lists));
         }
-        if state.pending_rollback.is_some() {
-            let show = typed.command("op show ID");
-            let lists = format!("lists what was done; `{show}` has the way back from each");
-            offers.push(offer(typed.command("op log"), lists));
-        }
+        offers.extend(self.way_forward());
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offers.push(offer(self.onward(), "finishes that"));
         }
@@ -121,6 +119,14 @@ impl StatusView<'_> {
         };
         offers.push(offer(typed.run_with(&[CommandEdit::Flag("new")]), anew));
         offers
+    }
+
+    /// Returns the command that leads on from where files were taken back to.
+    fn way_forward(&self) -> Option<SuggestedCommand> {
+        self.state.pending_rollback.as_ref()?;
+        let show = self.typed.command("op show ID");
+        let lists = format!("lists what was done; `{show}` has the way back from each");
+        Some(offer(self.typed.command("op log"), lists))
     }
 
     /// Whether the live run waits for a command, as after a rollback.

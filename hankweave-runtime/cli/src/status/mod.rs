@@ -187,6 +187,11 @@ pub(crate) fn codons(execution: &Path) -> Vec<(String, Option<Value>)> {
     of_run(execution, None, |view, _| Some(view.codons())).unwrap_or_default()
 }
 
+/// Returns the sum of the attempts of an execution directory that count no longer, as [`undone_words`] has it.
+pub(crate) fn undone_attempts(execution: &Path) -> Option<String> {
+    of_run(execution, None, |view, _| undone_words(&view.drawn))
+}
+
 /// Looks at the status of the newest run of an execution directory; `None` where there is none, or it cannot be read.
 fn of_run<T>(
     execution: &Path,

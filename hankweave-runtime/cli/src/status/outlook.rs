@@ -87,8 +87,12 @@ impl StatusView<'_> {
                     )
                 }
                 (true, None) => match self.blocked_words() {
-                    Some(blocked) => format!(
+                    Some(blocked) if self.is_newest_after_end() => format!(
                         "the task was {}; {blocked}, in a run that is no part of it",
+                        end.words
+                    ),
+                    Some(blocked) => format!(
+                        "the task was {}, and its files were taken back since; {blocked}",
                         end.words
                     ),
                     None => format!("nothing is left to do: the task was {}", end.words),
@@ -188,6 +192,14 @@ impl StatusView<'_> {
             true => crashed(id),
             false => format!("blocked: {id} failed"),
         })
+    }
+
+    /// Whether the newest codon ran after its task had completed.
+    fn is_newest_after_end(&self) -> bool {
+        let newest = self.thread.codons.first();
+        let run = newest.and_then(|entry| self.state.run(&entry.run_id));
+        let task = self.task.as_ref().zip(run);
+        task.is_some_and(|(task, run)| task.has_ended_before(run))
     }
 
     /// Returns the codons that have not started, without the one that the outlook names as the next.

@@ -31,7 +31,7 @@ use crate::failures::hank_with_mistakes;
 use crate::holding::TaskHolders;
 use crate::keyboard::forget_typed;
 use crate::output;
-use crate::owning_task::patience_option;
+use crate::owning_task::{has_ended, patience_option};
 use crate::present_workers::takers;
 use crate::receipt::has_record;
 use crate::registry::Registry;
@@ -634,11 +634,19 @@ pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
 }
 
 pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) -> Result<ExitCode, CliError> {
-    let files = registry.coordinator.task(id.clone()).await;
-    let files = files.map_err(|error| registry.failure(&error))?;
-    let files = files.map(|row| registry.layers.find(&row).path());
-    let row = registry.lifecycle.delete(id).await;
+    let row = registry.coordinator.task(id.clone()).await;
     let row = row.map_err(|error| registry.failure(&error))?;
+    let is_over = row.as_ref().is_none_or(|row| has_ended(row.record.status()));
+    let files = row.map(|row| registry.layers.find(&row).path());
+    let row = registry.lifecycle.delete(id).await;
+    let row = row.map_err(|error| match is_over {
+        true => registry.failure(&error),
+        false => {
+            let cancel = registry.typed(&format!("task cancel {id}"));
+            let hint = format!("`{cancel}` ends it; then it can be deleted");
+            registry.failure(&error).hint(hint)
+        }
+    })?;
     if global.json() {
         return output::print_json(&row);
     }

@@ -29,7 +29,7 @@ use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
 use crate::output;
-use crate::owning_task::{OwningTask, has_ended_before, patience_option};
+use crate::owning_task::{OwningTask, has_ended, has_ended_before, patience_option};
 use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
@@ -176,11 +176,7 @@ pub(crate) fn reason(row: &TaskRow) -> Option<String> {
 
 /// Adds the priority of a task that waits for a worker, and the budget that was set for one which has not ended.
 fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
-    let is_over = matches!(
-        row.record.status(),
-        TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Deleted
-    );
-    let budget = set_budget(row).filter(|_| !is_over);
+    let budget = set_budget(row).filter(|_| !has_ended(row.record.status()));
     // Tasks that wait for a worker are taken by it.
     let is_ordered = row.priority != 0 && row.record.status() == TaskStatus::Pending;
     let priority = is_ordered.then(|| format!("priority {}", row.priority));
@@ -402,7 +398,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     let is_newest = taken.is_none() && went_on.is_none();
     let recorded = is_newest.then(|| crate::status::codons(&workspace));
     match recorded.filter(|recorded| !recorded.is_empty()) {
-        Some(recorded) => add_codons(&mut details, registry, id, &recorded),
+        Some(recorded) => {
+            add_codons(&mut details, registry, id, &recorded);
+            details.add("", &json!(crate::status::undone_attempts(&workspace)));
+        }
         None => add_codons_of_attempts(&mut details, registry, id, &attempts),
     }
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));

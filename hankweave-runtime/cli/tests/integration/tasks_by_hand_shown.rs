@@ -569,14 +569,55 @@ fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {
     project.run(["worker", "--once", "--plan"]).expect_code(0);
     assert_eq!(shown(&project, "two")["task"]["status"], "completed");
     let place = place(&project, "two");
+    let shown_whole = text(&project, &["task", "show", "two"]);
+    says(&shown_whole, &["undone or run again: 1 attempt, $"]);
     project.run(["undo", "-e", &place]).expect_code(0);
     let status = text(&project, &["status", "-e", &place]);
     lacks(&status, "nothing is left to do");
-    project.run(["undo", "-e", &place]).expect_code(0);
+    let undone = project.run(["undo", "-e", &place]).expect_code(0).stdout.clone();
     let status = text(&project, &["status", "-e", &place]);
-    lacks(&status, "nothing is left to do");
-    says(
-        &status,
-        &["the task was completed", ", in a run that is no part of it\n"],
+    // The attempt that failed was one of the task.
+    let blocked = "the task was completed, and its files were taken back since; blocked: test failed\n";
+    says(&status, &[blocked, "  hankweave op log -e "]);
+    says(&undone, &[blocked]);
+    lacks(&status, "no part of it");
+    let restore = undone.lines().last().unwrap().split('`').nth(1).unwrap();
+    let words: Vec<&str> = restore.split_whitespace().skip(1).collect();
+    project.run(&words).expect_code(0);
+    assert_eq!(shown(&project, "two")["task"]["status"], "completed");
+}
+
+/// A task whose folder is not there yet is known by its registry: no run starts in its place, and what is asked of it names it.
+// covers: TASK-126, CLI-40
+#[test]
+fn a_task_that_no_worker_has_begun_is_known_by_where_its_workspace_will_be() {
+    let project = project();
+    write_hank(
+        &project,
+        "two",
+        &[json!({"id": "draft", "script": turn("Drafted")})],
     );
+    create(&project, "two", "Two", "two", &[]);
+    let place = place(&project, "two");
+    let refused = project.run(["run", "two", "-e", &place, "--headless"]);
+    assert_ne!(refused.code, Some(0), "{refused}");
+    says(
+        &refused.stderr,
+        &[
+            "this is the workspace of task Two [two]",
+            "`hankweave worker` continues it",
+        ],
+    );
+    for command in ["status", "logs", "report"] {
+        let looked = project.run([command, "-e", &place]);
+        says(&looked.stderr, &["task Two [two] has recorded no run in "]);
+        lacks(&looked.stderr, "makes one");
+    }
+    let elsewhere = project.directory().join("two/workspace").display().to_string();
+    let other = project.run(["status", "-e", &elsewhere]);
+    says(&other.stderr, &["is no execution directory"]);
+    let early = project.run(["task", "delete", "two", "--force"]);
+    says(&early.stderr, &["`hankweave task cancel two` ends it"]);
+    work(&project);
+    assert_eq!(shown(&project, "two")["task"]["status"], "completed");
 }
