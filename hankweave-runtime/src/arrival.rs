@@ -211,8 +211,8 @@ pub fn note_elsewhere(disk: &dyn Disk, dir: &ExecutionDir, sessions: &[SessionId
     }
 }
 
-/// Whether the transcript of a session stayed on another machine (RUN-27).
-pub(crate) fn is_elsewhere(disk: &dyn Disk, dir: &ExecutionDir, session: &SessionId) -> bool {
+/// Whether the transcript of a session stayed on another machine, so that an agent begins a new one in its place (RUN-27).
+pub fn is_elsewhere(disk: &dyn Disk, dir: &ExecutionDir, session: &SessionId) -> bool {
     let read = read_if_present(disk, &dir.state_dir().join(ELSEWHERE), MAX_BYTES);
     let noted = read
         .ok()

@@ -204,7 +204,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "machines",
-        "args config directory exit logging output owning_task report screen settings state typed",
+        "args config directory exit logging output owning_task report screen settings state status typed",
     ),
     ("commands", "rollback screen typed"),
     ("detach", "args exit output owning_task screen typed"),

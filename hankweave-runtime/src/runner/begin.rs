@@ -16,6 +16,7 @@ use hankweave_core::wire::{Event, ProgressKind};
 use super::RunError;
 use super::approval;
 use super::rollback::{self, RollbackError, UndoneWork};
+use crate::arrival;
 use crate::checkpoint::{InitialRequest, RestorePlan, incomplete};
 use crate::codon::{NoBudget, no_budget_left, telling};
 use crate::counting::Counting;
@@ -193,12 +194,20 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
     };
     let newest = thread.codons.first();
     let reason = newest.and_then(|entry| entry.codon.failure_reason()?.message.clone());
+    let session = match thread.own_session().cloned() {
+        Some(session) => {
+            let (disk, dir) = (opened.possession.world.disk.clone(), opened.possession.dir.clone());
+            let looked = move || !arrival::is_elsewhere(&*disk, &dir, &session);
+            opened.possession.world.blocking.run(looked).await
+        }
+        None => false,
+    };
     Ok(Some(UnfinishedCodon {
         codon,
         reason,
         crashed: newest.is_some_and(|entry| entry.run_status == RunStatus::Crashed),
         stopped: thread.interruption().is_some(),
-        session: thread.own_session().is_some(),
+        session,
         last_success: way_back(&state, &thread),
         default: thread.default_recovery(),
     }))

@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use hankweave_core::id::CheckpointSha;
+use hankweave_core::plan::Decision;
 use hankweave_remote::{FetchedRun, PushOutcome, Pushed, shown};
 
 use crate::owning_task::OwningTask;
 use crate::report::counted;
 use crate::screen::one_line;
 use crate::state::read_execution;
+use crate::status::decision;
 use crate::typed::{HintCommands, path_word};
 
 /// Number of shown characters of a record's name.
@@ -79,6 +81,7 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     let task = OwningTask::of(execution).map(OwningTask::looked_up);
     let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
         _ if let Some(task) = &task => writeln!(text, "next: {}", task.onward()),
+        _ if is_done(execution) => writeln!(text, "nothing is left to do; `{}` shows it", typed.command("report")),
         true => writeln!(text, "next: `{}` continues there", typed.run()),
         false => writeln!(
             text,
@@ -87,6 +90,12 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
         ),
     };
     text
+}
+
+/// Whether every codon of the plan has ended.
+fn is_done(execution: &Path) -> bool {
+    let state = read_execution(execution).ok();
+    state.is_some_and(|state| decision(execution, &state) == Some(Decision::Done))
 }
 
 /// Returns that the record was pushed while its run was at work, which may continue elsewhere.

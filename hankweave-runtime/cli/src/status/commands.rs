@@ -6,11 +6,14 @@ use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, CeilingUse, time_at_work};
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::document::RunRecord;
-use hankweave_core::id::CodonId;
+use hankweave_core::id::{CodonId, SessionId};
 use hankweave_core::plan::{BlockedBy, Decision};
 use hankweave_core::thread::{Recovery, Resume, ThreadCodon};
 use hankweave_core::time::short_duration;
 use hankweave_core::wire::{NextCommand, NextSteps, OpenQuestion};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::arrival::is_elsewhere;
+use hankweave_runtime::world::disk::RealDisk;
 
 use super::StatusView;
 use super::next_total::next_total;
@@ -188,10 +191,9 @@ impl StatusView<'_> {
         let (thread, typed) = (&self.thread, &self.typed);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         if let Some(cut_off) = run.open_codon() {
-            let has_session = cut_off.agent_session_id().is_some();
-            self.ways_back_into(cut_off.codon_id(), has_session)
+            self.ways_back_into(cut_off.codon_id(), self.is_reachable(cut_off.agent_session_id()))
         } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
-            self.ways_back_into(next, thread.own_session().is_some())
+            self.ways_back_into(next, self.has_session())
         } else if let Some((id, denied)) = self.asked() {
             let after_all = if denied { " after all" } else { "" };
             let approve = offer(
@@ -215,7 +217,7 @@ impl StatusView<'_> {
             ]
         } else if let Some(next) = self.next() {
             let in_session = format!("keeps the files and lets {next} continue in its session");
-            let is_open = self.runs_again(next) && thread.own_session().is_some();
+            let is_open = self.runs_again(next) && self.has_session();
             let in_session = is_open.then(|| offer(self.recover("session"), in_session));
             let onward = offer(self.onward(), self.how_next(next));
             [onward].into_iter().chain(in_session).collect()
@@ -224,7 +226,7 @@ impl StatusView<'_> {
             .first()
             .filter(|newest| self.is_blocked() && newest.was_cut_off())
         {
-            self.ways_back_into(crashed.codon.codon_id(), thread.own_session().is_some())
+            self.ways_back_into(crashed.codon.codon_id(), self.has_session())
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             let set_up = if self.has_set_up(id) {
@@ -342,7 +344,18 @@ impl StatusView<'_> {
 
     /// Whether the next codon was interrupted after its agent had named its session, in which it continues.
     fn is_paused_within(&self, next: &str) -> bool {
-        self.interrupted(next).is_some() && self.thread.own_session().is_some()
+        self.interrupted(next).is_some() && self.has_session()
+    }
+
+    /// Whether the newest codon can continue in its own session.
+    fn has_session(&self) -> bool {
+        self.is_reachable(self.thread.own_session())
+    }
+
+    /// Whether an agent can continue in this session here.
+    fn is_reachable(&self, session: Option<&SessionId>) -> bool {
+        let dir = ExecutionDir::new(self.typed.execution().to_owned());
+        session.is_some_and(|session| !is_elsewhere(&RealDisk, &dir, session))
     }
 
     /// Describes what the next codon needs where the run paused at a limit of its own or of its loop, which no option raises: ``a `maxDollars` above $0.0300``.
@@ -461,6 +474,9 @@ impl StatusView<'_> {
         let open = run.open_codon().map(CodonExecution::codon_id);
         match open.or(stopped).or(blocked) {
             Some(id) => Some(self.default_way(id)),
+            None if self.decision == Some(Decision::Done) => {
+                Some("completes the task: every codon has ended".to_owned())
+            }
             None => self.next().map(|next| self.how_next(next)),
         }
     }

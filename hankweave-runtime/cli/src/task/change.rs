@@ -167,18 +167,29 @@ pub(super) async fn answer(
 /// Describes an answer that was not taken, with the one that its question had before.
 async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> CliError {
     let failure = registry.failure(error);
-    let row = registry
-        .task(id)
-        .await
-        .ok()
-        .filter(|_| error.code() == "INVALID_TRANSITION");
-    let answer = row.and_then(|row| answered(row.record.metadata().get("approval")?));
-    match (answer, failure.remedy().map(str::to_owned)) {
-        (Some(answer), Some(remedy)) => {
-            failure.hint(format!("the last answer to a question of it: {answer}; {remedy}"))
+    let is_held = matches!(error, TaskError::ResourceLocked { .. });
+    let row = registry.task(id).await.ok();
+    let asks_nothing = |row: &TaskRow| match is_held {
+        true => row.record.status() != TaskStatus::Waiting,
+        false => error.code() == "INVALID_TRANSITION",
+    };
+    let Some(row) = row.filter(asks_nothing) else {
+        return failure;
+    };
+    let answer = row.record.metadata().get("approval").and_then(answered);
+    let answer = answer.map(|answer| format!("the last answer to a question of it: {answer}"));
+    let status = row.record.status();
+    // Who holds it does not matter where nothing is asked.
+    let remedy = match failure.remedy().filter(|_| !is_held) {
+        Some(remedy) => Some(remedy.to_owned()),
+        None => is_held.then(|| format!("the task is {status} and asks nothing now")),
+    };
+    match (answer, remedy) {
+        (None, None) => failure,
+        (answer, remedy) => {
+            let parts: Vec<String> = answer.into_iter().chain(remedy).collect();
+            failure.hint(parts.join("; "))
         }
-        (Some(answer), None) => failure.hint(format!("the last answer to a question of it: {answer}")),
-        (None, _) => failure,
     }
 }
 

@@ -179,8 +179,13 @@ pub(super) async fn create_many(
             1 => ("1 task waits".to_owned(), "it"),
             many => (format!("{many} tasks wait"), "them"),
         };
+        let after = rows.iter().filter(|row| !row.after.is_empty()).count();
+        let after = match after {
+            0 => String::new(),
+            some => format!(", {some} of them after other tasks"),
+        };
         print_hint(&format!(
-            "{wait} for a worker; {}",
+            "{wait} for a worker{after}; {}",
             takers(registry, them, None).await?
         ));
         limits_of(&rows).iter().for_each(|line| print_hint(line));

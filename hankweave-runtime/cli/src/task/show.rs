@@ -24,7 +24,7 @@ use super::details::{Details, broken};
 use super::earlier::EarlierTasks;
 use super::executions::attempts_with_codons;
 use crate::args::{Global, TaskDecisionsArgs};
-use crate::begun_elsewhere::newest_in;
+use crate::begun_elsewhere::{self, newest_in};
 use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
@@ -338,7 +338,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         &json!((!attempts.is_empty()).then_some(attempts.len())),
     );
     details.add("changed", &json!(local_time(row.updated_at)));
-    details.add("anew", &json!(anew(&row)));
+    details.add("anew", &json!(anew(&row, cost.unwrap_or_default())));
     if let Some(by) = row.cancelled_by() {
         let label = match row.record.status() {
             TaskStatus::Cancelled => "cancelled",
@@ -440,12 +440,15 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns who asked that a task may start anew, and what became of that.
-fn anew(row: &TaskRow) -> Option<String> {
+/// Returns who asked that a task with this cost may start anew, and what became of that.
+fn anew(row: &TaskRow, cost: TaskCost) -> Option<String> {
     let AnewRequest { by, at } = AnewRequest::of(&row.record)?;
-    let cost = TaskCost::of(&row.record).unwrap_or_default();
     let effect = match cost.before_anew {
         None => "a worker with neither its files nor its run from a remote starts it anew".to_owned(),
+        Some(Usd::ZERO) if cost.cost_is_lower_bound => {
+            "it started anew, after attempts whose cost is not known here, and its budget counts from there"
+                .to_owned()
+        }
         Some(before) => format!(
             "it started anew after {}, and its budget counts from there",
             before.display(cost.cost_is_lower_bound)
@@ -696,8 +699,12 @@ pub(super) async fn report(global: &Global, registry: &Registry, id: &TaskId) ->
             why.unwrap_or_default()
         );
         let show = registry.typed(&format!("task show {id}"));
+        let there = registry.layers.missing(&row).map(|missing| missing.location);
+        let there = there.map_or_else(String::new, |there| {
+            format!("its report is {}; ", begun_elsewhere::place(&there))
+        });
         return Err(CliError::new(CliErrorKind::Input, message)
-            .hint(format!("`{show}` shows what the registry knows")));
+            .hint(format!("{there}`{show}` shows what the registry knows")));
     }
     let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
     let task = OwningTask::of(&workspace).map(|task| task.known_as(row, holders));

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use hankweave_testing::sshd::Sshd;
-use hankweave_testing::{ModelServer, Running, Scenario, TestProject, agents};
+use hankweave_testing::{Finished, ModelServer, Running, Scenario, TestProject, agents};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -299,6 +299,26 @@ fn a_record_that_was_pushed_while_its_run_was_at_work_says_so_where_it_arrives()
 
 // covers: RUN-27
 #[test]
+fn a_session_that_stayed_on_another_machine_is_not_offered() {
+    let (between, laptop, server) = (Between::new(), project(), project());
+    laptop.write_hank(
+        &json!({"hank": [{"id": "one", "name": "one", "agent": shell_agent(&laptop), "model": "shell",
+        "continuationMode": "fresh", "promptText": "wait for go"}]}),
+    );
+    let mut running = laptop.start(["run", "--headless"]);
+    running.wait_for_line(|line| line.contains("working"));
+    stop(running);
+    push(&laptop, &["--remote", &between.url()]);
+    server
+        .run(["clone", &between.url(), "work"])
+        .expect_code(0);
+    let offered = |status: &Finished| status.expect_code(0).stdout.contains("--recover session");
+    assert!(offered(&laptop.run(["status"])));
+    assert!(!offered(&server.run(["status", "-e", "work"])));
+}
+
+// covers: RUN-27
+#[test]
 fn an_agent_whose_sessions_nobody_can_take_along_begins_a_new_one_and_that_is_said() {
     let (between, laptop, server) = (Between::new(), project(), project());
     let agent = shell_agent(&laptop);
@@ -329,6 +349,10 @@ fn an_agent_whose_sessions_nobody_can_take_along_begins_a_new_one_and_that_is_sa
     let records = codons(&server.state(&server.directory().join("work")));
     assert_eq!(records["two"]["previousSessionId"], Value::Null);
     assert_eq!(done(&server.directory().join("work")), "one\ntwo\n");
+    server.run(["push", "-e", "work"]).expect_code(0);
+    let again = server.run(["clone", &between.url(), "again"]);
+    let said = "nothing is left to do; `hankweave report -e again` shows it";
+    assert!(again.expect_code(0).stdout.contains(said), "{again}");
 }
 
 // covers: CLI-51, RUN-28

@@ -196,6 +196,11 @@ fn a_task_completed_by_hand_says_so_in_its_workspace_and_in_its_log() {
     while shown(&project, "slow")["data"]["running"] != "draft" {
         std::thread::yield_now();
     }
+    let early = project.run(["task", "approve", "slow"]);
+    says(
+        &early.expect_code(75).stderr,
+        &["hint: the task is running and asks nothing now"],
+    );
     worker.kill();
     end_lease(&project);
     project

@@ -114,12 +114,13 @@ impl TaskFiles {
     }
 
     /// Returns the cost with what the record of the runs that started `until` then has of an attempt whose worker was lost, which the registry cannot know. Where
-    /// the task `went_on` elsewhere, the cost before its last attempt counts what was known there of the attempts that are recorded here.
+    /// the task `went_on` elsewhere, the cost before its last attempt, or before it started anew, counts what was known there of the attempts that are recorded here.
     fn at_least_recorded(&self, noted: TaskCost, until: Option<Timestamp>, went_on: bool) -> TaskCost {
         let spend = self.spend_until(until).unwrap_or(Usd::ZERO);
-        let known = match went_on {
-            true => noted.cost.saturating_sub(noted.last_attempt_cost),
-            false => noted.cost,
+        let known = match (went_on, noted.before_anew) {
+            (true, Some(before)) => before,
+            (true, None) => noted.cost.saturating_sub(noted.last_attempt_cost),
+            (false, before) => noted.cost.saturating_sub(before.unwrap_or_default()),
         };
         let more = spend.saturating_sub(known);
         let is_of_last = noted.last_attempt_cost_is_lower_bound && !went_on;
@@ -128,6 +129,10 @@ impl TaskFiles {
             last_attempt_cost: match is_of_last {
                 true => noted.last_attempt_cost + more,
                 false => noted.last_attempt_cost,
+            },
+            before_anew: match went_on {
+                true => noted.before_anew.map(|before| before + more),
+                false => noted.before_anew,
             },
             ..noted
         }
@@ -307,6 +312,7 @@ mod tests {
         let state = json!({"taskId": id, "status": "running", "data": {"attempt": 1}, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 7});
         files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
         row.fencing_token = 9;
+        let dollars = |dollars| Usd::from_dollars(dollars).unwrap();
         // Of the lost attempt a push had brought $1.10 there, or nothing, where the task started anew.
         for (all, last, expected) in [(2.5, 1.4, 3.1), (1.4, 1.4, 3.1), (3.2, 1.4, 3.2)] {
             let mut record = serde_json::to_value(&row.record).unwrap();
@@ -318,11 +324,23 @@ mod tests {
                 .extend(ended.as_object().unwrap().clone());
             row.record = serde_json::from_value(record).unwrap();
             let cost = files.cost(&row).unwrap();
-            let dollars = |dollars| Usd::from_dollars(dollars).unwrap();
             assert_eq!(
                 (cost.cost, cost.last_attempt_cost),
                 (dollars(expected), dollars(last))
             );
         }
+        // Started anew there, where $0.20 of the lost attempt was known: what is known here beyond that was paid before, and a budget does not count it.
+        let mut record = serde_json::to_value(&row.record).unwrap();
+        for (name, value) in [("cost", 1.6), ("beforeAnew", 0.2), ("budget", 1.0)] {
+            record[name] = json!(value);
+        }
+        row.record = serde_json::from_value(record).unwrap();
+        let cost = files.cost(&row).unwrap();
+        assert_eq!(
+            (cost.cost, cost.before_anew),
+            (dollars(3.1), Some(dollars(1.7)))
+        );
+        let words = "at least $3.1000, since it started anew $1.4000 of $1.0000, over its budget by $0.4000; the last attempt $1.4000";
+        assert_eq!(cost.in_words(), words);
     }
 }

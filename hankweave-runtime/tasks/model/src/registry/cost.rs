@@ -113,7 +113,13 @@ impl TaskCost {
     #[must_use]
     pub fn over_budget(self) -> Option<String> {
         let counted = self.cost.saturating_sub(self.before_anew.unwrap_or_default());
-        over_budget(counted, self.budget?, self.cost_is_lower_bound)
+        // What is not known of attempts before it started anew does not count.
+        let is_last_alone = self.before_anew.is_some() && counted == self.last_attempt_cost;
+        let is_lower_bound = match is_last_alone {
+            true => self.last_attempt_cost_is_lower_bound,
+            false => self.cost_is_lower_bound,
+        };
+        over_budget(counted, self.budget?, is_lower_bound)
     }
 }
 
