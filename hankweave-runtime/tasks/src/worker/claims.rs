@@ -255,7 +255,7 @@ impl Worker {
                 Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
                 Ok(()) => {
                     if std::mem::take(&mut is_away) {
-                        tracing::info!("{ANSWERS_AGAIN}");
+                        tracing::warn!("{ANSWERS_AGAIN}");
                     }
                 }
                 Err(TaskError::LockBackendUnavailable(why)) => {

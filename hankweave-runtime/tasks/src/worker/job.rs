@@ -294,7 +294,7 @@ impl Job {
                 Err(error) => return Err(error),
             };
             if is_unsure {
-                tracing::info!(taskId = %self.row.id(), "{ANSWERS_AGAIN}");
+                tracing::warn!(taskId = %self.row.id(), "{ANSWERS_AGAIN}");
             }
             self.worker.report(&self.row);
             return Ok(());
