@@ -1,6 +1,6 @@
 //! How a run was asked for on a command line, for hints that repeat it with what it had.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::id::is_model_name;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,32 @@ pub struct Invocation {
     pub execution: Option<PathBuf>,
     /// Everything else, in the order of the help page.
     pub options: Vec<GivenOption>,
+}
+
+impl Invocation {
+    /// Returns the same command after the folder `old`, which holds hank and execution directory, has become `new`. Both are absolute.
+    pub(crate) fn moved(self, old: &Path, new: &Path) -> Self {
+        // Collected, because joining nothing would leave a slash.
+        let inside = |path: &Path| -> Option<PathBuf> {
+            Some(new.join(path.strip_prefix(old).ok()?).components().collect())
+        };
+        match inside(&self.folder) {
+            Some(folder) => Self {
+                hank: inside(&self.hank).unwrap_or(self.hank),
+                execution: self.execution.map(|path| inside(&path).unwrap_or(path)),
+                folder,
+                ..self
+            },
+            None => {
+                let whole = |path: PathBuf| inside(&self.folder.join(&path)).unwrap_or(path);
+                Self {
+                    hank: whole(self.hank),
+                    execution: self.execution.map(whole),
+                    ..self
+                }
+            }
+        }
+    }
 }
 
 /// One option as it was given.
@@ -94,5 +120,37 @@ mod tests {
         ] {
             assert!(!travels(name, value), "{name} {value:?}");
         }
+    }
+
+    // covers: CLI-4
+    #[test]
+    fn a_command_finds_what_moved_wherever_it_was_typed() {
+        let moved = |folder: &str, hank: &str, execution: Option<&str>| {
+            let typed = Invocation {
+                folder: folder.into(),
+                hank: hank.into(),
+                execution: execution.map(PathBuf::from),
+                options: Vec::new(),
+            };
+            let moved = typed.moved(Path::new("/old"), Path::new("/new/place"));
+            let text = |path: &Path| path.to_str().unwrap().to_owned();
+            (
+                text(&moved.folder),
+                text(&moved.hank),
+                moved.execution.as_deref().map(text),
+            )
+        };
+        let is = |folder: &str, hank: &str, execution: Option<&str>| {
+            (folder.to_owned(), hank.to_owned(), execution.map(str::to_owned))
+        };
+        assert_eq!(moved("/old", ".", None), is("/new/place", ".", None));
+        assert_eq!(
+            moved("/old/in", "..", Some("..")),
+            is("/new/place/in", "..", Some(".."))
+        );
+        assert_eq!(moved("/", "old", None), is("/", "/new/place", None));
+        let named = is("/x", "/new/place/hank.json", Some("/new/place"));
+        assert_eq!(moved("/x", "/old/hank.json", Some("/old")), named);
+        assert_eq!(moved("/x", "other", None), is("/x", "other", None));
     }
 }

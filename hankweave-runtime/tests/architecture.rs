@@ -183,7 +183,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "approve",
-        "approval_prompt args directory exit failures keyboard logging output owning_task prompt_line receipt remote screen status typed",
+        "approval_prompt args directory exit failures keyboard logging output owning_task prompt_line receipt remote screen state status typed",
     ),
     ("toggle", "approve keyboard remote screen"),
     (

@@ -13,7 +13,7 @@ pub enum ProgressKind {
     Checkpoint,
     /// Files are taken back.
     Restore,
-    /// An item of a rig begins.
+    /// An item of a rig begins, or a check, which has no `done` and `total`.
     Rig,
     /// The agent waits before it asks its model again.
     Retry,

@@ -237,7 +237,7 @@ pub enum Event {
         /// The first characters of the line.
         start: String,
     },
-    /// A line that a rig command printed.
+    /// A line that a command of a rig, or a check, printed.
     #[serde(rename = "rig.output")]
     RigOutput {
         /// The codon.
@@ -246,7 +246,7 @@ pub enum Event {
         stream: RigStream,
         /// The line without its end.
         line: String,
-        /// Which item of the rig, counted from 0.
+        /// Item of the rig, counted from 0; the number of items for the check.
         command_index: usize,
     },
     /// The rig is set up.

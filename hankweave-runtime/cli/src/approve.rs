@@ -28,7 +28,8 @@ use crate::prompt_line::{PromptForm, PromptLine};
 use crate::receipt;
 use crate::remote;
 use crate::screen::print_stderr;
-use crate::status::decision;
+use crate::state::read_execution;
+use crate::status::{decision, ways_on};
 use crate::typed::HintCommands;
 
 pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
@@ -49,8 +50,12 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
     }
     let typed = HintCommands::about(execution);
     if !global.quiet {
+        // With a larger budget, where none is left.
+        let state = read_execution(execution)?;
+        let onward = ways_on(execution, &state).into_iter().next();
+        let onward = onward.map_or_else(|| typed.run(), |(command, _)| command);
         output::print_lines(match args.deny {
-            false => format!("{codon} may begin; `{}` continues with it\n", typed.run()),
+            false => format!("{codon} may begin; `{onward}` continues with it\n"),
             true => {
                 let after_all = typed.command(&format!("approve {codon}"));
                 format!("{codon} may not begin; `{after_all}` allows it after all\n")

@@ -261,9 +261,8 @@ impl OwningTask {
     /// Asks the registry, which knows what happened after the newest run. One that does not answer leaves what the files say.
     pub(crate) fn looked_up(self) -> Self {
         // Within another runtime nobody can wait for the registry.
-        if self.row.is_some()
-            || self.is_of_restate
-            || Handle::try_current().is_ok() || !is_there(&self.place) {
+        if self.row.is_some() || self.is_of_restate || Handle::try_current().is_ok() || !is_there(&self.place)
+        {
             return self;
         }
         let asked = with_registry_within(PATIENCE, &self.place, async |registry: &Registry| {

@@ -322,11 +322,6 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
             .unwrap_or_else(|| folder_in(&run.folder, &run.hank));
         let worked_in = run.folder.join(worked_in);
         if !at_home(&worked_in) {
-            // In a copy of a project its hank was copied as well.
-            let was_inside = real(&folder_of(&run.folder.join(&run.hank))) == real(&worked_in);
-            if let (true, Some(_), Some(copy)) = (was_inside, found_in(execution), real(execution)) {
-                run.hank = copy;
-            }
             run.execution = Some(match run.folder == here {
                 true => execution.to_owned(),
                 false => here.join(execution),

@@ -101,14 +101,16 @@ pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
 
 fn began(codon: &CodonRun<'_>, index: usize) -> Event {
     let items = &codon.config.rig_setup;
-    // The check comes after the rig.
+    let item = items.get(index);
+    // The check comes after the rig, of which it is no item.
     let check = || codon.config.check.as_ref().map(|check| check.run.clone());
+    let counted = |number: usize| item.and(u64::try_from(number).ok());
     Event::Progress {
         codon_id: Some(codon.entry.codon_id.clone()),
         kind: ProgressKind::Rig,
-        subject: items.get(index).map(|item| words(&item.action)).or_else(check),
-        done: u64::try_from(index).ok(),
-        total: u64::try_from(items.len().max(index + 1)).ok(),
+        subject: item.map(|item| words(&item.action)).or_else(check),
+        done: counted(index),
+        total: counted(items.len()),
         ends_at: None,
     }
 }

@@ -42,6 +42,20 @@ impl LastHank {
         let moved = moved.filter(|path| disk.metadata_followed(path).is_ok());
         moved.unwrap_or_else(|| recorded.to_owned())
     }
+
+    /// Returns how the run was asked for: as it would be where the execution directory is now, if that was moved or copied with its hank.
+    fn invocation(&self, disk: &dyn Disk, dir: &ExecutionDir) -> Option<Invocation> {
+        let invocation = self.invocation.clone()?;
+        let (Some(old), Ok(new)) = (&self.execution_path, disk.real_path(dir.root())) else {
+            return Some(invocation);
+        };
+        let is_inside = Path::new(&self.hank_path).starts_with(old);
+        let is_there = disk.metadata_followed(&self.hank(disk, dir)).is_ok();
+        Some(match *old != new && is_inside && is_there {
+            true => invocation.moved(old, &new),
+            false => invocation,
+        })
+    }
 }
 
 pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> RigCopies {
@@ -84,7 +98,7 @@ pub(super) fn remember(
         max_disk: options.max_disk,
     };
     let known = recorded(disk, dir)?;
-    let is_of_this_hank = |known: &LastHank| !starts && known.hank_path == record.hank_path;
+    let is_of_this_hank = |known: &LastHank| !starts && known.hank(disk, dir) == Path::new(&record.hank_path);
     if known.is_some_and(|known| known == record || is_of_this_hank(&known)) {
         return Ok(());
     }
@@ -135,7 +149,7 @@ pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
     let record = recorded(disk, dir).ok()??;
     Some(LastRun {
         hank: record.hank(disk, dir),
-        invocation: record.invocation,
+        invocation: record.invocation(disk, dir),
         max_disk: record.max_disk,
     })
 }

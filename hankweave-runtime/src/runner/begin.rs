@@ -196,7 +196,10 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
     let reason = newest.and_then(|entry| entry.codon.failure_reason()?.message.clone());
     let session = match thread.own_session().cloned() {
         Some(session) => {
-            let (disk, dir) = (opened.possession.world.disk.clone(), opened.possession.dir.clone());
+            let (disk, dir) = (
+                opened.possession.world.disk.clone(),
+                opened.possession.dir.clone(),
+            );
             let looked = move || !arrival::is_elsewhere(&*disk, &dir, &session);
             opened.possession.world.blocking.run(looked).await
         }

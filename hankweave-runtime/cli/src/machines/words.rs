@@ -81,7 +81,11 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     let task = OwningTask::of(execution).map(OwningTask::looked_up);
     let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
         _ if let Some(task) = &task => writeln!(text, "next: {}", task.onward()),
-        _ if is_done(execution) => writeln!(text, "nothing is left to do; `{}` shows it", typed.command("report")),
+        _ if is_done(execution) => writeln!(
+            text,
+            "nothing is left to do; `{}` shows it",
+            typed.command("report")
+        ),
         true => writeln!(text, "next: `{}` continues there", typed.run()),
         false => writeln!(
             text,

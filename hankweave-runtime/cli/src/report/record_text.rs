@@ -172,6 +172,7 @@ fn quiet(event: &Event) -> Option<String> {
             let what = match kind {
                 ProgressKind::Checkpoint => "makes a checkpoint",
                 ProgressKind::Restore => "restores files",
+                ProgressKind::Rig if done.is_none() => "runs its check",
                 ProgressKind::Rig => "sets up its rig",
                 ProgressKind::Retry => "its agent asks again",
                 ProgressKind::Wait => "waits before another attempt",

@@ -309,9 +309,7 @@ fn a_session_that_stayed_on_another_machine_is_not_offered() {
     running.wait_for_line(|line| line.contains("working"));
     stop(running);
     push(&laptop, &["--remote", &between.url()]);
-    server
-        .run(["clone", &between.url(), "work"])
-        .expect_code(0);
+    server.run(["clone", &between.url(), "work"]).expect_code(0);
     let offered = |status: &Finished| status.expect_code(0).stdout.contains("--recover session");
     assert!(offered(&laptop.run(["status"])));
     assert!(!offered(&server.run(["status", "-e", "work"])));

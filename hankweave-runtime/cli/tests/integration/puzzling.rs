@@ -314,6 +314,75 @@ fn commands_in_a_copy_of_a_project_name_the_hank_of_the_copy() {
     assert!(!commands.contains("hankweave run . "), "{commands}");
 }
 
+/// A limit that was typed stays one wherever the project is moved or copied to, and in a copy whose run finds nothing to do.
+// covers: CLI-4, CLI-31
+#[test]
+fn a_limit_of_the_command_line_moves_with_its_project() {
+    let project = asking("two");
+    project
+        .run(["run", "--headless", "--max-cost", "5"])
+        .expect_code(3);
+    let copy = project.home().join("copy");
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&project.directory(), &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    let moved = project.home().join("moved");
+    let whose = "($5.0000, `--max-cost 5`)";
+    let in_copy = |command: &[&str]| {
+        let words = command.iter().copied().chain(["-e", copy.to_str().unwrap()]);
+        project.run(words)
+    };
+    assert_has(&in_copy(&["report"]).stdout, &[whose]);
+    fs::rename(project.directory(), &moved).unwrap();
+    fs::create_dir(project.directory()).unwrap();
+    for name in ["copy", "moved"] {
+        let place = project.home().join(name);
+        let place = place.to_str().unwrap();
+        let report = project.run(["report", "-e", place]).expect_code(0).stdout.clone();
+        assert_has(&report, &[whose]);
+        let status = project.run(["status", "-e", place]).expect_code(0).stdout.clone();
+        let onward = format!("hankweave run ../home/{name} --max-cost 5 ");
+        assert_has(&status, &[onward.as_str()]);
+    }
+    // The program of its agents is there.
+    fs::remove_dir(project.directory()).unwrap();
+    fs::rename(&moved, project.directory()).unwrap();
+    in_copy(&["approve"]).expect_code(0);
+    let run = ["run", copy.to_str().unwrap(), "--headless"];
+    project
+        .run(run.into_iter().chain(["--max-cost", "5"]))
+        .expect_code(0);
+    project.run(run).expect_code(0);
+    assert_has(&in_copy(&["report"]).stdout, &[whose]);
+}
+
+/// Where no budget is left the answer names the command that goes on all the same.
+// covers: CLI-30, CLI-4
+#[test]
+fn an_approval_without_budget_names_the_larger_one() {
+    let project = asking("two");
+    project.write(
+        "hankweave.json",
+        json!({"budget": {"maxDollars": 0.2}}).to_string(),
+    );
+    project
+        .run(["run", "--headless", "--max-cost", "5"])
+        .expect_code(3);
+    let _ = project.run(["run", "--headless"]);
+    let status: Value = project.run(["status", "--json"]).json_document();
+    let offered = status["commands"].to_string();
+    let approved = printed(&project, "approve");
+    let named = approved.split('`').nth(1).unwrap();
+    assert!(
+        named.starts_with("hankweave run --max-cost 0.") && offered.contains(named),
+        "{approved}: {offered}"
+    );
+    let words = named.split_whitespace().skip(1).chain(["--headless"]);
+    project.run(words).expect_code(0);
+}
+
 /// After `fg` the question stands below what the shell has printed.
 // covers: CLI-17, CLI-24
 #[test]

@@ -228,7 +228,8 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
         "{\"id\": \"red\", \"name\": \"red\", \"hank\": \"red\"}\n{\"id\": \"later\", \"name\": \"later\", \"hank\": \"quick\", \"after\": [\"red\"]}\n{\"id\": \"mine\", \"name\": \"mine\", \"hank\": \"quick\"}\n",
     );
     let created = project.run(["task", "create", "--from", "tasks.jsonl"]);
-    let next = "3 tasks wait for a worker, 1 of them after other tasks; `hankweave worker --once` runs them here";
+    let next =
+        "3 tasks wait for a worker, 1 of them after other tasks; `hankweave worker --once` runs them here";
     assert!(created.expect_code(0).stderr.contains(next), "{}", created.stderr);
     project
         .run(["task", "resume", "mine", "-a", "ann"])

@@ -336,10 +336,7 @@ mod tests {
         }
         row.record = serde_json::from_value(record).unwrap();
         let cost = files.cost(&row).unwrap();
-        assert_eq!(
-            (cost.cost, cost.before_anew),
-            (dollars(3.1), Some(dollars(1.7)))
-        );
+        assert_eq!((cost.cost, cost.before_anew), (dollars(3.1), Some(dollars(1.7))));
         let words = "at least $3.1000, since it started anew $1.4000 of $1.0000, over its budget by $0.4000; the last attempt $1.4000";
         assert_eq!(cost.in_words(), words);
     }

@@ -31,12 +31,12 @@ pub(super) fn words(activity: &CurrentActivity, now: Timestamp, width: usize) ->
         ProgressKind::Checkpoint => format!("checkpoint {}", files(activity, width)),
         ProgressKind::Restore => format!("restoring {}", files(activity, width)),
         ProgressKind::Rig => {
-            let number = activity.done.map_or(1, |done| done + 1);
-            let most = activity
-                .total
-                .map_or(String::new(), |total| format!(" of {total}"));
+            let what = match (activity.done, activity.total) {
+                (Some(done), Some(total)) => format!("rig {} of {total}", done + 1),
+                _ => "check".to_owned(),
+            };
             let time = duration(now.since(activity.since));
-            format!("rig {number}{most}, {time}: {}", subject.unwrap_or_default())
+            format!("{what}, {time}: {}", subject.unwrap_or_default())
         }
         ProgressKind::Retry => {
             let why = subject.map_or(String::new(), |why| format!(" after {why}"));
