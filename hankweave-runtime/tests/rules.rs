@@ -129,47 +129,7 @@ fn every_link_of_the_pages_leads_to_a_file_and_a_heading() {
     assert!(wrong.is_empty() && count > 300, "{}", wrong.join("\n"));
 }
 
-/// A reader finds a rule with two opens: whoever asks is told the page, each rule is asked for, and of several each says what it answers.
-#[test]
-fn the_questions_lead_to_every_rule() {
-    let readme = fs::read_to_string(root().join("docs/rules/README.md")).expect("the page exists");
-    let (_, questions) = readme.split_once("## Asked as").expect("questions are listed");
-    let pages = pages();
-    let (mut wrong, mut asked) = (Vec::new(), BTreeSet::new());
-    let count = |answer| words(answer).filter(|word| is_id(word)).count();
-    let rows = questions.lines().filter_map(|row| row.rsplit_once(" | "));
-    for (question, answer) in rows.filter(|(_, answer)| count(answer) > 0) {
-        let is_alone = count(answer) == 1;
-        for part in answer.split("; ") {
-            let named = part.rsplit_once('[').and_then(|(_, rest)| rest.split_once(']'));
-            let named = named.map_or("", |(page, _)| page);
-            if !questions.contains(&format!("\n[{named}]: {named}.md\n")) {
-                wrong.push(format!("[{named}] leads nowhere: {question}"));
-            }
-            let page = pages
-                .iter()
-                .find(|(place, _)| *place == format!("docs/rules/{named}.md"));
-            for id in words(part).filter(|word| is_id(word)) {
-                if !page.is_some_and(|(_, text)| ids(text).any(|found| found == id)) {
-                    wrong.push(format!(
-                        "{id} does not stand on the page that is named: {question}"
-                    ));
-                }
-                if !is_alone && !part.contains(&format!("{id} (")) {
-                    wrong.push(format!("say what {id} answers: {question}"));
-                }
-                asked.insert(id);
-            }
-        }
-    }
-    for (place, text) in &pages {
-        let forgotten = ids(text).filter(|id| !asked.contains(id));
-        wrong.extend(forgotten.map(|id| format!("nobody asks for {id} of {place}")));
-    }
-    assert!(wrong.is_empty() && asked.len() > 200, "{}", wrong.join("\n"));
-}
-
-/// The first table: a page has the ids that stand in its row.
+/// The table of pages: a page has the ids that stand in its row.
 #[test]
 fn the_table_of_pages_says_where_each_rule_stands() {
     let readme = fs::read_to_string(root().join("docs/rules/README.md")).expect("the page exists");
