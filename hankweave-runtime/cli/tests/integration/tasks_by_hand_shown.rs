@@ -626,3 +626,47 @@ fn a_task_that_no_worker_has_begun_is_known_by_where_its_workspace_will_be() {
     work(&project);
     assert_eq!(shown(&project, "two")["task"]["status"], "completed");
 }
+
+/// That a task has started anew is on record from its start, also where that attempt is lost as well.
+// covers: TASK-127, TASK-121
+#[test]
+fn a_start_anew_is_known_from_its_start() {
+    let project = project();
+    let hold = write_slow(&project);
+    create(&project, "slow", "Slow", "slow", &[]);
+    let other = project.home().join("other").display().to_string();
+    let lose = |arguments: &[&str]| {
+        let worker = project.start(["worker", "--lease", "1h"].iter().chain(arguments));
+        let shown = || {
+            let words = ["task", "show", "slow", "--json"];
+            let shown = project.run(words.iter().chain(arguments));
+            shown.expect_code(0).json_document()["data"]["running"].clone()
+        };
+        while shown() != "draft" {
+            std::thread::yield_now();
+        }
+        worker.kill();
+        end_lease(&project);
+        project.run(["task", "detach", "slow"]).expect_code(0);
+    };
+    lose(&[]);
+    let there = ["--tasks", &other];
+    let anew = ["task", "resume", "slow", "--anew"];
+    project.run(anew.iter().chain(&there)).expect_code(0);
+    lose(&there);
+    let shown = text(&project, &[&["task", "show", "slow"][..], &there].concat());
+    let started = "it started anew, after attempts whose cost is not known here, and its budget counts from there";
+    assert!(
+        shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(started),
+        "{shown}"
+    );
+    std::fs::remove_file(hold).unwrap();
+    let done = project.run(["worker", "--once"].iter().chain(&there));
+    done.expect_code(0);
+    assert_eq!(
+        project
+            .run(["task", "show", "slow", "--json"].iter().chain(&there))
+            .json_document()["task"]["status"],
+        "completed"
+    );
+}

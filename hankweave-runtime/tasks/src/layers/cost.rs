@@ -95,13 +95,22 @@ impl TaskFiles {
     #[must_use]
     pub fn cost(&self, row: &TaskRow) -> Option<TaskCost> {
         let noted = TaskCost::of(&row.record);
+        let went_on = self.went_on_in(row).is_some();
         match &row.record {
             TaskRecord::Running(running) if !running.by_hand => {
+                let earlier = noted.unwrap_or_default();
                 let attempt = (row.fencing_token, running.attempt.number());
-                Some(self.running_cost(attempt, noted.unwrap_or_default()))
+                Some(match went_on {
+                    true => TaskCost {
+                        last_attempt_cost: Usd::ZERO,
+                        last_attempt_cost_is_lower_bound: true,
+                        cost_is_lower_bound: true,
+                        ..self.at_least_recorded(earlier, None, went_on)
+                    },
+                    false => self.running_cost(attempt, earlier),
+                })
             }
             record => {
-                let went_on = self.went_on_in(row).is_some();
                 let has_ended = matches!(record, TaskRecord::Completed(_) | TaskRecord::Deleted(_));
                 // A run after its end is a user's.
                 let until = (has_ended && !went_on).then_some(row.updated_at);
@@ -339,5 +348,17 @@ mod tests {
         assert_eq!((cost.cost, cost.before_anew), (dollars(3.1), Some(dollars(1.7))));
         let words = "at least $3.1000, since it started anew $1.4000 of $1.0000, over its budget by $0.4000; the last attempt $1.4000";
         assert_eq!(cost.in_words(), words);
+        // While another attempt works there, that is the cost before it.
+        let mut record = serde_json::to_value(&row.record).unwrap();
+        record.as_object_mut().unwrap().remove("result");
+        record["status"] = json!("running");
+        record["attempt"] = json!(3);
+        row.record = serde_json::from_value(record).unwrap();
+        let cost = files.cost(&row).unwrap();
+        assert_eq!(
+            (cost.cost, cost.before_anew, cost.last_attempt_cost),
+            (dollars(3.1), Some(dollars(1.7)), Usd::ZERO)
+        );
+        assert!(cost.cost_is_lower_bound);
     }
 }

@@ -12,7 +12,7 @@ pub(crate) const ATTEMPT_COST: &str = "lastAttemptCost";
 pub(crate) const ATTEMPT_COST_IS_LOWER_BOUND: &str = "lastAttemptCostIsLowerBound";
 
 /// Cost of a task before it started anew, in a record.
-const BEFORE_ANEW: &str = "beforeAnew";
+pub(super) const BEFORE_ANEW: &str = "beforeAnew";
 
 /// The costs of a task. They are kept among the names of its record that others wrote, so that every registry has them, and older programs keep them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

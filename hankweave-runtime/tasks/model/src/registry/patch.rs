@@ -1,5 +1,6 @@
 //! Changes of what people note about a task, apart from its steps.
 
+use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -7,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::TaskError;
 use crate::registry::TaskRow;
 use crate::registry::anew_request::{ANEW_REQUEST, AnewRequest};
+use crate::registry::cost::BEFORE_ANEW;
 use crate::registry::files_location::FILES_LOCATION;
 use crate::task::TaskRecord;
 
@@ -48,6 +50,9 @@ pub struct TaskPatch {
     /// User who lets it start anew in any folder, without its files.
     #[serde(skip)]
     pub anew_by: Option<String>,
+    /// Cost of the attempts before the one that starts anew now.
+    #[serde(skip)]
+    pub before_anew: Option<Usd>,
     /// Only when the task has this version.
     #[serde(default)]
     pub if_version: Option<u64>,
@@ -74,6 +79,7 @@ impl TaskRow {
             ("metadata", value_of(patch.metadata, json!({}))),
             (FILES_LOCATION, anew.as_ref().map(|_| Value::Null)),
             (ANEW_REQUEST, anew.map(|anew| json!(anew))),
+            (BEFORE_ANEW, patch.before_anew.map(|before| json!(before))),
         ];
         Ok(Self {
             record: with_fields(self.record.clone(), fields)?,

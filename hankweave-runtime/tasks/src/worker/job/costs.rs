@@ -6,7 +6,7 @@
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::LogLevel;
-use hankweave_task_model::registry::{AnewRequest, TaskCost};
+use hankweave_task_model::registry::{AnewRequest, TaskCost, TaskPatch, TaskRow};
 use serde_json::json;
 
 use super::Job;
@@ -83,6 +83,15 @@ impl Job {
         let Some(AnewRequest { by, at }) = anew else {
             return Ok(());
         };
+        // At once: where this attempt is lost as well, the next one continues its files.
+        let before_anew = self.ledger.and_then(|ledger| ledger.before_anew);
+        let patch = |_: &TaskRow| TaskPatch {
+            before_anew,
+            ..TaskPatch::default()
+        };
+        if let Err(error) = self.note_in_registry(patch).await {
+            tracing::warn!(taskId = %self.row.id(), %error, "that the task starts anew is not noted yet");
+        }
         let message =
             format!("Started anew, for which {by} asked at {at}: nothing of earlier attempts is here");
         log.append(&[self.files.entry(LogLevel::Warning, message, None)])

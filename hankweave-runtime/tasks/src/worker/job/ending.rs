@@ -15,7 +15,7 @@ use hankweave_runtime::instance_lock::LockError;
 use hankweave_runtime::world::World;
 use hankweave_runtime::{ExecutionDir, OpenDirectory, OpenExecutionError, RunOptions, inspect};
 use hankweave_task_model::TaskError;
-use hankweave_task_model::registry::{Patch, TaskPatch};
+use hankweave_task_model::registry::{Patch, TaskPatch, TaskRow};
 use hankweave_task_model::task::{Ask, NeededBudget, TaskApproval, TaskFailure};
 use serde_json::json;
 
@@ -237,32 +237,49 @@ impl Job {
 
     /// Notes in the registry the answer of a client to the live run, so that the next attempt does not ask again.
     pub(super) async fn note_answer(&mut self, approval: &TaskApproval) {
-        for _ in 0..NOTE_TRIES {
-            let mut metadata = self.row.record.metadata().clone();
-            let mut noted = json!(approval);
-            noted["at"] = json!(self.worker.world.clock.now());
-            metadata.insert("approval".to_owned(), noted);
+        let mut noted = json!(approval);
+        noted["at"] = json!(self.worker.world.clock.now());
+        let patch = |row: &TaskRow| {
+            let mut metadata = row.record.metadata().clone();
+            metadata.insert("approval".to_owned(), noted.clone());
+            TaskPatch {
+                metadata: Patch::Set(metadata),
+                ..TaskPatch::default()
+            }
+        };
+        if let Err(error) = self.note_in_registry(patch).await {
+            tracing::warn!(taskId = %self.row.id(), %error, "an answer is not noted; the next attempt asks again");
+        }
+    }
+
+    /// Notes something about the running task, of its newest row.
+    pub(super) async fn note_in_registry(
+        &mut self,
+        patch: impl Fn(&TaskRow) -> TaskPatch,
+    ) -> Result<(), TaskError> {
+        let mut tries = 0;
+        loop {
             let update = UpdateTask {
                 id: self.row.id().clone(),
                 patch: TaskPatch {
-                    metadata: Patch::Set(metadata),
                     if_version: Some(self.row.version),
-                    ..TaskPatch::default()
+                    ..patch(&self.row)
                 },
                 token: Some(self.token),
             };
+            tries += 1;
             match self.lifecycle.update(update).await {
-                Ok(row) => return self.row = row,
-                Err(TaskError::VersionConflict { .. }) => {
+                Ok(row) => {
+                    self.row = row;
+                    return Ok(());
+                }
+                Err(TaskError::VersionConflict { .. }) if tries < NOTE_TRIES => {
                     let read = self.worker.coordinator.task(self.row.id().clone()).await;
                     if let Ok(Some(row)) = read {
                         self.row = row;
                     }
                 }
-                Err(error) => {
-                    tracing::warn!(taskId = %self.row.id(), %error, "an answer is not noted; the next attempt asks again");
-                    return;
-                }
+                Err(error) => return Err(error),
             }
         }
     }
