@@ -348,7 +348,8 @@ impl OwningTask {
                 .data
                 .as_ref()
                 .filter(|data| data["approval"].is_null())?;
-            let is_listed = data["by"].is_string() || line.is_requeue;
+            let is_by_hand = data["result"]["byHand"] == true;
+            let is_listed = data["by"].is_string() || is_by_hand || line.is_requeue;
             let what = line.message.strip_prefix("Task ").filter(|_| is_listed)?;
             Some((line.entry.timestamp, format!("the task was {}", one_line(what))))
         };
@@ -396,6 +397,9 @@ impl OwningTask {
         let is_unsure = all.cost_is_lower_bound && !is_lower_bound;
         let why = match (all.cost > recorded, is_unsure) {
             (true, _) => "runs of some attempts are not recorded here",
+            (false, _) if all.cost_is_lower_bound && all.before_anew.is_some() => {
+                "the runs before it started anew are not recorded here"
+            }
             (false, true) => "an attempt lost its worker and may have cost more than its registry knows",
             (false, false) => return None,
         };
@@ -525,8 +529,8 @@ impl OwningTask {
         let mut offer = |what: &str, effect: String| offers.push((self.command(what), effect));
         match (asked, self.status) {
             (_, TaskStatus::Running) if is_live && self.cancel_requested_at().is_some() => {}
-            (_, TaskStatus::Running) if is_live => offer("cancel", "stops it".to_owned()),
-            // Its worker was suspended when the task was taken from it, and the run works on.
+            (_, TaskStatus::Running) if is_live && !is_free => offer("cancel", "stops it".to_owned()),
+            // Its worker was suspended when its lease ended or the task was taken from it, and the run works on.
             _ if is_live => {
                 let workspace = self.files.path().join(WORKSPACE);
                 let stop = HintCommands::about(&workspace).command("stop");

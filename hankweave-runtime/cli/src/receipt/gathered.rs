@@ -11,6 +11,8 @@ use hankweave_core::thread::{self, LoggedOperation};
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{CodonCount, EarlierAttempts, RunState, SentinelView};
 use hankweave_core::wire::NextSteps;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::data::changed_since_start;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_task_model::task::TaskStatus;
@@ -28,6 +30,7 @@ use super::occasions::with_waits;
 use super::rollbacks::{RollbackReport, rollbacks};
 use super::terms::{LoopReport, loops};
 use crate::owning_task::OwningTask;
+use crate::screen::one_line;
 use crate::status::{StatusView, UnseenCrash};
 
 /// Codons, attempts and files that a report lists.
@@ -324,6 +327,17 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
         .as_ref()
         .and_then(|task| task.cost_beyond(status.state.total_spend(), status.records_at_least()));
     let beyond = beyond.map(|(all, why)| format!("The task cost {all} in all: {why}."));
+    let data = ExecutionDir::new(status.typed.execution().to_owned()).data_record();
+    let data = status
+        .task
+        .as_ref()
+        .and_then(|_| changed_since_start(&RealDisk, &data));
+    let data = data.map(|data| {
+        format!(
+            "The data {} have changed since the task was begun: a later attempt reads them as they are then.",
+            one_line(data.display().to_string())
+        )
+    });
     let newest = status.state.runs.front();
     let is_later = |task: &OwningTask| newest.is_some_and(|run| task.has_ended_before(run));
     let later = status.task.as_ref().filter(|task| is_later(task)).map(|_| {
@@ -336,6 +350,7 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
         .chain(absent)
         .chain(failed)
         .chain(left_running)
+        .chain(data)
         .chain(by_hand);
     of_task.chain(left_out).chain(odd).chain(shortened).collect()
 }

@@ -15,6 +15,7 @@ use super::look;
 use crate::args::{Global, StateCostArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
+use crate::owning_task::OwningTask;
 use crate::report::{RunProcess, at_its_budget, codon_standing, money, run_standing, tokens_at_least};
 
 pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, CliError> {
@@ -43,9 +44,18 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let cost_of = |run| RunCost::of(run, process, &undone);
     let runs: Vec<RunCost> = state.runs.iter().take(count).map(|run| cost_of(run)).collect();
     let current = state.current_run().map(cost_of);
+    let is_whole = args.document.state.is_none() && args.since.is_none();
+    let task = is_whole.then(|| OwningTask::of(execution).map(OwningTask::looked_up));
+    // Runs of a worker that was lost may be recorded elsewhere alone.
+    let is_lower_bound = task.flatten().is_some_and(|task| task.cost_is_lower_bound());
+    let total = CostTotals::sum(runs.iter().map(|run| run.figures));
     let report = CostReport {
         current_run: CostTotals::sum(current.iter().map(|run| run.figures)),
-        total: CostTotals::sum(runs.iter().map(|run| run.figures)),
+        total: CostTotals {
+            is_lower_bound: total.is_lower_bound || is_lower_bound,
+            agents_at_least: total.agents_at_least || is_lower_bound,
+            ..total
+        },
         runs,
     };
     if global.json() {
@@ -54,9 +64,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = report.write(current.is_some() && process.is_live(), &mut text);
-    if let (None, None) = (&args.document.state, &args.since)
-        && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)?
-    {
+    if is_whole && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)? {
         text.push_str(&format!("in all {overrun}\n"));
     }
     output::print_lines(&text)?;

@@ -373,8 +373,12 @@ fn a_resumed_task_continues_with_its_data_as_they_are_now() {
     project.run(create).expect_code(0);
     work(&project);
     assert_eq!(status(&project, "page"), "failed");
+    let said = "have changed since the task was begun: a later attempt reads them as they are then.";
+    let report = ["task", "show", "page", "--report"];
+    says(&project, &report, &[], &[said]);
     project.write("topic/words.txt", "good\n");
     step(&project, "resume", "page");
     work(&project);
     assert_eq!(status(&project, "page"), "completed");
+    says(&project, &report, &[said], &[]);
 }

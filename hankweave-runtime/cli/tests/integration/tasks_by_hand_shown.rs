@@ -655,9 +655,14 @@ fn a_start_anew_is_known_from_its_start() {
     project.run(anew.iter().chain(&there)).expect_code(0);
     lose(&there);
     let shown = text(&project, &[&["task", "show", "slow"][..], &there].concat());
-    let started = "it started anew, after attempts whose cost is not known here, and its budget counts from there";
+    let started =
+        "it started anew, after attempts whose cost is not known here, and its budget counts from there";
     assert!(
-        shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(started),
+        shown
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains(started),
         "{shown}"
     );
     std::fs::remove_file(hold).unwrap();

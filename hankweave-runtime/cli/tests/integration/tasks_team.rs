@@ -4,6 +4,7 @@ use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
 use crate::support::project;
+use crate::task_project::says;
 
 /// A folder with a hank whose codons play these scripts.
 fn write_hank(project: &TestProject, folder: &str, codons: &[Value]) {
@@ -270,6 +271,24 @@ fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {
     assert!(
         mine.contains("`hankweave task detach mine` requeues it now"),
         "{mine}"
+    );
+    // What was deleted before it had completed would never let the other one start.
+    let delete = ["task", "delete", "red", "--force"];
+    let refused = project.run(delete);
+    says(
+        &refused.expect_code(65).stderr,
+        &["`later` waits for it, and could never start; cancel that one first"],
+    );
+    project.run(["task", "cancel", "later"]).expect_code(0);
+    project.run(delete).expect_code(0);
+    project.write(
+        "late.jsonl",
+        "{\"name\": \"late\", \"hank\": \"quick\", \"after\": [\"red\"]}\n",
+    );
+    let late = project.run(["task", "create", "--from", "late.jsonl"]);
+    says(
+        &late.expect_code(65).stderr,
+        &["`red`, which it would come after, was deleted before it had completed"],
     );
     project.write("wrong.jsonl", "\n{\"name\": \"x\", \"hank\": \"nowhere\"}\n");
     let wrong = project.run(["task", "create", "--from", "wrong.jsonl"]);

@@ -50,15 +50,21 @@ async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(Resource
     Ok((seen.resource, seen.task.ok_or_else(|| not_found(id))?))
 }
 
-/// Refuses a new task after one that never existed; `created` come in the same transaction.
+/// Refuses a new task after one that never existed, or that was deleted before it had completed; `created` come in the same transaction.
 async fn check_earlier<T: Tx>(
     tx: &mut T,
     task: &NewTask,
     created: &BTreeSet<&TaskId>,
 ) -> TxResult<Result<(), String>> {
     for id in task.after.iter().filter(|id| !created.contains(id)) {
-        if tx.has_completed(id).await?.is_none() {
-            return Ok(Err(format!("there is no task `{id}` that it could come after")));
+        match tx.has_completed(id).await? {
+            None => return Ok(Err(format!("there is no task `{id}` that it could come after"))),
+            Some(false) if tx.deleted_at(id).await?.is_some() => {
+                let reason =
+                    format!("`{id}`, which it would come after, was deleted before it had completed");
+                return Ok(Err(reason));
+            }
+            Some(_) => {}
         }
     }
     Ok(Ok(()))

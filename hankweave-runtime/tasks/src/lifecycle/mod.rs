@@ -19,7 +19,7 @@ use hankweave_task_model::task::{TaskFailure, TaskRecord, TaskResult, TaskStatus
 use hankweave_task_model::{CheckpointId, Holder, Hooks, TaskError, TaskState};
 use tokio::time::{Instant, timeout};
 
-use crate::coordinator::{Coordinator, Create, ExclusiveHold, UpdateTask};
+use crate::coordinator::{Coordinator, Create, ExclusiveHold, ListQuery, TaskFilter, UpdateTask};
 use crate::layers::{LayerError, RestoreOptions, TaskFiles, TaskLayers};
 use crate::locks::{DEFAULT_LEASE, LockGuard, LockRequest, Locks};
 use crate::publish::publish;
@@ -313,9 +313,38 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// As [`take`](Self::take), and [`TaskDeleteFailed`](TaskError::TaskDeleteFailed) where another task waits for one that has not completed: it could never start.
     pub async fn delete(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
+        if let Some(waiting) = self.waits_for(id).await? {
+            return Err(TaskError::TaskDeleteFailed {
+                id: id.to_string(),
+                reason: format!(
+                    "`{waiting}` waits for it, and could never start; cancel that one first, or resume this one"
+                ),
+            });
+        }
         self.take(id, &TaskStep::Delete).await
+    }
+
+    /// Returns a pending task that comes after one which has failed or was cancelled.
+    async fn waits_for(&self, id: &TaskId) -> Result<Option<TaskId>, TaskError> {
+        let coordinator = &self.shared.coordinator;
+        let row = coordinator.task(id.clone()).await?;
+        let has_missed =
+            |row: &TaskRow| matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled);
+        if !row.as_ref().is_some_and(has_missed) {
+            return Ok(None);
+        }
+        let pending = ListQuery {
+            filter: TaskFilter {
+                status: Some(TaskStatus::Pending),
+                ..TaskFilter::default()
+            },
+            ..ListQuery::default()
+        };
+        let pending = coordinator.tasks(pending).await?;
+        let waiting = pending.iter().find(|row| row.after.contains(id));
+        Ok(waiting.map(|row| row.id().clone()))
     }
 
     /// Takes a task up again that failed or was cancelled, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
