@@ -16,7 +16,8 @@ const BUILT_IN: &str = "alias bg break case cd command continue eval exec exit e
     jobs kill let local printf pwd read readonly return set shift source test time times trap true type ulimit \
     umask unalias unset until wait while";
 
-/// Programs that simple commands of rigs and checks begin with, and that are neither on PATH nor in the hank's folder `root`.
+/// Programs that simple commands of rigs and checks begin with, and that are neither on PATH nor in the hank's folder `root`; and programs of agents whose absolute
+/// path leads nowhere.
 ///
 /// A run starts all the same, as something before the command may install them. Codons with a PATH of their own are
 /// not looked at.
@@ -32,12 +33,18 @@ pub fn missing_programs(
         find_program(disk, program, path).is_none() && disk.metadata(&root.join(program)).is_err()
     };
     let codons = hank.located_codons();
+    let agents = hank.located_codons().filter_map(|(at, codon)| {
+        let program = codon.agent.as_ref()?.command().first()?;
+        let is_lost = Path::new(program).is_absolute() && disk.metadata_followed(Path::new(program)).is_err();
+        is_lost.then(|| (format!("{at}.agent"), program.as_str()))
+    });
     let commands = codons
         .filter(|(_, codon)| !codon.env.contains_key("PATH"))
         .flat_map(|(at, codon)| commands(codon, &at));
     let programs = commands.filter_map(|(place, command)| Some((place, program(command)?)));
     programs
         .filter(|(_, program)| is_missing(program))
+        .chain(agents)
         .map(|(place, program)| MissingRequirement {
             place,
             what: format!("the program {program}"),

@@ -455,7 +455,9 @@ fn validate_shows_what_a_run_would_miss() {
         "promptText": "hello"});
     let requirements =
         json!({"env": ["HW_IS_SET", "HW_IS_NOT", "HW_PREFIXED"], "tools": ["sh", "no-such-tool"]});
-    project.write_hank(&json!({"hank": [codon], "requirements": requirements}));
+    let own = json!({"id": "own", "name": "own", "agent": {"command": ["/nowhere/agent"], "stream": "claude"},
+        "model": "sonnet", "continuationMode": "fresh", "promptText": "hello"});
+    project.write_hank(&json!({"hank": [codon, own], "requirements": requirements}));
     project.set("HW_IS_SET", "1");
     project.set("HANKWEAVE_HW_PREFIXED", "1");
     let document = project.run(["validate", "--json"]).expect_code(0).json_document();
@@ -467,6 +469,10 @@ fn validate_shows_what_a_run_would_miss() {
     assert_eq!(
         shown,
         [
+            (
+                &json!("hank[1].agent"),
+                &json!("the program /nowhere/agent is missing here, and this command would fail")
+            ),
             (
                 &json!("requirements.env[1]"),
                 &json!("the environment variable HW_IS_NOT is missing here, and a run would not start")
