@@ -37,11 +37,16 @@ pub(crate) async fn takers(
         _ => true,
     };
     let there = there.iter().filter(|worker| !worker.is_late && of_folder(worker));
-    let names: Vec<_> = there.map(|worker| one_line(&worker.name)).collect();
-    Ok(match &names[..] {
-        [] => format!("`{}` runs {them} here", registry.typed("worker --once")),
-        [one] => format!("{one} takes {them}"),
-        several => format!("{} take {them}", several.join(", ")),
+    let (busy, free): (Vec<_>, Vec<_>) = there.partition(|worker| worker.is_busy());
+    let name = |worker: &&WorkerPresence| one_line(&worker.name);
+    let free: Vec<_> = free.iter().map(name).collect();
+    let busy: Vec<_> = busy.iter().map(name).collect();
+    Ok(match (&free[..], &busy[..]) {
+        ([], []) => format!("`{}` runs {them} here", registry.typed("worker --once")),
+        ([], [one]) => format!("{one} takes {them} once it has room"),
+        ([], several) => format!("{} take {them} once they have room", several.join(", ")),
+        ([one], _) => format!("{one} takes {them}"),
+        (several, _) => format!("{} take {them}", several.join(", ")),
     })
 }
 

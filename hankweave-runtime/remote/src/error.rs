@@ -115,7 +115,7 @@ pub enum RemoteError {
         theirs: String,
     },
     /// A later owner of the task has pushed.
-    #[error("the task has a later owner: its token is {theirs}, ours {ours}")]
+    #[error("{}", superseded(*.ours, *.theirs))]
     Superseded {
         /// Our fencing token.
         ours: u64,
@@ -163,6 +163,14 @@ pub enum RemoteError {
     /// It has arrived and is not all in place; the next start finishes that.
     #[error(transparent)]
     Arrival(Box<ArrivalError>),
+}
+
+/// Returns why a record gives way to that of the remote; one without a token is a copy that no worker made.
+fn superseded(ours: u64, theirs: u64) -> String {
+    match ours {
+        0 => "this is a copy of the run of a task, which its workers alone push".to_owned(),
+        ours => format!("the task has a later owner: its token is {theirs}, ours {ours}"),
+    }
 }
 
 impl RemoteError {

@@ -402,7 +402,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
             add_codons(&mut details, registry, id, &recorded);
             details.add("", &json!(crate::status::undone_attempts(&workspace)));
         }
-        None => add_codons_of_attempts(&mut details, registry, id, &attempts),
+        None => add_codons_of_attempts(&mut details, &attempts),
     }
     details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
@@ -547,23 +547,14 @@ fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, recorded:
 }
 
 /// Adds the codons of the newest attempt that has some in the log, which is named where there were others.
-fn add_codons_of_attempts(
-    details: &mut Details,
-    registry: &Registry,
-    id: &TaskId,
-    attempts: &[TaskExecution],
-) {
+fn add_codons_of_attempts(details: &mut Details, attempts: &[TaskExecution]) {
     let mut newest_first = attempts.iter().enumerate().rev();
     let Some((before, attempt)) = newest_first.find(|(_, attempt)| !attempt.codons.is_empty()) else {
         return;
     };
     if attempts.len() > 1 {
-        let all = registry.typed(&format!("task show {id} --report"));
-        let number = before + 1;
-        details.add(
-            "codons",
-            &json!(format!("that ended in attempt {number}; `{all}` lists all")),
-        );
+        let words = format!("that ended in attempt {} of {}", before + 1, attempts.len());
+        details.add("codons", &json!(words));
     }
     for codon in &attempt.codons {
         add_codon(details, &codon_words(codon), codon.get("result"));

@@ -251,6 +251,8 @@ fn a_refused_completion_makes_no_checkpoint() {
         std::thread::yield_now();
     }
     refused(75);
+    let waits = project.run(["task", "create", "Next", "--hank", "slow"]);
+    says(&waits.expect_code(0).stderr, &["w1 takes it once it has room"]);
     worker.kill();
     std::fs::remove_file(&hold).unwrap();
 }
