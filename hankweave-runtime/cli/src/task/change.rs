@@ -31,12 +31,13 @@ use crate::failures::hank_with_mistakes;
 use crate::holding::TaskHolders;
 use crate::keyboard::forget_typed;
 use crate::output;
-use crate::owning_task::{has_ended, patience_option};
+use crate::owning_task::{OwningTask, has_ended, patience_option};
 use crate::present_workers::takers;
 use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far, left_at_work};
 use crate::screen::{ask, one_line};
+use crate::status::next_attempt;
 use crate::validate::{ceiling, load_planned, max_wait};
 
 async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Result<ExitCode, CliError> {
@@ -257,7 +258,9 @@ async fn resume_one(
             return Ok((row, Vec::new()));
         }
     }
-    let room = room_needed(registry, &registry.task(id).await?);
+    let before = registry.task(id).await?;
+    let room = room_needed(registry, &before);
+    let run = next_run(registry, &before);
     let row = registry
         .lifecycle
         .asked_by(&user_name(registry))
@@ -275,7 +278,17 @@ async fn resume_one(
             ),
         },
     };
-    Ok((row, room.into_iter().chain([next]).collect()))
+    Ok((row, room.into_iter().chain([next]).chain(run).collect()))
+}
+
+/// Returns what the next run of a task does first with what its last one has left here.
+fn next_run(registry: &Registry, row: &TaskRow) -> Option<String> {
+    if registry.files(row).went_on_in(row).is_some() {
+        return None;
+    }
+    let workspace = registry.workspace_of(row);
+    let task = OwningTask::of(&workspace).map(|task| task.known_as(row.clone(), None));
+    Some(format!("its run {}", next_attempt(&workspace, task)?))
 }
 
 /// Whether a resumed task may start at all.

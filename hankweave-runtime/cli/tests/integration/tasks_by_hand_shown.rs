@@ -572,7 +572,12 @@ fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {
     failed_task(&project);
     let codons = ["draft", "test"].map(|id| json!({"id": id, "script": turn("Done")}));
     write_hank(&project, "two", &codons);
-    project.run(["task", "resume", "two"]).expect_code(0);
+    let resumed = project.run(["task", "resume", "two"]);
+    let printed = format!("{}{}", resumed.expect_code(0).stdout, resumed.stderr);
+    says(
+        &printed,
+        &["its run rolls back to the last success, draft, and runs test again"],
+    );
     project.run(["worker", "--once", "--plan"]).expect_code(0);
     assert_eq!(shown(&project, "two")["task"]["status"], "completed");
     let place = place(&project, "two");
