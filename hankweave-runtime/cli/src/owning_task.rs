@@ -397,9 +397,10 @@ impl OwningTask {
         let is_unsure = all.cost_is_lower_bound && !is_lower_bound;
         let why = match (all.cost > recorded, is_unsure) {
             (true, _) => "runs of some attempts are not recorded here",
-            (false, _) if all.cost_is_lower_bound && all.before_anew.is_some() => {
-                "the runs before it started anew are not recorded here"
-            }
+            (false, _) if all.cost_is_lower_bound && all.before_anew.is_some() => match self.is_elsewhere() {
+                true => "the runs since it started anew are not recorded here",
+                false => "the runs before it started anew are not recorded here",
+            },
             (false, true) => "an attempt lost its worker and may have cost more than its registry knows",
             (false, false) => return None,
         };
@@ -607,6 +608,9 @@ impl OwningTask {
                     let [complete, detach] = ["complete", "detach"].map(|what| self.command(what));
                     let who = one_line(who);
                     format!("{who} works on it by hand, `{complete}` completes it, `{detach}` requeues it")
+                }
+                None if self.is_free() => {
+                    format!("no worker holds it, `{}` requeues it", self.command("detach"))
                 }
                 None => format!("its worker runs it, `{}` stops it", self.command("cancel")),
             },

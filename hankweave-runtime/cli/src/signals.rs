@@ -59,8 +59,8 @@ fn stopper() -> Option<String> {
     let worker = Environment::of_process().get(WORKER_VARIABLE)?.to_owned();
     let worker = worker.display();
     Some(match SystemIdentity.is_suspended(parent_id()) {
-        true => format!("its worker {worker} is suspended, and the worker that has the task now stops it"),
-        false => format!("its worker {worker} stops it"),
+        true => format!("its worker {worker} was suspended, and the worker that has the task now stopped it"),
+        false => format!("its worker {worker} stopped it"),
     })
 }
 

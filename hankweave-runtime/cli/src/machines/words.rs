@@ -79,6 +79,12 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     }
     let typed = HintCommands::about(execution);
     let task = OwningTask::of(execution).map(OwningTask::looked_up);
+    if arrived.kept.is_some() && task.is_some() {
+        let _ = writeln!(
+            text,
+            "  what that alone knew of the cost of the task is not counted here any more"
+        );
+    }
     let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
         _ if let Some(task) = &task => writeln!(text, "next: {}", task.onward()),
         _ if is_done(execution) => writeln!(

@@ -46,8 +46,9 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let current = state.current_run().map(cost_of);
     let is_whole = args.document.state.is_none() && args.since.is_none();
     let task = is_whole.then(|| OwningTask::of(execution).map(OwningTask::looked_up));
+    let task = task.flatten();
     // Runs of a worker that was lost may be recorded elsewhere alone.
-    let is_lower_bound = task.flatten().is_some_and(|task| task.cost_is_lower_bound());
+    let is_lower_bound = task.as_ref().is_some_and(OwningTask::cost_is_lower_bound);
     let total = CostTotals::sum(runs.iter().map(|run| run.figures));
     let report = CostReport {
         current_run: CostTotals::sum(current.iter().map(|run| run.figures)),
@@ -64,7 +65,9 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = report.write(current.is_some() && process.is_live(), &mut text);
-    if is_whole && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)? {
+    // Elsewhere the task may have a larger budget.
+    let is_here = is_whole && !task.is_some_and(|task| task.is_elsewhere());
+    if is_here && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)? {
         text.push_str(&format!("in all {overrun}\n"));
     }
     output::print_lines(&text)?;
@@ -246,8 +249,7 @@ impl<'a> CostReport<'a> {
         if let Some(run) = self.runs.first().filter(|_| has_current_run) {
             rows.push(CostRow::of("current run".to_owned(), "", run.figures));
         }
-        let total = CostTotals::sum(self.runs.iter().map(|run| run.figures));
-        rows.push(CostRow::of("total".to_owned(), "", total));
+        rows.push(CostRow::of("total".to_owned(), "", self.total));
         let name = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
         let state = rows.iter().map(|row| row.state.len()).max().unwrap_or_default();
         let state = state.max(10);

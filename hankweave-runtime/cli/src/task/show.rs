@@ -409,7 +409,11 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         let whole = registry.typed(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
         let went_on = went_on.map(|place| newest_in(&place));
-        let label = if went_on.is_some() { "here" } else { "in all" };
+        let is_anew = TaskCost::of(&row.record).is_some_and(|cost| cost.before_anew.is_some());
+        let label = match went_on.is_some() || is_anew {
+            true => "here",
+            false => "in all",
+        };
         let is_done = matches!(row.record.status(), TaskStatus::Completed | TaskStatus::Waiting);
         let continues = went_on.is_none() && !is_done && !is_served(&workspace);
         let task = OwningTask::of(&workspace).map(|task| task.known_as(row.clone(), holders));

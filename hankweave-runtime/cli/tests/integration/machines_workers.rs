@@ -454,7 +454,7 @@ fn a_push_that_failed_is_made_again_before_the_next_checkpoint() {
     worker.signal(Signal::TERM);
     worker.finish_within(Duration::from_secs(90)).expect_code(143);
     let status = place.machines[0].run(["status", "-e", place.workspace(0).to_str().unwrap()]);
-    let stopped = "terminated by SIGTERM: its worker laptop stops it";
+    let stopped = "terminated by SIGTERM: its worker laptop stopped it";
     assert!(status.expect_code(0).stdout.contains(stopped), "{status}");
 }
 

@@ -648,7 +648,7 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
     let report = project.run(["task", "show", "slow", "--report"]);
     let report = &report.expect_code(0).stdout;
     assert!(
-        report.contains("its worker w1 is suspended, and the worker that has the task now stops it"),
+        report.contains("its worker w1 was suspended, and the worker that has the task now stopped it"),
         "{report}"
     );
     kill_process(own, Signal::CONT).unwrap();

@@ -681,4 +681,18 @@ fn a_start_anew_is_known_from_its_start() {
             .json_document()["task"]["status"],
         "completed"
     );
+    // Each machine names the runs that it has not.
+    let workspace = format!("{other}/slow/workspace");
+    let missing = |place: &str, which: &str| {
+        let report = text(&project, &["report", "-e", place]);
+        says(
+            &report,
+            &[&format!("the runs {which} it started anew are not recorded here")],
+        );
+    };
+    missing(&place(&project, "slow"), "since");
+    missing(&workspace, "before");
+    let cost = text(&project, &["cost", "-e", &workspace]);
+    let total = cost.lines().find(|line| line.starts_with("total")).unwrap();
+    assert!(total.contains("unknown") || total.contains('≥'), "{cost}");
 }
