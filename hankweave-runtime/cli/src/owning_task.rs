@@ -196,8 +196,8 @@ impl OwningTask {
     /// Returns the task whose workspace `execution` is; `None` for a directory of another kind.
     pub(crate) fn of(execution: &Path) -> Option<Self> {
         // The folder of a task that no worker has begun is not there yet.
-        let real = RealDisk.real_path(execution);
-        let workspace = real.or_else(|_| std::path::absolute(execution)).ok()?;
+        let here = || Some(RealDisk.real_path(Path::new(".")).ok()?.join(execution));
+        let workspace = RealDisk.real_path(execution).ok().or_else(here)?;
         if workspace.file_name()? != WORKSPACE {
             return None;
         }
