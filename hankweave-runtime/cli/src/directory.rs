@@ -88,8 +88,9 @@ pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
 pub(crate) fn answer_there(pid: u32) -> String {
     match SystemIdentity.is_suspended(pid) {
         // Continued from elsewhere it would read its terminal in the background, which suspends it again.
-        true => "it asks in its terminal where to continue, and is suspended: `fg` there continues it; nothing has begun"
-            .to_owned(),
+        true => format!(
+            "it asks in its terminal where to continue, and is suspended: `fg` there asks again, `kill -KILL {pid}` ends it; nothing has begun"
+        ),
         false => format!(
             "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
         ),

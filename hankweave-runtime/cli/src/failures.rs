@@ -189,12 +189,24 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
 
 /// Returns advice about a process that has the directory.
 fn held(typed: &HintCommands) -> String {
-    if let Some(run) = suspended(typed.execution()) {
-        let stop = typed.command("stop");
-        return format!(
-            "the run is suspended: {}; `{stop}` stops it",
-            run.how_to_continue()
-        );
+    if let Some(asking) = holder(typed.execution()).filter(|holder| holder.asking) {
+        return answer_there(asking.pid);
+    }
+    match suspended(typed.execution()) {
+        Some(run) if takes_clients(typed.execution()) => {
+            let stop = typed.command("stop");
+            return format!(
+                "the run is suspended: {}; `{stop}` stops it",
+                run.how_to_continue()
+            );
+        }
+        Some(other) => {
+            return format!(
+                "the command that has it (process {}) is suspended: `fg` in its terminal continues it",
+                other.pid()
+            );
+        }
+        None => {}
     }
     if takes_clients(typed.execution()) {
         return format!(
@@ -202,9 +214,6 @@ fn held(typed: &HintCommands) -> String {
             typed.command("attach"),
             typed.command("stop")
         );
-    }
-    if let Some(asking) = holder(typed.execution()).filter(|holder| holder.asking) {
-        return answer_there(asking.pid);
     }
     format!(
         "wait until it is done (`{}` shows where it stands), or use another execution directory (-e DIR)",

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPointArg, StopArgs};
 use crate::checkpoints;
-use crate::directory::{answer_there, holder, suspended};
+use crate::directory::{answer_there, holder, suspended, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::{check_stop, onward};
@@ -62,7 +62,8 @@ pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, CliErro
     };
     let execution = &args.execution.execution;
     check_stop(execution)?;
-    if suspended(execution).is_some_and(wake) && !global.quiet && !global.json() {
+    let run = suspended(execution).filter(|_| takes_clients(execution));
+    if run.is_some_and(wake) && !global.quiet && !global.json() {
         print_stderr("the run was suspended; it continues in order to stop\n");
     }
     send(global, execution, command)
@@ -156,9 +157,16 @@ const TRY: Duration = Duration::from_millis(50);
 async fn connect(target: RunAddress, mut options: Options) -> Result<Client, ConnectError> {
     options.user = Environment::of_process().user();
     let until = Instant::now() + STARTING;
+    // A process that asks where to continue accepts clients after its answer.
+    let may_start = || match &target {
+        RunAddress::Execution(execution) => !holder(execution).is_some_and(|holder| holder.asking),
+        _ => true,
+    };
     loop {
         match Client::connect(target.clone(), options.clone()).await {
-            Err(ConnectError::Find(FindError::NoPort { .. })) if Instant::now() < until => sleep(TRY).await,
+            Err(ConnectError::Find(FindError::NoPort { .. })) if Instant::now() < until && may_start() => {
+                sleep(TRY).await;
+            }
             connected => return connected,
         }
     }

@@ -79,9 +79,10 @@ impl StatusView<'_> {
         }
         if let Some(pid) = self.asking_process() {
             return vec![match self.suspended {
+                // Continued from elsewhere it would read its terminal in the background, which suspends it again before it ends.
                 Some(_) => offer(
-                    format!("kill {pid}; kill -CONT {pid}"),
-                    "ends the question, which `fg` in its terminal continues; nothing has begun",
+                    format!("kill -KILL {pid}"),
+                    "ends the question; nothing has begun",
                 ),
                 None => offer(format!("kill {pid}"), "ends the question; nothing has begun"),
             }];

@@ -402,6 +402,43 @@ fn the_question_where_to_continue_is_put_again_after_ctrl_z() {
     assert_eq!(terminal.close(), Some(1));
 }
 
+/// A question that is suspended is named alike everywhere, and one command of another terminal frees the project.
+// covers: CLI-14, CLI-17, CLI-24
+#[test]
+fn a_suspended_question_is_ended_from_another_terminal() {
+    let project = killed();
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    let line = format!("set -m; '{program}' run; until [ -e continue ]; do sleep 0.02; done");
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("Where shall it continue?");
+    terminal.press("\u{1a}");
+    let advice = "and is suspended: `fg` there asks again, `kill -KILL ";
+    let printed = || project.run(["status"]).expect_code(0).stdout.replace("\n  ", " ");
+    let deadline = Instant::now() + SOON;
+    let mut status = printed();
+    while !status.contains(advice) && Instant::now() < deadline {
+        status = printed();
+    }
+    assert!(status.contains(advice), "{status}");
+    for command in ["run", "stop", "undo"] {
+        let refused = project.run([command]).expect_code(75).stderr.replace("\n  ", " ");
+        assert!(
+            refused.contains(advice) && !refused.contains("in order to stop"),
+            "{refused}"
+        );
+    }
+    let document: Value = project.run(["status", "--json"]).json_document();
+    let command = document["commands"][0].as_str().unwrap();
+    let killed = std::process::Command::new("sh").args(["-c", command]).status();
+    assert!(killed.unwrap().success(), "{command}");
+    project.write("continue", "");
+    terminal.until_ended();
+    project.write("go", "");
+    project.run(["run", "--headless"]).expect_code(0);
+}
+
 // covers: CLI-30, CLI-41
 #[test]
 fn a_letter_in_stray_text_is_no_answer_to_an_approval() {
