@@ -116,14 +116,26 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
         output::print_json(&document(&rollback, back.dry_run))?;
     } else if !global.quiet {
         let outlook = outlook_after(back.execution, &state, &rollback);
-        let mut told = text(&rollback, back.dry_run, outlook.as_ref());
-        if let Some(undone) = rollback.undoes.as_ref().filter(|_| !back.dry_run) {
-            let restore = HintCommands::about(back.execution).command(&format!("op restore {undone}"));
-            told += &format!("`{restore}` brings it back\n");
-        }
-        output::print_lines(told)?;
+        let told = text(&rollback, back.dry_run, outlook.as_ref());
+        let way_back = way_back(back, &rollback).filter(|_| !back.dry_run);
+        output::print_lines(told + &way_back.unwrap_or_default())?;
     }
     Ok(signals::stopped(&shutdown))
+}
+
+/// Returns what takes an undo or a restore back.
+fn way_back(back: &RollbackRequest<'_>, rollback: &Rollback) -> Option<String> {
+    let typed = HintCommands::about(back.execution);
+    match (&rollback.undoes, &back.target) {
+        (Some(undone), _) => {
+            let restore = typed.command(&format!("op restore {undone}"));
+            Some(format!("`{restore}` brings it back\n"))
+        }
+        (None, RollbackTarget::Operation(_)) => {
+            Some(format!("`{}` takes this back\n", typed.command("undo")))
+        }
+        (None, _) => None,
+    }
 }
 
 /// Returns what is next after a rollback, done or not yet, as `status` says it then.

@@ -293,7 +293,7 @@ fn an_undo_to_a_codon_that_failed_says_what_the_next_run_does_and_it_does_that()
     let undone = project.run(["undo"]).expect_code(0).stdout.clone();
     let files = || ["done.txt", "prices.txt", "mine.txt"].map(|name| read(&project, name));
     assert_eq!(files(), ["one\nhalf\n", "pear 2\n", "mine\n"], "{undone}");
-    assert!(undone.ends_with(onward), "{undone}");
+    assert!(undone.contains(onward), "{undone}");
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
         status.contains("\nblocked: two failed\n")
@@ -333,7 +333,7 @@ fn an_undo_to_a_stopped_codon_is_followed_by_that_codon_with_the_files_of_then()
     let undone = project.run(["undo"]).expect_code(0).stdout.clone();
     assert_eq!(read(&project, "prices.txt"), "pear 2\n", "{undone}");
     let onward = "next: two (`hankweave run` keeps the files and runs two again from its beginning)\n";
-    assert!(undone.ends_with(onward), "{undone}");
+    assert!(undone.contains(onward), "{undone}");
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     let row = status.lines().find(|line| line.starts_with("  hankweave run  "));
     assert!(

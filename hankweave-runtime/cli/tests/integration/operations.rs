@@ -484,7 +484,9 @@ fn a_run_with_nothing_to_do_after_a_way_back_leaves_the_limits_of_the_work() {
         .expect_code(0);
     let all = id(&log(&project)[0]);
     project.run(["undo", "--yes"]).expect_code(0);
-    project.run(["op", "restore", &all]).expect_code(0);
+    let restored = project.run(["op", "restore", &all]);
+    let way_back = "\n`hankweave undo` takes this back\n";
+    assert!(restored.expect_code(0).stdout.ends_with(way_back), "{restored}");
     let run = project.run(["run", "--headless"]);
     let printed = format!("{}{}", run.expect_code(0).stdout, run.stderr);
     for word in ["$5.0000", "budget:", "page:"] {
