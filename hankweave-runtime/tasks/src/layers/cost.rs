@@ -9,6 +9,7 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_task_model::TaskState;
 use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskRecord;
+use serde_json::{Map, Value, json};
 
 use super::WORKSPACE;
 use super::files::TaskFiles;
@@ -156,22 +157,28 @@ impl TaskFiles {
         let noted = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
         let noted = noted.unwrap_or_default();
         let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
+        let recorded_before = state
+            .as_ref()
+            .and_then(|state| RecordedBefore::of(state, attempt));
         // An attempt that started anew has a record without those before it.
-        let recorded_before = state.as_ref().and_then(|state| recorded_before(state, attempt));
         let in_all = recorded_before.map_or(spend, |before| {
-            earlier.cost.max(before) + spend.saturating_sub(before)
+            earlier.cost.max(before.spend) + spend.saturating_sub(before.spend)
         });
+        // The run of a suspended worker may spend after this attempt has begun, and that is none of its cost.
+        let own = recorded_before.and_then(|before| self.split_cost(before.runs?));
+        let own = own.map(|split| split.attempt.spend.max(noted.last_attempt_cost));
         let cost = earlier.cost.max(noted.cost).max(in_all);
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
             noted.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
         // Attempts before this one may have cost what the registry does not know, when their workers were lost. Until this one writes here, all is of theirs.
         let is_here = state.is_some_and(|state| state.fencing_token == Some(token));
-        let before = match is_here {
-            true => earlier
+        let before = match (is_here, own) {
+            (true, Some(own)) => cost.saturating_sub(own),
+            (true, None) => earlier
                 .cost
                 .max(noted.cost.saturating_sub(noted.last_attempt_cost)),
-            false => cost,
+            (false, _) => cost,
         };
         let has_spent = cost > before;
         let is_of_newest = has_spent && recorded.is_some_and(|recorded| recorded.newest_is_lower_bound);
@@ -189,14 +196,37 @@ impl TaskFiles {
     }
 }
 
-/// Key of the data of a state: cost in the record of the runs before the attempt.
-pub(crate) const RECORDED_BEFORE: &str = "recordedBefore";
+/// Keys of the data of a state: cost and number of the runs in the record before the attempt.
+const RECORDED_BEFORE: &str = "recordedBefore";
+const RUNS_BEFORE: &str = "runsBefore";
 
-/// Returns the cost that the record of the runs had before the attempt of this number, as its worker noted.
-fn recorded_before(state: &TaskState, attempt: u32) -> Option<Usd> {
-    let is_of_attempt = state.data.get("attempt")?.as_u64() == Some(attempt.into());
-    let noted = state.data.get(RECORDED_BEFORE).filter(|_| is_of_attempt)?;
-    serde_json::from_value(noted.clone()).ok()
+/// Record of the runs before an attempt, as its worker noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordedBefore {
+    pub(crate) spend: Usd,
+    /// Number of runs; absent in notes of older versions.
+    pub(crate) runs: Option<usize>,
+}
+
+impl RecordedBefore {
+    /// Reads it for the attempt of this number.
+    fn of(state: &TaskState, attempt: u32) -> Option<Self> {
+        let is_of_attempt = state.data.get("attempt")?.as_u64() == Some(attempt.into());
+        let noted = state.data.get(RECORDED_BEFORE).filter(|_| is_of_attempt)?;
+        let runs = state.data.get(RUNS_BEFORE).and_then(Value::as_u64);
+        Some(Self {
+            spend: serde_json::from_value(noted.clone()).ok()?,
+            runs: runs.and_then(|runs| usize::try_from(runs).ok()),
+        })
+    }
+
+    /// Writes it into the data of a state, where there is any, in the place of that of an earlier attempt.
+    pub(crate) fn put_into(before: Option<Self>, data: &mut Map<String, Value>) {
+        let spend = before.map(|before| before.spend);
+        let runs = before.and_then(|before| before.runs);
+        data.insert(RECORDED_BEFORE.to_owned(), json!(spend));
+        data.insert(RUNS_BEFORE.to_owned(), json!(runs));
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +234,6 @@ mod tests {
     use hankweave_core::id::TaskId;
     use hankweave_runtime::world::World;
     use hankweave_task_model::registry::NewTask;
-    use serde_json::json;
 
     use super::super::TaskLayers;
     use super::*;
@@ -286,14 +315,17 @@ mod tests {
             record["cost"] = json!(0.2);
             serde_json::from_value(record).unwrap()
         };
-        let data = json!({"attempt": 2, "cost": 0.2, "lastAttemptCost": 0, RECORDED_BEFORE: 0.0});
-        let state = json!({"taskId": id, "status": "running", "data": data, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 9});
-        files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
-        let cost = files.cost(&row).unwrap();
-        assert_eq!(
-            (cost.cost, cost.last_attempt_cost),
-            (Usd::from_micros(250_000), Usd::from_micros(50_000))
-        );
+        // Where the one run was there before it, that is none of its cost: the run of a suspended worker spent on.
+        for (runs, last) in [(json!(0), 50_000), (json!(1), 0)] {
+            let data = json!({"attempt": 2, "cost": 0.2, "lastAttemptCost": 0, RECORDED_BEFORE: 0.0, RUNS_BEFORE: runs});
+            let state = json!({"taskId": id, "status": "running", "data": data, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 9});
+            files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
+            let cost = files.cost(&row).unwrap();
+            assert_eq!(
+                (cost.cost, cost.last_attempt_cost),
+                (Usd::from_micros(250_000), Usd::from_micros(last))
+            );
+        }
     }
 
     /// An attempt that lost its worker may have cost here what the machine that completed the task never knew.

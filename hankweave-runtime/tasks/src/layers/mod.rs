@@ -25,7 +25,7 @@ mod sweep;
 mod tests;
 
 pub use checkpoints::Checkpoints;
-pub(crate) use cost::{RECORDED_BEFORE, RecordedCost, SplitCost};
+pub(crate) use cost::{RecordedBefore, RecordedCost, SplitCost};
 pub use decisions::{SAID, WORKSPACE};
 pub use error::LayerError;
 pub use figures::{Layer, LayerMetric, LayerOperation};

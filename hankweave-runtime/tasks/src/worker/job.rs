@@ -33,7 +33,7 @@ use super::progress::{Milestone, TaskProgress};
 use super::resources::Monitor;
 use super::schedule::{CheckpointCause, Schedule};
 use crate::coordinator::{Coordinator, ExclusiveHold};
-use crate::layers::{Durability, LayerError, RECORDED_BEFORE, TaskFiles, TaskLog, WORKSPACE};
+use crate::layers::{Durability, LayerError, RecordedBefore, TaskFiles, TaskLog, WORKSPACE};
 use crate::lifecycle::{Lifecycle, TaskStep};
 use crate::locks::LockGuard;
 use crate::publish::publish;
@@ -566,7 +566,7 @@ impl Job {
                     state.data.insert("registry".into(), json!(registry));
                 }
                 progress.put_into(attempt, cost, &mut state.data);
-                state.data.insert(RECORDED_BEFORE.into(), json!(recorded_before));
+                RecordedBefore::put_into(recorded_before, &mut state.data);
                 state.data.insert("result".into(), json!(result));
             })
         };

@@ -10,7 +10,7 @@ use hankweave_task_model::registry::{AnewRequest, TaskCost, TaskPatch, TaskRow};
 use serde_json::json;
 
 use super::Job;
-use crate::layers::{LayerError, RecordedCost, SplitCost, TaskLog};
+use crate::layers::{LayerError, RecordedBefore, RecordedCost, SplitCost, TaskLog};
 use crate::lifecycle::TaskStep;
 
 /// The costs of a task while one of its attempts is made.
@@ -118,9 +118,13 @@ impl Job {
         self.worker.metrics().nano_dollars.add(spent.as_nanos());
     }
 
-    /// Returns the cost that the record of the runs had before this attempt.
-    pub(super) fn recorded_before(&self) -> Option<Usd> {
-        Some(self.ledger.as_ref()?.recorded)
+    /// Returns what the record of the runs had before this attempt.
+    pub(super) fn recorded_before(&self) -> Option<RecordedBefore> {
+        let ledger = self.ledger.as_ref()?;
+        Some(RecordedBefore {
+            spend: ledger.recorded,
+            runs: Some(ledger.earlier_runs),
+        })
     }
 
     /// Returns the cost of the task so far: that of the registry, where no attempt was started.
