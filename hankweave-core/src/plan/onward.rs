@@ -40,24 +40,25 @@ pub fn resume(
     {
         return Resume::RollBack(pending.source.clone());
     }
-    // Who went back to where a codon was stopped wants it to run with those files.
-    let is_chosen = state
-        .pending_rollback
-        .as_ref()
-        .is_some_and(PendingRollback::is_chosen);
-    if is_chosen
-        && wish.recovery.is_none()
-        && thread.interruption().is_some()
-        && let Some(source) = thread.again().filter(|_| thread.next_codon_id.is_some())
-    {
-        return Resume::Again(source);
-    }
     // What was interrupted and is not in the hank any more cannot continue.
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
     let is_gone = newest.is_some_and(|codon| {
         let id = codon.codon_id().configured();
         matches!(codon, CodonExecution::Failed(_)) && hank.codon(id).is_none()
     });
+    // Who went back to where a codon was stopped, or crashed, wants it to run with those files.
+    let is_chosen = state
+        .pending_rollback
+        .as_ref()
+        .is_some_and(PendingRollback::is_chosen);
+    if is_chosen
+        && wish.recovery.is_none()
+        && thread.is_unfinished()
+        && !is_gone
+        && let Some(source) = thread.again()
+    {
+        return Resume::Again(source);
+    }
     // An explicit choice counts after a pause as it does after a failure.
     let chosen = wish.recovery.or(is_gone.then_some(Recovery::LastSuccess));
     let is_open = newest.is_some_and(|codon| !codon.is_terminal());

@@ -56,6 +56,13 @@ impl ExecutionThread {
         self.codons.first()?.codon.interruption()
     }
 
+    /// Whether the newest codon was interrupted, or cut off by a crash, so that nothing of its own has failed.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        let newest = self.codons.first();
+        newest.is_some_and(|entry| entry.codon.interruption().is_some() || entry.was_cut_off())
+    }
+
     /// The session in which the newest codon can continue: it was interrupted, or cut off by a crash, after
     /// its agent had named one.
     #[must_use]

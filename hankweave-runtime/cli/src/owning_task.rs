@@ -16,7 +16,7 @@ use hankweave_runtime::{CommandGuard, CommandRefusal};
 use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{LogEntry, LogQuery, TaskState};
-use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE};
+use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE, machine_name};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -455,7 +455,21 @@ impl OwningTask {
     /// Describes a workspace in which no run is recorded.
     fn without_run(&self, execution: &Path) -> CliError {
         let named = self.named();
+        let root = self.files.path().parent().map(Path::to_owned);
+        let is_other = |there: &FilesLocation| {
+            there.machine != machine_name() || root.as_deref() != Some(Path::new(&there.folder))
+        };
+        let there = self.row.as_ref().and_then(|row| FilesLocation::of(&row.record));
+        let there = there.filter(is_other);
         let message = match (self.failure_beside(None), self.end()) {
+            _ if let Some(there) = &there => {
+                let place = begun_elsewhere::place(there);
+                format!("{named} is {}, and its runs are recorded {place}", self.status)
+            }
+            _ if self.is_unanswered => format!(
+                "{named} has recorded no run in `{}`, and its registry does not answer",
+                execution.display()
+            ),
             (Some(error), _) => format!("{named} has failed and recorded no run: {error}"),
             (None, Some(end)) => format!("{named} was {} and has recorded no run", end.words),
             (None, None) => format!("{named} has recorded no run in `{}`", execution.display()),

@@ -184,11 +184,15 @@ pub enum SuccessTarget {
 /// The trouble that the next run begins with, if there is any.
 pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<UnfinishedCodon>, RunError> {
     let state = opened.possession.manager.snapshot();
-    if opened.options.fresh || state.runs.is_empty() || state.pending_rollback.is_some() {
+    if opened.options.fresh || state.runs.is_empty() {
         return Ok(None);
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(&state, None, Some(&known));
+    // What somebody has gone back to stays as it is, but for a codon that failed there: its files would be taken back.
+    if state.pending_rollback.is_some() && thread.is_unfinished() {
+        return Ok(None);
+    }
     let Some(codon) = obstacle(&state, &thread, &opened.hank) else {
         return Ok(None);
     };

@@ -91,11 +91,11 @@ impl StatusView<'_> {
                         "the task was {}; {blocked}, in a run that is no part of it",
                         end.words
                     ),
-                    Some(blocked) => format!(
+                    Some(blocked) if self.state.pending_rollback.is_some() => format!(
                         "the task was {}, and its files were taken back since; {blocked}",
                         end.words
                     ),
-                    None => format!("nothing is left to do: the task was {}", end.words),
+                    Some(_) | None => format!("nothing is left to do: the task was {}", end.words),
                 },
                 (false, _) => format!("the task was {}", end.in_short()),
             };

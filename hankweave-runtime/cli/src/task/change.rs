@@ -12,7 +12,7 @@ use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::machine::Extra;
 use hankweave_core::time::short_duration;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
-use hankweave_task_model::registry::{FilesLocation, Patch, TaskCost, TaskPatch, TaskRow};
+use hankweave_task_model::registry::{AnewRequest, FilesLocation, Patch, TaskCost, TaskPatch, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskResult, TaskStatus};
 use hankweave_task_model::{CheckpointId, TaskError};
 use hankweave_tasks::coordinator::UpdateTask;
@@ -305,7 +305,12 @@ fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
         return Ok(());
     }
     let (id, files) = (row.id(), registry.files(row));
-    let message = match files.has_run() {
+    let has_run = files.has_run();
+    // Asked for once more, perhaps with another limit.
+    if !has_run && AnewRequest::of(&row.record).is_some() {
+        return Ok(());
+    }
+    let message = match has_run {
         true => format!(
             "the files of {id} are in {}, and it continues there",
             files.path().display()

@@ -7,6 +7,7 @@ use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
 use crate::support::{project, shell_agent};
+use crate::terminal::Terminal;
 
 /// The second codon asks for an approval; while there is a file `broken` it makes and changes files, ignored ones and others that no pattern covers among them, and
 /// works without end.
@@ -294,6 +295,12 @@ fn an_undo_to_a_codon_that_failed_says_what_the_next_run_does_and_it_does_that()
     let files = || ["done.txt", "prices.txt", "mine.txt"].map(|name| read(&project, name));
     assert_eq!(files(), ["one\nhalf\n", "pear 2\n", "mine\n"], "{undone}");
     assert!(undone.contains(onward), "{undone}");
+    // On a terminal it asks before it takes anything back.
+    if let Some(mut terminal) = Terminal::open(&project, "run") {
+        terminal.until("Where shall it continue?");
+        terminal.press("q\n");
+        assert_eq!(terminal.close(), Some(1));
+    }
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(
         status.contains("\nblocked: two failed\n")

@@ -402,6 +402,27 @@ fn the_question_where_to_continue_is_put_again_after_ctrl_z() {
     assert_eq!(terminal.close(), Some(1));
 }
 
+/// Who goes back to a crash wants the files of then: the next run takes nothing back, and what a user has changed stays.
+// covers: STATE-66, RUN-20
+#[test]
+fn a_run_after_an_undo_back_to_a_crash_keeps_the_files() {
+    let project = killed();
+    project.write("go", "");
+    project.write("mine.txt", "mine\n");
+    project
+        .run(["run", "--headless", "--recover", "crash-point"])
+        .expect_code(0);
+    let undone = project.run(["undo"]);
+    let keeps = "(`hankweave run` keeps the files and runs ";
+    assert!(undone.expect_code(0).stdout.contains(keeps), "{undone}");
+    let run = project.run(["run", "--headless"]);
+    assert!(!run.expect_code(0).stdout.contains("rolled back"), "{run}");
+    assert_eq!(
+        fs::read_to_string(project.directory().join("mine.txt")).unwrap(),
+        "mine\n"
+    );
+}
+
 /// A question that is suspended is named alike everywhere, and one command of another terminal frees the project.
 // covers: CLI-14, CLI-17, CLI-24
 #[test]

@@ -592,11 +592,31 @@ fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {
     let blocked = "the task was completed, and its files were taken back since; blocked: test failed\n";
     says(&status, &[blocked, "  hankweave op log -e "]);
     says(&undone, &[blocked]);
+    lacks(&status, "by hand");
     lacks(&status, "no part of it");
     let restore = undone.lines().last().unwrap().split('`').nth(1).unwrap();
     let words: Vec<&str> = restore.split_whitespace().skip(1).collect();
     project.run(&words).expect_code(0);
     assert_eq!(shown(&project, "two")["task"]["status"], "completed");
+}
+
+/// A task that somebody completed after its run had failed was not taken back.
+// covers: CLI-14, TASK-105
+#[test]
+fn a_completion_by_hand_after_a_failure_leaves_nothing_to_do() {
+    let project = project();
+    failed_task(&project);
+    project.run(["task", "resume", "two", "-a", "ann"]).expect_code(0);
+    project
+        .run(["task", "complete", "two", "-m", "Finished by ann"])
+        .expect_code(0);
+    let place = place(&project, "two");
+    let status = text(&project, &["status", "-e", &place]);
+    let ended = "\nnothing is left to do: the task was completed by hand: Finished by ann\n";
+    says(&status, &[ended]);
+    lacks(&status, "taken back");
+    let report = text(&project, &["report", "-e", &place]);
+    says(&report, &["the task was completed by hand"]);
 }
 
 /// A task whose folder is not there yet is known by its registry: no run starts in its place, and what is asked of it names it.
@@ -659,6 +679,8 @@ fn a_start_anew_is_known_from_its_start() {
     lose(&[]);
     let there = ["--tasks", &other];
     let anew = ["task", "resume", "slow", "--anew"];
+    project.run(anew.iter().chain(&there)).expect_code(0);
+    // Asked for twice is asked for.
     project.run(anew.iter().chain(&there)).expect_code(0);
     lose(&there);
     let shown = text(&project, &[&["task", "show", "slow"][..], &there].concat());
