@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::PersistenceError;
+use crate::error::chain;
 
 /// The first failure of the disk, after which nothing is written any more (P5); every clone
 /// is the same.
@@ -25,7 +26,7 @@ impl Degraded {
 
     /// Notes a failure; only the first one counts.
     pub(super) fn note(&self, error: Arc<PersistenceError>) {
-        tracing::error!(%error, source = ?std::error::Error::source(&error), "the disk failed; no more work is recorded");
+        tracing::error!(error = chain(&error), "the disk failed; no more work is recorded");
         self.0.send_if_modified(|first| {
             let is_first = first.is_none();
             first.get_or_insert(error);
