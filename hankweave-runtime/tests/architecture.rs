@@ -32,7 +32,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("counting", "paths world"),
     ("arrival", "checkpoint paths world"),
     ("options", "instance_lock invocation"),
-    ("state_manager", "journal store world"),
+    ("state_manager", "error journal store world"),
     (
         "sentinel",
         "error hank_files paths state_manager structured world",
