@@ -39,8 +39,9 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
     if takes_clients(execution) {
         return remote::approve(global, args);
     }
-    if let Some(task) = OwningTask::of(execution) {
-        return Err(task.looked_up().refuse_answer(args.deny, args.reason.as_deref()));
+    let task = OwningTask::of(execution).map(OwningTask::looked_up);
+    if let Some(task) = task.filter(OwningTask::is_answered_there) {
+        return Err(task.refuse_answer(args.deny, args.reason.as_deref()));
     }
     let codon = remote::runtime()?.block_on(answer(args))?;
     receipt::write(execution, None);

@@ -15,7 +15,7 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{CommandGuard, CommandRefusal};
 use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
-use hankweave_task_model::{LogEntry, LogQuery, TaskState};
+use hankweave_task_model::{LogEntry, LogQuery, TaskError, TaskState};
 use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE, machine_name};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ impl TaskEnd {
     /// Returns the end of a task with this status, of which `row` is the registry's row where that was asked; `None` for another status.
     pub(crate) fn of(status: TaskStatus, row: Option<&TaskRow>) -> Option<Self> {
         let is_completed = match status {
-            TaskStatus::Completed => true,
+            TaskStatus::Completed | TaskStatus::Deleted => true,
             TaskStatus::Cancelled => false,
             _ => return None,
         };
@@ -266,22 +266,30 @@ impl OwningTask {
             return self;
         }
         let asked = with_registry_within(PATIENCE, &self.place, async |registry: &Registry| {
-            let row = Some(registry.task(&self.id).await?);
+            let failed = |error: TaskError| registry.failure(&error);
+            let coordinator = &registry.coordinator;
+            let Some(row) = coordinator.task(self.id.clone()).await.map_err(failed)? else {
+                let deleted = coordinator.deleted_at(self.id.clone()).await.map_err(failed)?;
+                return Ok(Some((None, deleted.is_some())));
+            };
             // Another registry may have a task of this id.
-            let is_own = |row: &TaskRow| {
-                self.created
-                    .is_none_or(|created| created == *row.record.created_at())
-            };
-            let Some(row) = row.filter(is_own) else {
-                return Ok(None);
-            };
+            if self
+                .created
+                .is_some_and(|created| created != *row.record.created_at())
+            {
+                return Ok(Some((None, false)));
+            }
             let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
-            Ok(Some((row, holders)))
+            Ok(Some((Some((row, holders)), false)))
         });
         match asked {
-            Ok(Some((row, holders))) => self.known_as(row, holders),
-            Ok(None) => self,
-            Err(_) => Self {
+            Ok(Some((Some((row, holders)), _))) => self.known_as(row, holders),
+            Ok(Some((None, true))) => Self {
+                status: TaskStatus::Deleted,
+                ..self
+            },
+            Ok(Some((None, false))) => self,
+            Ok(None) | Err(_) => Self {
                 is_unanswered: true,
                 ..self
             },
@@ -313,6 +321,7 @@ impl OwningTask {
         let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
         let decides = match self.status {
             TaskStatus::Failed => !approval.granted && self.error.as_ref()?.starts_with(codon.as_str()),
+            TaskStatus::Running if self.worked_on_by().is_some() => true,
             TaskStatus::Pending | TaskStatus::Running => approval.granted,
             _ => false,
         };
@@ -523,6 +532,7 @@ impl OwningTask {
     pub(crate) fn line(&self) -> String {
         match self.is_of_restate {
             true => format!("{}, kept by Restate", self.named()),
+            false if self.status == TaskStatus::Deleted => format!("{}, which was deleted", self.named()),
             false => format!("{}: `{}` shows it", self.named(), self.command("show")),
         }
     }
@@ -538,7 +548,7 @@ impl OwningTask {
         next: Option<String>,
     ) -> Vec<(String, String)> {
         let mut offers = Vec::new();
-        if self.is_of_restate {
+        if self.is_of_restate || self.status == TaskStatus::Deleted {
             return offers;
         }
         let mut offer = |what: &str, effect: String| offers.push((self.command(what), effect));
@@ -638,6 +648,11 @@ impl OwningTask {
         format!("{continues}, `{}` shows it", self.command("show"))
     }
 
+    /// Whether the answers that count are in its registry (TASK-123): a run after its end is a user's, and asks as any other.
+    pub(crate) fn is_answered_there(&self) -> bool {
+        !matches!(self.status, TaskStatus::Completed | TaskStatus::Deleted)
+    }
+
     /// Returns the command that answers the question of the task; one that was denied has to be resumed first.
     pub(crate) fn answer_command(&self) -> String {
         match self.status {
@@ -674,10 +689,8 @@ impl OwningTask {
                 )
             }
             TaskStatus::Waiting => format!("`{answer}{reason}` does"),
-            TaskStatus::Completed | TaskStatus::Deleted => {
-                format!("the task is {} and asks nothing; {}", self.status, self.onward())
-            }
-            TaskStatus::Pending | TaskStatus::Running => format!(
+            // Where one has completed a run asks as any other.
+            _ => format!(
                 "the task is {} and asks nothing now; once it waits, `{answer}{reason}` answers; {}",
                 self.status,
                 self.onward()

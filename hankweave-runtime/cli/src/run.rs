@@ -614,7 +614,7 @@ fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
     }
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
-            let task = OwningTask::of(typed.execution());
+            let task = OwningTask::of(typed.execution()).filter(OwningTask::is_answered_there);
             let onward = typed.run_with_more(more, None, &[]);
             task.map_or_else(
                 || typed.approval(&pause.codon, &onward),
@@ -775,7 +775,7 @@ fn watch_for<'n>(
 /// Whether the person who started the run can be asked while it continues. The answers for a task are in its registry alone (TASK-123).
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
     let is_asked = std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet;
-    is_asked && OwningTask::of(args.workspace()).is_none()
+    is_asked && !OwningTask::of(args.workspace()).is_some_and(|task| task.is_answered_there())
 }
 
 /// Gives the directory back without a run.

@@ -580,8 +580,9 @@ impl StatusView<'_> {
     /// Returns how the task ended, where its newest run does not show that.
     pub(crate) fn end_of_task(&self) -> Option<TaskEnd> {
         let is_shown = self.drawn.state == RunState::Completed && self.state.pending_rollback.is_none();
-        let end = self.task_at_rest()?.end()?;
-        (!end.is_completed || !is_shown).then_some(end)
+        let task = self.task_at_rest()?;
+        let end = task.end()?;
+        (!end.is_completed || !is_shown || task.status() == TaskStatus::Deleted).then_some(end)
     }
 
     /// Returns why the task failed, unless an answer, the cause of the run or that of its newest codon says it.

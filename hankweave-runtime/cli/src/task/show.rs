@@ -448,6 +448,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
 fn anew(row: &TaskRow, cost: TaskCost) -> Option<String> {
     let AnewRequest { by, at } = AnewRequest::of(&row.record)?;
     let effect = match cost.before_anew {
+        // A worker that takes the task notes its folder.
+        None if FilesLocation::of(&row.record).is_some() => {
+            "a worker that had its files, or its run from a remote, has continued it".to_owned()
+        }
         None => "a worker with neither its files nor its run from a remote starts it anew".to_owned(),
         Some(Usd::ZERO) if cost.cost_is_lower_bound => {
             "it started anew, after attempts whose cost is not known here, and its budget counts from there"
@@ -465,10 +469,15 @@ fn anew(row: &TaskRow, cost: TaskCost) -> Option<String> {
     ))
 }
 
+/// Returns where the newest files of a task are, if that is another folder than this one.
+pub(super) fn newest_files(registry: &Registry, row: &TaskRow) -> Option<FilesLocation> {
+    let missing = || Some(registry.layers.missing(row)?.location);
+    registry.files(row).went_on_in(row).or_else(missing)
+}
+
 /// Returns the machine that has the newest files of a task, if it is another one.
 fn machine_of_files(registry: &Registry, row: &TaskRow) -> Option<String> {
-    let missing = || Some(registry.layers.missing(row)?.location);
-    let location = registry.files(row).went_on_in(row).or_else(missing)?;
+    let location = newest_files(registry, row)?;
     let is_here = location.machine == registry.layers.location().machine;
     (!is_here).then_some(location.machine)
 }

@@ -318,7 +318,9 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
     );
     refused("ann works on it by hand, `hankweave task complete page-3` completes it");
     project.run(["task", "complete", "page-3"]).expect_code(0);
-    refused("the task is completed and asks nothing; `hankweave task show page-3` shows it");
+    // What runs from now on is no part of it.
+    let approved = project.run(["approve", "-e", &place]);
+    says(&approved.expect_code(0).stdout, &["publish may begin; "]);
     project.run(["undo", "-e", &place]).expect_code(0);
     let show = text(&project, &["task", "show", "page-3"]);
     says(
@@ -598,6 +600,48 @@ fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {
     let words: Vec<&str> = restore.split_whitespace().skip(1).collect();
     project.run(&words).expect_code(0);
     assert_eq!(shown(&project, "two")["task"]["status"], "completed");
+}
+
+/// A run of a user in the workspace of a completed task asks as any other; and what a deleted task has left says so.
+// covers: TASK-123, CLI-30, TASK-120
+#[test]
+fn a_run_after_the_end_of_a_task_is_approved_where_it_asks() {
+    let project = project();
+    write_gate(&project);
+    create(&project, "gate", "Gate", "page", &[]);
+    work(&project);
+    project
+        .run(["task", "deny", "gate", "--by", "bob", "-r", "no"])
+        .expect_code(0);
+    project
+        .run(["task", "resume", "gate", "-a", "ann"])
+        .expect_code(0);
+    let place = place(&project, "gate");
+    let by_hand = text(&project, &["status", "-e", &place]);
+    says(&by_hand, &[" denied by bob at ", ": no"]);
+    lacks(&by_hand, "it waits for an approval");
+    project.run(["task", "complete", "gate"]).expect_code(0);
+    let paused = project.run(["run", "page", "-e", &place, "--headless"]);
+    let printed = format!("{}{}", paused.expect_code(3).stdout, paused.stderr);
+    lacks(&printed, "task approve");
+    says(&printed, &["hankweave approve "]);
+    project.run(["approve", "-e", &place]).expect_code(0);
+    project
+        .run(["run", "page", "-e", &place, "--headless"])
+        .expect_code(0);
+    let kept = project.home().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let tasks = workspace(&project, "gate").parent().unwrap().to_owned();
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&tasks, &kept])
+        .status();
+    assert!(copied.unwrap().success());
+    project.run(["task", "delete", "gate", "--force"]).expect_code(0);
+    std::fs::rename(kept.join("gate"), &tasks).unwrap();
+    let status = text(&project, &["status", "-e", &place]);
+    says(&status, &["the task was deleted"]);
+    lacks(&status, "does not answer");
 }
 
 /// A task that somebody completed after its run had failed was not taken back.
