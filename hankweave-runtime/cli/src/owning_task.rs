@@ -63,6 +63,14 @@ pub(crate) struct OwningTask {
     is_unanswered: bool,
 }
 
+/// Answer of a registry about the task of a workspace.
+enum RegistryFinding {
+    Row(Box<TaskRow>, Option<TaskHolders>),
+    Deleted,
+    /// It never had the task, or has another one of its id.
+    Another,
+}
+
 /// End of a task that its newest run does not show: a user completed it, or it was cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskEnd {
@@ -205,16 +213,22 @@ impl OwningTask {
         let (root, id) = (folder.parent()?, folder.file_name()?.to_str()?);
         let id = TaskId::new(id).ok()?;
         let files = TaskLayers::new(World::real(), root).task(id.clone());
-        match files.load_state().ok()? {
-            Some(state) => Some(Self::recorded(id, files, root, &state)),
-            None => Self::not_begun(id, files, root),
+        let state = files.load_state().ok()?;
+        let task = Self::from_files(id, files, root, state.as_ref());
+        match state {
+            Some(_) => Some(task),
+            // Before its first start the registry alone knows it: the one whose folder of files commands here find by themselves.
+            None if task.place.tasks.is_none() => Some(task.looked_up()).filter(|task| task.row.is_some()),
+            None => None,
         }
     }
 
-    /// Returns the task as its files say.
-    fn recorded(id: TaskId, files: TaskFiles, root: &Path, state: &TaskState) -> Self {
-        let text = |name: &str| state.data.get(name).and_then(Value::as_str);
-        let result = state.data.get("result").unwrap_or(&Value::Null);
+    /// Returns the task as its files say; one without a state is pending.
+    fn from_files(id: TaskId, files: TaskFiles, root: &Path, state: Option<&TaskState>) -> Self {
+        let field = |name: &str| state.and_then(|state| state.data.get(name));
+        let text = |name: &str| field(name).and_then(Value::as_str);
+        let result = field("result").unwrap_or(&Value::Null);
+        let cost = state.and_then(|state| TaskCost::of_data(&state.data));
         Self {
             created: files.created().ok().flatten(),
             place: place_of(text("registry"), root),
@@ -222,8 +236,8 @@ impl OwningTask {
             name: text("name").map(str::to_owned),
             error: result["error"].as_str().map(str::to_owned),
             needed: serde_json::from_value(result["data"]["failure"]["needed"].clone()).ok(),
-            cost_is_lower_bound: TaskCost::of_data(&state.data).is_some_and(|cost| cost.cost_is_lower_bound),
-            status: state.status,
+            cost_is_lower_bound: cost.is_some_and(|cost| cost.cost_is_lower_bound),
+            status: state.map_or(TaskStatus::Pending, |state| state.status),
             id,
             files,
             row: None,
@@ -231,31 +245,6 @@ impl OwningTask {
             went_on_in: None,
             is_unanswered: false,
         }
-    }
-
-    /// Returns the task that its registry alone knows, if that is the one whose folder of files commands here find by themselves.
-    fn not_begun(id: TaskId, files: TaskFiles, root: &Path) -> Option<Self> {
-        let place = place_of(None, root);
-        if place.tasks.is_some() {
-            return None;
-        }
-        let task = Self {
-            created: None,
-            place,
-            is_of_restate: false,
-            name: None,
-            error: None,
-            needed: None,
-            cost_is_lower_bound: false,
-            status: TaskStatus::Pending,
-            id,
-            files,
-            row: None,
-            holders: None,
-            went_on_in: None,
-            is_unanswered: false,
-        };
-        Some(task.looked_up()).filter(|task| task.row.is_some())
     }
 
     /// Asks the registry, which knows what happened after the newest run. One that does not answer leaves what the files say.
@@ -270,25 +259,28 @@ impl OwningTask {
             let coordinator = &registry.coordinator;
             let Some(row) = coordinator.task(self.id.clone()).await.map_err(failed)? else {
                 let deleted = coordinator.deleted_at(self.id.clone()).await.map_err(failed)?;
-                return Ok(Some((None, deleted.is_some())));
+                return Ok(Some(match deleted {
+                    Some(_) => RegistryFinding::Deleted,
+                    None => RegistryFinding::Another,
+                }));
             };
             // Another registry may have a task of this id.
             if self
                 .created
                 .is_some_and(|created| created != *row.record.created_at())
             {
-                return Ok(Some((None, false)));
+                return Ok(Some(RegistryFinding::Another));
             }
             let holders = TaskHolders::of(registry, std::slice::from_ref(&row)).await?;
-            Ok(Some((Some((row, holders)), false)))
+            Ok(Some(RegistryFinding::Row(Box::new(row), holders)))
         });
         match asked {
-            Ok(Some((Some((row, holders)), _))) => self.known_as(row, holders),
-            Ok(Some((None, true))) => Self {
+            Ok(Some(RegistryFinding::Row(row, holders))) => self.known_as(*row, holders),
+            Ok(Some(RegistryFinding::Deleted)) => Self {
                 status: TaskStatus::Deleted,
                 ..self
             },
-            Ok(Some((None, false))) => self,
+            Ok(Some(RegistryFinding::Another)) => self,
             Ok(None) | Err(_) => Self {
                 is_unanswered: true,
                 ..self

@@ -358,7 +358,7 @@ fn a_limit_of_the_command_line_moves_with_its_project() {
     assert_has(&in_copy(&["report"]).stdout, &[whose]);
 }
 
-/// Where no budget is left the answer names the command that goes on all the same.
+/// An approval names the command that really continues, also where no budget is left.
 // covers: CLI-30, CLI-4
 #[test]
 fn an_approval_without_budget_names_the_larger_one() {
@@ -402,7 +402,7 @@ fn the_question_where_to_continue_is_put_again_after_ctrl_z() {
     assert_eq!(terminal.close(), Some(1));
 }
 
-/// Who goes back to a crash wants the files of then: the next run takes nothing back, and what a user has changed stays.
+/// A run after a way back to a crash takes nothing back, and what a user has changed stays.
 // covers: STATE-66, RUN-20
 #[test]
 fn a_run_after_an_undo_back_to_a_crash_keeps_the_files() {
