@@ -47,6 +47,9 @@ pub struct ServerLockRecord {
     /// Name space of the pid, as a container has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<String>,
+    /// [Name](directory_name) of the execution directory that the record was written in, which a copy does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Differs for each time the lock was taken.
     pub lock_id: String,
     /// The port of the server, once it listens.
@@ -155,7 +158,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Facts of the system about a pid.
+/// Facts of the system about the pid in a record, and about the directory that the record lies in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessFacts {
     /// The current boot of the machine; `None` where the system does not tell.
@@ -167,6 +170,8 @@ pub struct ProcessFacts {
     pub is_alive: bool,
     /// Name space of the pids that can be seen; `None` where the system does not tell.
     pub pid_namespace: Option<String>,
+    /// [Name](directory_name) of the execution directory; `None` where the system does not tell.
+    pub directory: Option<String>,
     /// When these facts were found.
     pub at: Timestamp,
 }
@@ -195,7 +200,8 @@ impl ServerLockRecord {
         Some(SocketAddr::new(address, self.port?))
     }
 
-    /// Whether the process that wrote the record lives. `now` is what the system tells about its pid, which may be another's by now (L2, L5).
+    /// Whether the process that wrote the record lives and works where the record lies. `now` is what the system tells about its pid, which may be another's
+    /// by now, and about the directory, which may be a copy (L2, L5).
     #[must_use]
     pub fn is_live(&self, now: &ProcessFacts) -> bool {
         let same_boot = match (&self.boot_id, &now.boot_id) {
@@ -205,10 +211,18 @@ impl ServerLockRecord {
         let same_process = match self.process_start_ticks {
             // Its pid says nothing here, and its heartbeat all that there is.
             _ if self.is_foreign(now) => now.at.since(self.last_heartbeat) <= HEARD,
+            _ if self.is_copied(now.directory.as_deref()) => false,
             Some(then) => now.start_ticks == Some(then),
             None => now.is_alive,
         };
         same_boot && same_process
+    }
+
+    /// Whether the record lies in another directory than the one it was written in, so that it says nothing about this one.
+    #[must_use]
+    pub fn is_copied(&self, lies_in: Option<&str>) -> bool {
+        let directories = self.directory.as_deref().zip(lies_in);
+        directories.is_some_and(|(written, found)| written != found)
     }
 
     /// Whether the process is in another name space of pids, as in a container, so that its pid says nothing.
@@ -224,6 +238,12 @@ impl ServerLockRecord {
         bytes.push(b'\n');
         bytes
     }
+}
+
+/// Returns a name that no other directory has: its number and the time since 1970 at which it was made. A move keeps both, a copy neither.
+#[must_use]
+pub fn directory_name(number: u64, born: Duration) -> String {
+    format!("{number:x}-{:x}", born.as_nanos())
 }
 
 /// Returns field 22 of a `/proc/<pid>/stat` line: when the process started, in clock ticks since boot. `None` for a process that [has ended](has_ended).
@@ -312,6 +332,7 @@ mod tests {
         )
         .unwrap();
         let facts = |boot: &str, start_ticks, is_alive| ProcessFacts {
+            directory: Some("here".to_owned()),
             boot_id: Some(boot.to_owned()),
             start_ticks,
             is_alive,
@@ -322,6 +343,12 @@ mod tests {
         assert!(!record.is_live(&facts("today", Some(101), true)));
         assert!(!record.is_live(&facts("today", None, false)));
         assert!(!record.is_live(&facts("tomorrow", Some(100), true)));
+        let written_in = |directory: &str| ServerLockRecord {
+            directory: Some(directory.to_owned()),
+            ..record.clone()
+        };
+        let process = facts("today", Some(100), true);
+        assert!(written_in("here").is_live(&process) && !written_in("elsewhere").is_live(&process));
         // In a container it has another pid, and lives as long as it is heard of.
         let of = |space: &str| ServerLockRecord {
             pid_namespace: Some(space.to_owned()),

@@ -8,7 +8,7 @@ use hankweave_client::RunAddress;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::instance_lock::{last_heartbeat, live_record};
+use hankweave_runtime::instance_lock::{self, last_heartbeat, live_record};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_folder};
 use hankweave_runtime::world::environment::Environment;
@@ -82,6 +82,11 @@ pub(crate) fn process_of(state: Option<&Path>, execution: &Path) -> RunProcess {
 /// Returns the lock record of the process that works in this execution directory.
 pub(crate) fn holder(execution: &Path) -> Option<ServerLockRecord> {
     live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
+}
+
+/// Returns when this execution directory was copied from one that a run worked in; `None` where it is no such copy.
+pub(crate) fn copied_at(execution: &Path) -> Option<Timestamp> {
+    instance_lock::copied_at(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
 }
 
 /// Returns advice about a process that asks in its terminal where to continue.

@@ -206,7 +206,7 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindEr
     if std::fs::metadata(&state_dir).is_err() {
         return Err(FindError::NoExecution { path });
     }
-    let Some(record) = live_record(&state_dir) else {
+    let Some(record) = live_record(&path) else {
         return Err(FindError::NotLive { path });
     };
     let pid = record.pid;
@@ -225,7 +225,7 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindEr
 
 /// Refuses a run whose process is suspended: it answers nobody.
 fn awake(path: &Path) -> Result<(), FindError> {
-    match live_record(&path.join(STATE_DIR)) {
+    match live_record(path) {
         Some(record) if system::is_suspended(record.pid) => Err(FindError::Suspended {
             path: path.to_owned(),
             pid: record.pid,
@@ -235,10 +235,12 @@ fn awake(path: &Path) -> Result<(), FindError> {
 }
 
 /// Returns the record of the process that works in the directory; `None` when there is none.
-fn live_record(state_dir: &Path) -> Option<ServerLockRecord> {
-    let bytes = system::read(&state_dir.join(LOCK_FILE), MAX_LOCK_FILE_BYTES).ok()?;
+fn live_record(execution: &Path) -> Option<ServerLockRecord> {
+    let file = execution.join(STATE_DIR).join(LOCK_FILE);
+    let bytes = system::read(&file, MAX_LOCK_FILE_BYTES).ok()?;
     let record: ServerLockRecord = serde_json::from_slice(&bytes).ok()?;
-    record.is_live(&system::process(record.pid)).then_some(record)
+    let facts = system::process(record.pid, execution);
+    record.is_live(&facts).then_some(record)
 }
 
 /// The first of the tokens that is there, those of the environment before those of the directory.

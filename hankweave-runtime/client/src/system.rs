@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, UdpSocket};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hankweave_core::discovery::ProcessFacts;
+use hankweave_core::discovery::{ProcessFacts, directory_name};
 use hankweave_core::time::Timestamp;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -51,8 +52,8 @@ struct Found {
     is_stopped: bool,
 }
 
-/// Returns the system's facts about a pid.
-pub(super) fn process(pid: u32) -> ProcessFacts {
+/// Returns the system's facts about a pid, and about the execution directory whose record names it.
+pub(super) fn process(pid: u32, execution: &Path) -> ProcessFacts {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let found = number.and_then(|_| side::find(pid));
     let has_ended = |unseen: bool| found.as_ref().map_or(unseen, |found| found.has_ended);
@@ -67,8 +68,15 @@ pub(super) fn process(pid: u32) -> ProcessFacts {
         start_ticks: found.and_then(|found| found.started),
         is_alive,
         pid_namespace: side::pid_namespace(),
+        directory: directory(execution),
         at: now(),
     }
+}
+
+fn directory(path: &Path) -> Option<String> {
+    let found = std::fs::metadata(path).ok()?;
+    let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(directory_name(found.ino(), born))
 }
 
 fn now() -> Timestamp {
@@ -103,6 +111,7 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_numbers_that_cannot_be_a_pid_are_not() {
+        let process = |pid| process(pid, Path::new("/"));
         assert!(process(std::process::id()).is_alive);
         assert!(process(std::process::id()).start_ticks.is_some());
         assert!(!process(0).is_alive);

@@ -24,7 +24,7 @@ use crate::world::disk::{
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
-pub use record::{last_heartbeat, live_record, read_record};
+pub use record::{copied_at, last_heartbeat, live_record, read_record};
 
 /// Name of the file that keeps the state directory out of a git repository of the user's.
 const GIT_IGNORE: &str = ".gitignore";
@@ -151,7 +151,7 @@ impl InstanceLock {
         }
         keep_out_of_git(&*world.disk, state_dir)?;
         let left_heartbeat = last_heartbeat(&*world.disk, state_dir, world.clock.now());
-        let record = record::of_this_process(&world);
+        let record = record::of_this_process(&world, state_dir);
         let lock = Self {
             left_heartbeat,
             world,

@@ -8,16 +8,17 @@ use hankweave_core::time::Timestamp;
 
 use super::LockWorld;
 use crate::world::clock::{Clock as _, SystemClock};
-use crate::world::disk::Disk;
+use crate::world::disk::{self, Disk};
 use crate::world::identity::Identity;
 
-pub(super) fn of_this_process(world: &LockWorld) -> ServerLockRecord {
+pub(super) fn of_this_process(world: &LockWorld, state_dir: &Path) -> ServerLockRecord {
     let (pid, now) = (world.identity.pid(), world.clock.now());
     ServerLockRecord {
         pid,
         process_start_ticks: world.identity.start_ticks(pid),
         boot_id: world.identity.boot_id(),
         pid_namespace: world.identity.pid_namespace(),
+        directory: world.identity.directory(disk::parent(state_dir)),
         lock_id: world.ids.nonce(),
         port: None,
         address: None,
@@ -45,7 +46,8 @@ pub fn last_heartbeat(disk: &dyn Disk, state_dir: &Path, now: Timestamp) -> Opti
     (heartbeat <= now).then_some(heartbeat)
 }
 
-/// Returns the record, unless the process that wrote the file has ended; its number may be another's by now.
+/// Returns the record, unless the process that wrote the file has ended, whose number may be another's by now, or works in the directory that this one is a
+/// copy of.
 #[must_use]
 pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<ServerLockRecord> {
     let record = read_record(disk, state_dir)?;
@@ -54,9 +56,18 @@ pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -
         start_ticks: identity.start_ticks(record.pid),
         is_alive: identity.is_alive(record.pid),
         pid_namespace: identity.pid_namespace(),
+        directory: identity.directory(disk::parent(state_dir)),
         at: SystemClock.now(),
     };
     record.is_live(&now).then_some(record)
+}
+
+/// Returns the last heartbeat of the process that works in the directory which `state_dir` was copied from while it worked; `None` where it is no such copy.
+#[must_use]
+pub fn copied_at(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<Timestamp> {
+    let record = read_record(disk, state_dir)?;
+    let lies_in = identity.directory(disk::parent(state_dir));
+    record.is_copied(lies_in.as_deref()).then_some(record.last_heartbeat)
 }
 
 /// The holder's pid and port, each only if it makes sense: the rest of the file may be damaged.

@@ -1,5 +1,11 @@
 //! Who a process is, beyond its reusable number.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use hankweave_core::discovery::directory_name;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -21,6 +27,12 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
 
     /// Name space of the pids of this process, as a container has one of its own; `None` where the system does not tell.
     fn pid_namespace(&self) -> Option<String> {
+        None
+    }
+
+    /// [Name](directory_name) of a directory; `None` where the system does not tell.
+    fn directory(&self, path: &Path) -> Option<String> {
+        let _ = path;
         None
     }
 
@@ -52,6 +64,12 @@ impl Identity for SystemIdentity {
 
     fn pid_namespace(&self) -> Option<String> {
         system::pid_namespace()
+    }
+
+    fn directory(&self, path: &Path) -> Option<String> {
+        let found = fs::metadata(path).ok()?;
+        let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(directory_name(found.ino(), born))
     }
 
     fn start_ticks(&self, pid: u32) -> Option<u64> {

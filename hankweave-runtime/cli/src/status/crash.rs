@@ -11,7 +11,7 @@ use hankweave_runtime::{ExecutionDir, inspect};
 use serde::Serialize;
 
 use super::StatusView;
-use crate::directory::last_sign;
+use crate::directory::{copied_at, last_sign};
 
 /// Crash that no record has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,7 +29,7 @@ pub(crate) struct UnseenCrash {
     /// Last sign of life: the run crashed then at the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Timestamp>,
-    /// When a clone or a pull brought the record here, in which the run was at work: it may be still, on its own machine.
+    /// When the record came here by a clone, a pull or a copy of the folder while the run was at work: it may be still, in its own place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) copied_at: Option<Timestamp>,
     /// Processes of the run that still work.
@@ -54,7 +54,8 @@ impl UnseenCrash {
             after: last_sign(execution),
             copied_at: remote
                 .and_then(|remote| remote.arrived_at)
-                .filter(|at| run.start_time < *at),
+                .filter(|at| run.start_time < *at)
+                .or_else(|| copied_at(execution)),
             left_running: inspect::left_running(&RealDisk, &dir, status.state),
         })
     }
@@ -66,7 +67,7 @@ impl UnseenCrash {
             None => crash_words(open, self.asked_codon_id.as_ref(), self.after),
             Some(at) => {
                 let during = during(open, self.asked_codon_id.as_ref());
-                format!("its record was pushed {during}, and this copy of {at} does not show how it went on")
+                format!("its record was copied {during}, and this copy of {at} does not show how it went on")
             }
         }
     }

@@ -314,6 +314,28 @@ fn commands_in_a_copy_of_a_project_name_the_hank_of_the_copy() {
     assert!(!commands.contains("hankweave run . "), "{commands}");
 }
 
+/// A copy that is made while its run works is none of that run: it says that it is a copy, and `stop` there ends nothing.
+// covers: L2, L4
+#[test]
+fn a_copy_of_a_run_at_work_does_not_take_itself_for_the_run() {
+    let (project, run) = working();
+    let copy = project.home().join("copy");
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([&project.directory(), &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    let in_copy = |command: &str| project.run([command, "-e", copy.to_str().unwrap()]);
+    let copied = in_copy("status");
+    assert_has(
+        &copied.stdout,
+        &["  its record was copied while two was at work, and this copy of "],
+    );
+    in_copy("stop").expect_code(65);
+    assert_has(&printed(&project, "status"), &["two is running"]);
+    run.kill();
+}
+
 /// A limit that was typed stays one wherever the project is moved or copied to, and in a copy whose run finds nothing to do.
 // covers: CLI-4, CLI-31
 #[test]

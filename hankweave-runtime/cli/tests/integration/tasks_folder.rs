@@ -107,7 +107,7 @@ fn a_begun_task_stays_with_its_folder(project: &TestProject) {
         &["it started anew after $0.4500, and its budget counts from there"],
     );
     let log = text(project, &[&["task", "log", "two"][..], &elsewhere].concat());
-    says(&log, &["Started anew, for which "]);
+    says(&log, &["Asked to start anew by ", "Started anew, for which "]);
 }
 
 // covers: TASK-127

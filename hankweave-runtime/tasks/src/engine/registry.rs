@@ -245,9 +245,9 @@ impl Transaction for UpdateTask {
         if let (Some(token), Fencing::Checked) = (self.token, tx.fencing()) {
             locks.check_writer(&name, token, tx.lease_now().await?)?;
         }
-        let row = row.patched(self.patch.clone(), now)?;
-        tx.put_task(&row, &[]).await?;
-        Ok(row)
+        let patched = row.patched(self.patch.clone(), now)?;
+        tx.put_task(&patched.row, &patched.lines).await?;
+        Ok(patched.row)
     }
 
     fn failed(&self, reason: String) -> TaskError {

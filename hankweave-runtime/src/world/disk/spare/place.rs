@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use super::super::{DirLock, DirLockGuard, Disk, RealDisk, parent};
 use crate::world::environment::Environment;
+use crate::world::identity::{Identity as _, SystemIdentity};
 
 /// The file that tells people and later starts which workspace it is of.
 const WORKSPACE: &str = "workspace";
@@ -107,18 +107,15 @@ pub(super) fn existing(records: &Path, root: &Path) -> Option<PathBuf> {
     (is_certain && folder.is_dir()).then_some(folder)
 }
 
-/// Returns a name that no other directory has: its number and its birth. Where the system has no time of birth, another one may get the number later.
+/// Returns the [name](hankweave_core::discovery::directory_name) of a directory, and whether it is certain: where the system has no time of birth, another one may get the number later.
 fn name_of(root: &Path) -> io::Result<(String, bool)> {
-    let metadata = fs::metadata(root)?;
-    let born = metadata
-        .created()
-        .ok()
-        .and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-    let name = match born {
-        Some(born) => format!("{:x}-{:x}", metadata.ino(), born.as_nanos()),
-        None => format!("{:x}-{:x}-unborn", metadata.ino(), metadata.dev()),
-    };
-    Ok((name, born.is_some()))
+    Ok(match SystemIdentity.directory(root) {
+        Some(name) => (name, true),
+        None => {
+            let metadata = fs::metadata(root)?;
+            (format!("{:x}-{:x}-unborn", metadata.ino(), metadata.dev()), false)
+        }
+    })
 }
 
 /// Removes what killed processes have left of workspaces that are no more.

@@ -43,7 +43,7 @@ pub struct RegistryChange {
 pub struct ChangedTask {
     /// The row as it is now; its status is `deleted` when the task is gone and its id stays taken.
     pub row: TaskRow,
-    /// Lines of its log, one for each step, numbered. A deleted task has no log.
+    /// New lines of its log, as one for each step, numbered. A deleted task has no log.
     pub lines: Vec<LogEntry>,
 }
 

@@ -188,7 +188,7 @@ mod tests {
             name: Patch::Set("other".into()),
             ..TaskPatch::default()
         };
-        let row = row.patched(renamed, Timestamp::UNIX_EPOCH).unwrap();
+        let row = row.patched(renamed, Timestamp::UNIX_EPOCH).unwrap().row;
         let read: TaskRow = serde_json::from_value(serde_json::to_value(&row).unwrap()).unwrap();
         assert_eq!(TaskCost::of(&read.record), Some(cost));
         let lost = TaskCost {

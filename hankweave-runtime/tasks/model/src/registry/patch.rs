@@ -6,11 +6,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::error::TaskError;
-use crate::registry::TaskRow;
 use crate::registry::anew_request::{ANEW_REQUEST, AnewRequest};
 use crate::registry::cost::BEFORE_ANEW;
 use crate::registry::files_location::FILES_LOCATION;
+use crate::registry::{ChangedTask, TaskRow};
 use crate::task::TaskRecord;
+use crate::{LogEntry, LogLevel};
 
 /// Change of one field. In JSON: absent, `null`, or a value.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -59,12 +60,12 @@ pub struct TaskPatch {
 }
 
 impl TaskRow {
-    /// The row with these fields; its status stays as it is (TASK-22).
+    /// The row with these fields; its status stays as it is (TASK-22). That it may start anew is a line of its log.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::VersionConflict`].
-    pub fn patched(&self, patch: TaskPatch, now: Timestamp) -> Result<Self, TaskError> {
+    pub fn patched(&self, patch: TaskPatch, now: Timestamp) -> Result<ChangedTask, TaskError> {
         if patch.if_version.is_some_and(|version| version != self.version) {
             return Err(TaskError::VersionConflict {
                 resource: Self::lock_name(self.id()),
@@ -72,6 +73,14 @@ impl TaskRow {
             });
         }
         let anew = patch.anew_by.map(|by| AnewRequest { by, at: now });
+        let log_seq = self.log_seq + u64::from(anew.is_some());
+        let asked = anew.as_ref().map(|anew| LogEntry {
+            timestamp: now,
+            level: LogLevel::Info,
+            message: "Asked to start anew".to_owned(),
+            data: Some(json!({"by": anew.by, "toStatus": self.record.status()})),
+            seq: Some(log_seq),
+        });
         let fields = [
             ("name", value_of(patch.name, json!(self.id()))),
             ("description", value_of(patch.description, Value::Null)),
@@ -81,11 +90,16 @@ impl TaskRow {
             (ANEW_REQUEST, anew.map(|anew| json!(anew))),
             (BEFORE_ANEW, patch.before_anew.map(|before| json!(before))),
         ];
-        Ok(Self {
+        let row = Self {
             record: with_fields(self.record.clone(), fields)?,
             updated_at: now,
             version: self.version + 1,
+            log_seq,
             ..self.clone()
+        };
+        Ok(ChangedTask {
+            row,
+            lines: asked.into_iter().collect(),
         })
     }
 }
