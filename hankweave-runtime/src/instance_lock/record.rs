@@ -67,7 +67,9 @@ pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -
 pub fn copied_at(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<Timestamp> {
     let record = read_record(disk, state_dir)?;
     let lies_in = identity.directory(disk::parent(state_dir));
-    record.is_copied(lies_in.as_deref()).then_some(record.last_heartbeat)
+    record
+        .is_copied(lies_in.as_deref())
+        .then_some(record.last_heartbeat)
 }
 
 /// The holder's pid and port, each only if it makes sense: the rest of the file may be damaged.

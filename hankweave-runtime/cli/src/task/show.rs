@@ -629,7 +629,7 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     details.add("result", &record["result"]["message"]);
     // The data of a worker's result are figures, which have lines of their own.
     if record["result"]["byHand"] == true {
-        details.add("data", &record["result"]["data"]);
+        details.add("", &record["result"]["data"]);
     }
     details.add(
         "",

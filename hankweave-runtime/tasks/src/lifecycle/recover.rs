@@ -105,6 +105,9 @@ impl Lifecycle {
     /// Writes the files of tasks that were created several at once. A worker that already has one writes them itself.
     pub async fn follow_created(&self, rows: &[TaskRow]) {
         let mut recovered = RecoveryReport::default();
+        // Those that are claimed first come last: a task that is locked here while a worker looks for one is passed over for a less urgent one.
+        let mut rows: Vec<&TaskRow> = rows.iter().rev().collect();
+        rows.sort_by_key(|row| row.priority);
         for row in rows {
             self.repair(row.id(), &mut recovered).await;
         }

@@ -194,8 +194,12 @@ fn fetched_note(arrived: &FetchedRun) -> String {
     }
     match arrived.left_behind.len() {
         0 => {}
-        1 => text.push_str("; 1 session of an agent did not come along"),
-        count => text.push_str(&format!("; {count} sessions of agents did not come along")),
+        1 => text.push_str(
+            "; 1 session of an agent did not come along: a codon that would continue in it begins a new one",
+        ),
+        count => text.push_str(&format!(
+            "; {count} sessions of agents did not come along: codons that would continue in them begin new ones"
+        )),
     }
     if let Some(kept) = &arrived.kept {
         text.push_str(&format!("; what was here is kept as {kept}"));
