@@ -404,7 +404,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
         }
         None => add_codons_of_attempts(&mut details, &attempts),
     }
-    details.add("undone", &json!(undone(&workspace).filter(|_| taken.is_none())));
+    details.add("rollback", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
         let whole = registry.typed(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);

@@ -326,7 +326,7 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
     says(
         &show,
         &[
-            "  undone       rolled back to checkpoint ",
+            "  rollback     rolled back to checkpoint ",
             "  in all       0 of 2 codons, ",
         ],
     );
