@@ -26,7 +26,6 @@ use super::show::{answered, held_until, line, needed_budget, newest_files, patie
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
-use crate::begun_elsewhere;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_with_mistakes;
 use crate::holding::TaskHolders;
@@ -668,6 +667,7 @@ pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) ->
     let row = row.map_err(|error| registry.failure(&error))?;
     let is_over = row.as_ref().is_none_or(|row| has_ended(row.record.status()));
     let there = row.as_ref().and_then(|row| newest_files(registry, row));
+    let there = there.filter(|there| there.machine != registry.layers.location().machine);
     let files = row.map(|row| registry.layers.find(&row).path());
     let row = registry.lifecycle.delete(id).await;
     let row = row.map_err(|error| match is_over {
@@ -683,10 +683,9 @@ pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) ->
     }
     let left = files.filter(|files| registry.world.disk.metadata(files).is_ok());
     output::print(match (left, there) {
-        (_, Some(there)) => format!(
-            "{id} is deleted; its files {} are left\n",
-            begun_elsewhere::place(&there)
-        ),
+        (_, Some(FilesLocation { machine, folder })) => {
+            format!("{id} is deleted; its files in {folder}/{id} on {machine} are left\n")
+        }
         (None, None) => format!("{id} is deleted, with its files\n"),
         (Some(left), None) => format!("{id} is deleted; the files in {} are left\n", left.display()),
     })?;

@@ -163,6 +163,29 @@ fn a_task_whose_files_are_gone_starts_anew_only_when_that_is_asked_for() {
     );
 }
 
+/// A worker that has the files continues a task that may start anew, and whoever deletes it from another folder of this machine deletes them as well.
+// covers: TASK-127
+#[test]
+fn a_request_to_start_anew_is_done_with_once_a_worker_has_the_files() {
+    let project = project();
+    begin(&project);
+    let other = project.home().join("other").display().to_string();
+    let from_other = |command: &[&str]| text(&project, &[command, &["--tasks", &other]].concat());
+    from_other(&["task", "resume", "two", "--anew"]);
+    work(&project);
+    assert_eq!(drafts(&project), 1);
+    let show = text(&project, &["task", "show", "two"]);
+    says(
+        &show,
+        &["a worker that had its files, or its run from a remote, has continued it"],
+    );
+    says(
+        &from_other(&["task", "delete", "two", "--force"]),
+        &["two is deleted, with its files"],
+    );
+    assert!(!tasks(&project).join("two").exists());
+}
+
 /// With a remote that has the run, the folder does not matter.
 // covers: TASK-127, TASK-61
 #[test]
