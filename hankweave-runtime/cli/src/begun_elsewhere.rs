@@ -44,7 +44,7 @@ pub(crate) fn words(place: &RegistryArgs, id: &TaskId, missing: &MissingFiles) -
 }
 
 /// Returns what continues the task with the work that is done.
-fn continues(place: &RegistryArgs, missing: &MissingFiles) -> String {
+pub(crate) fn continues(place: &RegistryArgs, missing: &MissingFiles) -> String {
     let MissingFiles { location, .. } = missing;
     if missing.is_found {
         let there = RegistryArgs {

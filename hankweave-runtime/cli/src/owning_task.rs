@@ -16,7 +16,7 @@ use hankweave_runtime::{CommandGuard, CommandRefusal};
 use hankweave_task_model::registry::{FilesLocation, TaskCost, TaskRow};
 use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
 use hankweave_task_model::{LogEntry, LogQuery, TaskError, TaskState};
-use hankweave_tasks::layers::{TaskFiles, TaskLayers, WORKSPACE, machine_name};
+use hankweave_tasks::layers::{MissingFiles, TaskFiles, TaskLayers, WORKSPACE, machine_name};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -188,6 +188,17 @@ pub(crate) fn has_ended(status: TaskStatus) -> bool {
 /// Whether the task had completed before this run started.
 pub(crate) fn has_ended_before(row: &TaskRow, run: &RunRecord) -> bool {
     row.record.status() == TaskStatus::Completed && run.start_time > row.updated_at
+}
+
+/// Returns the files of a task that were begun at another location.
+fn missing(location: FilesLocation, id: &TaskId) -> MissingFiles {
+    let is_of_machine = location.machine == machine_name();
+    let files = Path::new(&location.folder).join(id.as_str());
+    MissingFiles {
+        is_found: is_of_machine && RealDisk.metadata(&files).is_ok(),
+        is_of_machine,
+        location,
+    }
 }
 
 /// Returns what continues the task whose workspace this is; `None` for a directory of another kind.
@@ -475,7 +486,16 @@ impl OwningTask {
             (None, Some(end)) => format!("{named} was {} and has recorded no run", end.words),
             (None, None) => format!("{named} has recorded no run in `{}`", execution.display()),
         };
-        CliError::new(CliErrorKind::Input, message).hint(self.onward())
+        let show = self.command("show");
+        let hint = match there {
+            Some(location) if self.status == TaskStatus::Pending => {
+                let continues = begun_elsewhere::continues(&self.place, &missing(location, &self.id));
+                format!("{continues}; `{show}` shows it")
+            }
+            None if self.is_unanswered => format!("`{show}` shows it once its registry answers"),
+            Some(_) | None => self.onward(),
+        };
+        CliError::new(CliErrorKind::Input, message).hint(hint)
     }
 
     pub(crate) fn id(&self) -> &TaskId {

@@ -117,6 +117,18 @@ impl Unsaved {
         })
     }
 
+    /// Returns what its newest attempt alone did; `None` where that has no checkpoint of its beginning, or is the only one.
+    fn newest_attempt(&self, state: &HankweaveState) -> Option<Self> {
+        let codon = state.runs.iter().find_map(|run| run.codons.last())?;
+        let began = codon.rig_setup_checkpoint().cloned();
+        let from = began.or_else(|| codon.start_checkpoint())?;
+        (from != self.from).then(|| Self {
+            codon: self.codon.clone(),
+            from,
+            since: *codon.start_time(),
+        })
+    }
+
     /// Returns the files of the workspace that differ from those with which the work began.
     fn changes(
         &self,
@@ -173,13 +185,32 @@ impl Unsaved {
     }
 }
 
-/// Returns the newest codon, which is at work or crashed, and the files that it has changed without a checkpoint.
-pub(crate) fn unsaved(execution: &Path, state: &HankweaveState) -> Option<(CodonId, Vec<PathChange>)> {
-    let left = Unsaved::of(state, None)?;
-    let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
-    let history = GitHistory::open(&repository).ok().flatten()?;
-    let changes = left.changes(&history, state, execution).ok()?;
-    Some((left.codon, changes))
+/// Changes of the newest codon, which is at work or crashed.
+pub(crate) struct UnsavedChanges {
+    pub(crate) codon: CodonId,
+    /// Files that differ from those with which its work began.
+    pub(crate) changes: Vec<PathChange>,
+    /// Number of files that differ from those with which its newest attempt began: an attempt before it may have left the others in a checkpoint.
+    pub(crate) without_checkpoint: usize,
+}
+
+impl UnsavedChanges {
+    /// Returns them; `None` where the newest codon has ended, or there is nothing to compare with.
+    pub(crate) fn of(execution: &Path, state: &HankweaveState) -> Option<Self> {
+        let left = Unsaved::of(state, None)?;
+        let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+        let history = GitHistory::open(&repository).ok().flatten()?;
+        let changes = left.changes(&history, state, execution).ok()?;
+        let newest = match left.newest_attempt(state) {
+            None => changes.len(),
+            Some(newest) => newest.changes(&history, state, execution).ok()?.len(),
+        };
+        Some(Self {
+            codon: left.codon,
+            changes,
+            without_checkpoint: newest,
+        })
+    }
 }
 
 const fn word_of(kind: ChangeKind) -> &'static str {

@@ -22,7 +22,7 @@ use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
 
 pub(super) use contents::{
-    LineCounts, MOST_PAIRS, changed_lines, changed_lines_of, compare_file, diff, unsaved,
+    LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines, changed_lines_of, compare_file, diff,
 };
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, CliError> {

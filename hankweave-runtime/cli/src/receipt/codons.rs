@@ -22,7 +22,7 @@ use super::files::FileReport;
 use super::gathered::LISTED;
 use super::heard::Heard;
 use super::terms::CodonTerms;
-use crate::checkpoints::{LineCounts, MOST_PAIRS, changed_lines_of, unsaved};
+use crate::checkpoints::{LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines_of};
 use crate::report::at_its_budget;
 use crate::status::StatusView;
 
@@ -96,7 +96,10 @@ pub(super) struct UnsavedReport {
     /// Its process is there, and may change more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_at_work: bool,
+    /// Number of all that its work has changed.
     pub(super) count: usize,
+    /// Number of those that no checkpoint has as they are: an attempt that ended has left one of the others.
+    pub(super) without_checkpoint: usize,
     /// The first of them, ordered by path.
     pub(super) changes: Vec<FileReport>,
     /// Command that shows them.
@@ -222,7 +225,7 @@ pub(super) fn codons(
     let work = own_work(status);
     let lines = lines_of_codons(execution, &work);
     let mut changes = changes_of_codons(execution, &work);
-    let (mut unsaved, mut attempts) = (unsaved(execution, status.state), status.attempts());
+    let (mut unsaved, mut attempts) = (UnsavedChanges::of(execution, status.state), status.attempts());
     started
         .map(|record| {
             let id = record.codon_id();
@@ -253,11 +256,17 @@ pub(super) fn codons(
                 tokens: summary.tokens,
                 files_changed: summary.files_changed,
                 unsaved: unsaved
-                    .take_if(|(of, _)| of == id && is_cut_off(record))
-                    .map(|(_, changes)| UnsavedReport {
+                    .take_if(|unsaved| unsaved.codon == *id && is_cut_off(record))
+                    .map(|unsaved| UnsavedReport {
                         is_at_work: !record.is_terminal() && status.live,
-                        count: changes.len(),
-                        changes: changes.into_iter().take(LISTED).map(FileReport::of).collect(),
+                        count: unsaved.changes.len(),
+                        without_checkpoint: unsaved.without_checkpoint,
+                        changes: unsaved
+                            .changes
+                            .into_iter()
+                            .take(LISTED)
+                            .map(FileReport::of)
+                            .collect(),
                         command: status.typed.command(&format!("diff {id}")),
                     }),
                 loop_check: crate::report::loop_check(record),

@@ -9,7 +9,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, fallback_words, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
-use super::words::{answer, at_its_budget, budget, counted, duration, excerpt, standing};
+use super::words::{answer, at_its_budget, budget, counted, duration, excerpt, in_all, standing};
 use crate::approval_prompt::{answer_words, because};
 use crate::left_out::named;
 use crate::screen::{local_time, one_line, with_local_times};
@@ -246,7 +246,9 @@ fn end(event: &Event) -> Option<String> {
     });
     let spent = *cost + sentinel_cost.unwrap_or_default();
     let cost = spent.display(*cost_is_lower_bound == Some(true));
-    let files = files_changed.map_or(String::new(), |_| format!(", {}", changed(*files_changed)));
+    let files = files_changed.map_or(String::new(), |_| {
+        format!(", {}", in_all(changed(*files_changed), *files_changed))
+    });
     let result = result.as_ref().map_or(String::new(), |result| {
         format!(", result {}", excerpt(&result.to_string()))
     });

@@ -34,8 +34,8 @@ pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{
     AT_BUDGET, ColumnTime, RunProcess, at_its_budget, attempt_time, budget_note, codon_line, codon_standing,
-    codon_time, codon_words, counted, duration, elapsed, id_width, loop_check, money, progress, run_standing,
-    tokens, tokens_at_least, used, worked,
+    codon_time, codon_words, counted, duration, elapsed, id_width, later_attempt_line, loop_check, money,
+    progress, run_standing, tokens, tokens_at_least, used, worked,
 };
 
 /// Prints a message, on a terminal in lines that are broken between their words; those after the first are indented.

@@ -13,7 +13,9 @@ use hankweave_core::view::excerpt;
 use hankweave_runtime::{CodonSummary, RehearsedStep, RunOutcome, RunResult};
 
 use super::colours::style_of;
-use super::words::{at_its_budget, check_words, codon_line, counted, duration, id_width, summary_standing};
+use super::words::{
+    at_its_budget, check_words, codon_line, counted, duration, id_width, later_attempt_line, summary_standing,
+};
 use crate::left_out::LeftOut;
 use crate::screen::{SafeText, columns_of_errors, with_local_times};
 use crate::wrap::{hanging, wrap};
@@ -318,7 +320,11 @@ fn write_row(codon: &CodonSummary, width: usize, row: &str, text: &mut SafeText)
 
 /// Returns the row of a codon after its id, with `last` at its end.
 fn codon_row(codon: &CodonSummary, last: &str) -> String {
-    let line = codon_line(summary_standing(codon), Some(codon.duration).into(), codon);
+    let line = match codon.earlier_attempts {
+        0 => codon_line,
+        _ => later_attempt_line,
+    };
+    let line = line(summary_standing(codon), Some(codon.duration).into(), codon);
     format!("{line}  {last}").trim_end().to_owned()
 }
 

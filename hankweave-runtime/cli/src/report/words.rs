@@ -41,7 +41,7 @@ pub(super) fn ended_line(attempt: &AttemptView, now: Timestamp) -> Option<String
     let id = attempt.id.as_ref()?;
     let cost = attempt.spent().display(attempt.at_least);
     let state = attempt.state.as_str();
-    let files = match changed(attempt.files_changed) {
+    let files = match in_all(changed(attempt.files_changed), attempt.files_changed) {
         files if files.is_empty() => files,
         files => format!(", {files}"),
     };
@@ -49,6 +49,14 @@ pub(super) fn ended_line(attempt: &AttemptView, now: Timestamp) -> Option<String
     let why = message.map_or(String::new(), |why| format!(": {}", excerpt(why)));
     let time = attempt_time(attempt, now);
     Some(format!("{id}: {state} after {time}, {cost}{files}{why}"))
+}
+
+/// Adds to the words about the changed files of an attempt that all attempts of its codon have changed them, which follow one another (HANK-66).
+pub(super) fn in_all(words: String, count: Option<u64>) -> String {
+    match count {
+        None | Some(0) => words,
+        Some(_) => format!("{words} in all"),
+    }
 }
 
 /// Time of an attempt that a crash interrupted.
@@ -301,9 +309,18 @@ impl fmt::Display for ColumnTime {
 
 /// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files.
 pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
+    line_with((standing, elapsed, codon), &files(codon.files_changed))
+}
+
+/// The same for an attempt of a codon that had some before it.
+pub(crate) fn later_attempt_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
+    let files = in_all(files(codon.files_changed), codon.files_changed);
+    line_with((standing, elapsed, codon), &files)
+}
+
+fn line_with((standing, elapsed, codon): (&str, ColumnTime, &CodonSummary), files: &str) -> String {
     let cost = money(codon.cost, codon.cost_is_lower_bound);
     let tokens = tokens_at_least(codon.tokens.total(), codon.tokens_are_lower_bound);
-    let files = files(codon.files_changed);
     format!("{standing:<10} {elapsed:>7} {cost:>11} {tokens:>8} tokens  {files:<15}")
 }
 

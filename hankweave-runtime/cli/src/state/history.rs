@@ -1,5 +1,6 @@
 //! `hankweave history --all`
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -19,7 +20,8 @@ use crate::directory::holder;
 use crate::exit::CliError;
 use crate::output;
 use crate::report::{
-    RunProcess, budget_note, codon_line, codon_standing, codon_time, id_width, loop_check, run_standing,
+    RunProcess, budget_note, codon_line, codon_standing, codon_time, id_width, later_attempt_line,
+    loop_check, run_standing,
 };
 use crate::screen::{local_period, local_time};
 
@@ -132,6 +134,17 @@ impl<'a> CodonHistory<'a> {
     }
 }
 
+/// Returns where the oldest attempt of each codon is: its run, and the position in that.
+fn oldest_attempts(state: &HankweaveState) -> BTreeMap<&CodonId, (&RunId, usize)> {
+    let mut oldest = BTreeMap::new();
+    for run in state.runs.iter().rev() {
+        for (at, codon) in run.codons.iter().enumerate() {
+            oldest.entry(codon.codon_id()).or_insert((&run.run_id, at));
+        }
+    }
+    oldest
+}
+
 fn write(
     text: &mut String,
     (state, undone): (&HankweaveState, &UndoneAttempts<'_>),
@@ -142,6 +155,7 @@ fn write(
     }
     let codons = state.runs.iter().flat_map(|run| &run.codons);
     let width = id_width(codons.map(|codon| codon.codon_id()));
+    let oldest = oldest_attempts(state);
     for run in &state.runs {
         let start = local_time(run.start_time);
         let time = match run.end_time {
@@ -164,7 +178,9 @@ fn write(
         }
         for (at, codon) in run.codons.iter().enumerate() {
             let summary = CodonSummary::of(codon);
-            let line = codon_line(
+            let is_first = oldest.get(codon.codon_id()) == Some(&(&run.run_id, at));
+            let line = if is_first { codon_line } else { later_attempt_line };
+            let line = line(
                 codon_standing(codon, process),
                 codon_time(codon, process, holder),
                 &summary,

@@ -448,6 +448,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
 fn anew(row: &TaskRow, cost: TaskCost) -> Option<String> {
     let AnewRequest { by, at } = AnewRequest::of(&row.record)?;
     let effect = match cost.before_anew {
+        // It is noted once that worker has its files.
+        None if row.record.status() == TaskStatus::Running => {
+            "its worker starts it anew unless it has its files, or its run from a remote".to_owned()
+        }
         // A worker that takes the task notes its folder.
         None if FilesLocation::of(&row.record).is_some() => {
             "a worker that had its files, or its run from a remote, has continued it".to_owned()

@@ -366,7 +366,7 @@ fn a_client_that_connects_later_is_told_of_the_codons_before() {
     let running = begun(&project);
     let mut attached = project.start(["attach"]);
     let line = attached.wait_for_line(|line| line.starts_with("plan: completed after "));
-    assert_has(&line, &["$0.2500, changed 1 file"]);
+    assert_has(&line, &["$0.2500, changed 1 file in all"]);
     project.write("go", "");
     drop(attached);
     drop(running);

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::guest::Guest;
-use crate::support::{assert_usd, port, project, shell_agent, writing_agent};
+use crate::support::{assert_usd, port, project, shell_agent, wait_for, writing_agent};
 
 fn codon(agent: &Value, id: &str, prompt: &str) -> Value {
     json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": prompt,
@@ -153,6 +153,48 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     assert!(
         html.contains("<table>") && !html.contains("<b>") && !html.contains("<script"),
         "{html}"
+    );
+}
+
+/// What an attempt that was stopped has left is in a checkpoint, also while the next one goes on with it; the files of a later attempt are those of all.
+// covers: CLI-44, HANK-66
+#[test]
+fn what_an_earlier_attempt_left_in_a_checkpoint_is_not_without_one() {
+    let project = project();
+    let agent = writing_agent(
+        &project,
+        "test -e half.txt || echo half > half.txt; exec sleep 600",
+    );
+    project.write_hank(&json!({"hank": [codon(&agent, "a", "go")]}));
+    let mut first = project.start(["run", "--headless"]);
+    first.wait_for_line(|line| line.contains("so far"));
+    wait_for(&project.directory().join("half.txt"));
+    first.signal(Signal::INT);
+    first.finish_within(Duration::from_secs(60)).expect_code(130);
+    assert_has(&report(&project), &[" 1 file changed, "]);
+    let mut again = project.start(["run", "--headless", "--recover", "session"]);
+    again.wait_for_line(|line| line.contains("so far"));
+    let at_work = report(&project);
+    assert_has(
+        &at_work,
+        &[" 1 file changed, ", "> `a`: 1 file changed so far, `half.txt`, "],
+    );
+    assert!(
+        !at_work.contains("without a checkpoint") && !at_work.contains("no checkpoint has"),
+        "{at_work}"
+    );
+    again.signal(Signal::INT);
+    let stopped = again.finish_within(Duration::from_secs(60));
+    assert_has(&stopped.expect_code(130).stderr, &[" 1 file in all "]);
+    assert_has(&stopped.stdout, &["changed 1 file in all"]);
+    let all = project.run(["history", "--all"]).expect_code(0).stdout.clone();
+    let rows: Vec<&str> = all.lines().filter(|line| line.contains("1 file")).collect();
+    assert_eq!(
+        rows.iter()
+            .map(|row| row.contains("1 file in all"))
+            .collect::<Vec<_>>(),
+        [true, false],
+        "{all}"
     );
 }
 

@@ -106,7 +106,7 @@ impl TaskFiles {
                         last_attempt_cost: Usd::ZERO,
                         last_attempt_cost_is_lower_bound: true,
                         cost_is_lower_bound: true,
-                        ..self.at_least_recorded(earlier, None, went_on)
+                        ..self.at_least_recorded(self.without_own(earlier, attempt.1), None, went_on)
                     },
                     false => self.running_cost(attempt, earlier),
                 })
@@ -120,6 +120,20 @@ impl TaskFiles {
                     false => noted,
                 })
             }
+        }
+    }
+
+    /// Returns what is noted while another machine makes this `attempt`: of the attempt before it, which is noted as the last one, nothing was paid elsewhere if it is
+    /// that of these files. It blocks.
+    fn without_own(&self, noted: TaskCost, attempt: u32) -> TaskCost {
+        let state = self.load_state().ok().flatten();
+        let own = state.and_then(|state| state.data.get("attempt")?.as_u64());
+        match own.is_some_and(|own| own + 1 >= u64::from(attempt)) {
+            true => TaskCost {
+                last_attempt_cost: Usd::ZERO,
+                ..noted
+            },
+            false => noted,
         }
     }
 
@@ -354,6 +368,21 @@ mod tests {
         files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
         row.fencing_token = 9;
         let dollars = |dollars| Usd::from_dollars(dollars).unwrap();
+        // What was noted of the attempt of these files is known while the next one works elsewhere; what of a later one is not.
+        for (attempt, expected) in [(2, 1.7), (3, 3.4)] {
+            let mut record = serde_json::to_value(&row.record).unwrap();
+            let at_work = json!({"status": "running", "agentId": "w2", "attempt": attempt,
+                "filesLocation": {"machine": "other", "folder": "/tasks"}, "cost": 1.7, "lastAttemptCost": 1.7, "costIsLowerBound": true});
+            record
+                .as_object_mut()
+                .unwrap()
+                .extend(at_work.as_object().unwrap().clone());
+            let row = TaskRow {
+                record: serde_json::from_value(record).unwrap(),
+                ..row.clone()
+            };
+            assert_eq!(files.cost(&row).unwrap().cost, dollars(expected), "{attempt}");
+        }
         // Of the lost attempt a push had brought $1.10 there, or nothing, where the task started anew.
         for (all, last, expected) in [(2.5, 1.4, 3.1), (1.4, 1.4, 3.1), (3.2, 1.4, 3.2)] {
             let mut record = serde_json::to_value(&row.record).unwrap();

@@ -29,8 +29,10 @@ impl Receipt {
             .codons
             .iter()
             .filter_map(|codon| Some((codon, codon.unsaved.as_ref()?)));
-        let unsaved = unsaved.filter(|(_, left)| left.count > 0).map(|(codon, left)| {
-            let (id, count) = (code(codon.id.as_str()), counted(left.count, "file"));
+        let unsaved = unsaved.filter(|(_, left)| left.without_checkpoint > 0);
+        let unsaved = unsaved.map(|(codon, left)| {
+            let count = counted(left.without_checkpoint, "file");
+            let id = code(codon.id.as_str());
             let did = if left.is_at_work {
                 "has changed so far"
             } else {

@@ -97,7 +97,7 @@ impl Receipt {
     fn changed_files(&self) -> Option<String> {
         let count = self.files.count?;
         let left = self.codons.iter().filter_map(|codon| codon.unsaved.as_ref());
-        let left: usize = left.map(|left| left.count).sum();
+        let left: usize = left.map(|left| left.without_checkpoint).sum();
         match (count, left) {
             (0, 0) if !self.state.has_ended() => None,
             (_, 0) => Some(changed(count as u64)),

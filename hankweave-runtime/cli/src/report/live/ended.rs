@@ -11,7 +11,7 @@ use hankweave_core::view::{AttemptKey, AttemptState, AttemptView, RunView};
 use super::columns::{Columns, files};
 use super::progress::CodonNotes;
 use crate::report::colours::style_of_attempt;
-use crate::report::words::{counted, ended};
+use crate::report::words::{counted, ended, in_all};
 use crate::screen::{SafeText, columns};
 use crate::wrap::wrap;
 
@@ -79,16 +79,21 @@ fn write_line(
     let (mark, style) = mark(attempt.state, notes);
     let position = view.position_in_loop(item, key.iteration);
     let name = (view.name(item), position.as_deref());
+    let changed = files(attempt.files_changed);
+    let changed = match key.attempt {
+        0 | 1 => changed,
+        _ => in_all(changed, attempt.files_changed),
+    };
     let line = Columns::of(view, columns()).line(
         name,
         (
             attempt,
             attempt.worked(attempt.ended.unwrap_or(Timestamp::UNIX_EPOCH)),
         ),
-        &files(attempt.files_changed),
+        &changed,
     );
     said.styled(style, mark)?;
-    // Its figures are of this attempt alone.
+    // All its other figures are of this attempt alone.
     let number = match key.attempt {
         0 | 1 => return writeln!(said, " {line}"),
         number => format!("(attempt {number})"),
