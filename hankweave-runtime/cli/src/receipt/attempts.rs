@@ -90,7 +90,7 @@ impl AttemptReport {
     pub(super) fn name(&self) -> String {
         match self.number {
             Some(number) => format!("attempt {number}"),
-            None => format!("an undone attempt of {}", offset_time(self.began)),
+            None => format!("an earlier attempt of {}", offset_time(self.began)),
         }
     }
 }

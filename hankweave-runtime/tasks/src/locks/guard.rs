@@ -136,6 +136,7 @@ impl LockGuard {
             return std::future::pending().await;
         };
         let mut next = self.asked + lease / 3;
+        let mut is_late = false;
         loop {
             let end = self.asked + lease;
             sleep_until(next.min(end)).await;
@@ -143,11 +144,17 @@ impl LockGuard {
                 return self.expired_error();
             }
             match timeout_at(end, self.renew()).await {
-                Ok(Ok(())) => next = self.asked + lease / 3,
+                Ok(Ok(())) => {
+                    if std::mem::take(&mut is_late) {
+                        tracing::warn!("the lease on {} is renewed again", self.resource());
+                    }
+                    next = self.asked + lease / 3;
+                }
                 Ok(Err(lost @ TaskError::LockTimeout { .. })) => return lost,
                 Ok(Err(error)) => {
-                    let resource = self.lock.as_ref().map(|lock| &*lock.resource).unwrap_or_default();
-                    tracing::warn!(%error, "the lease on {resource} was not renewed; trying again");
+                    if !std::mem::replace(&mut is_late, true) {
+                        tracing::warn!(%error, "the lease on {} was not renewed; trying again", self.resource());
+                    }
                     next = Instant::now() + lease / 10;
                 }
                 Err(_) => return self.expired_error(),
@@ -155,10 +162,14 @@ impl LockGuard {
         }
     }
 
+    /// Returns what it locks; nothing once it has expired.
+    fn resource(&self) -> &str {
+        self.lock.as_ref().map(|lock| &*lock.resource).unwrap_or_default()
+    }
+
     /// By our own clock nobody may write under it any more.
     fn expired_error(&mut self) -> TaskError {
-        let name = |lock: &Lock<Acquired>| lock.resource.clone();
-        let resource = self.lock.as_ref().map(name).unwrap_or_default();
+        let resource = self.resource().to_owned();
         self.expire();
         TaskError::LockTimeout { resource }
     }
