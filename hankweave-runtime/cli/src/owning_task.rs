@@ -483,7 +483,7 @@ impl OwningTask {
                 execution.display()
             ),
             (Some(error), _) => format!("{named} has failed and recorded no run: {error}"),
-            (None, Some(end)) => format!("{named} was {} and has recorded no run", end.words),
+            (None, Some(end)) => format!("{named} has recorded no run, and was {}", end.words),
             (None, None) => format!("{named} has recorded no run in `{}`", execution.display()),
         };
         let show = self.command("show");

@@ -80,9 +80,14 @@ impl StatusView<'_> {
         if let Some(end) = self.end_of_task() {
             return match (end.is_completed, self.next()) {
                 (true, Some(next)) => {
-                    let run = self.typed.run();
+                    let command = match &self.decision {
+                        Some(Decision::Ask(entry)) if self.is_after_end(run) => {
+                            self.typed.approval(&entry.codon_id, &self.typed.run())
+                        }
+                        _ => self.typed.run(),
+                    };
                     format!(
-                        "the task was {}; `{run}` would run {next}, in a run that is no part of it",
+                        "the task was {}; `{command}` would run {next}, in a run that is no part of it",
                         end.words
                     )
                 }
@@ -198,8 +203,13 @@ impl StatusView<'_> {
     fn is_newest_after_end(&self) -> bool {
         let newest = self.thread.codons.first();
         let run = newest.and_then(|entry| self.state.run(&entry.run_id));
-        let task = self.task.as_ref().zip(run);
-        task.is_some_and(|(task, run)| task.has_ended_before(run))
+        run.is_some_and(|run| self.is_after_end(run))
+    }
+
+    /// Whether a user has started this run after the task had completed.
+    fn is_after_end(&self, run: &RunRecord) -> bool {
+        let task = self.task.as_ref();
+        task.is_some_and(|task| task.has_ended_before(run))
     }
 
     /// Returns the codons that have not started, without the one that the outlook names as the next.

@@ -59,9 +59,15 @@ pub(super) async fn create(
     }
     if !global.quiet {
         output::print(format!("{id}\n"))?;
-        let waits = match EarlierTasks::new(registry, &[]).blocked(&row).await? {
+        let mut earlier = EarlierTasks::new(registry, &[]);
+        let waits = match earlier.blocked(&row).await? {
             Some(blocked) => blocked,
-            None => format!("waits for a worker; {}", takers(registry, "it", None).await?),
+            None => {
+                let first = earlier.awaited(&row).await?;
+                let first = first.map_or_else(String::new, |first| format!("{first}, then for "));
+                let takes = takers(registry, "it", None).await?;
+                format!("waits for {first}a worker; {takes}")
+            }
         };
         print_hint(&format!("\"{}\" {waits}", one_line(name)));
         let limits = TaskLimits::of(&order).map_or_else(Vec::new, |limits| limits.lines());

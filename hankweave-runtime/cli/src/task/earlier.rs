@@ -37,11 +37,29 @@ impl<'r> EarlierTasks<'r> {
 
     /// Returns the earlier tasks of a task, each with its status.
     pub(super) async fn listed(&mut self, row: &TaskRow) -> Result<Option<String>, CliError> {
+        self.listed_if(row, |_| true).await
+    }
+
+    /// Returns the earlier tasks that have not completed, each with its status.
+    pub(super) async fn awaited(&mut self, row: &TaskRow) -> Result<Option<String>, CliError> {
+        // One that was deleted had completed.
+        let waits =
+            |row: Option<&TaskRow>| row.is_some_and(|row| row.record.status() != TaskStatus::Completed);
+        self.listed_if(row, waits).await
+    }
+
+    async fn listed_if(
+        &mut self,
+        row: &TaskRow,
+        is_wanted: impl Fn(Option<&TaskRow>) -> bool,
+    ) -> Result<Option<String>, CliError> {
         let mut earlier = Vec::new();
         for id in &row.after {
             let known = self.task(id).await?;
-            let status = known.map_or("deleted", |row| row.record.status().as_str());
-            earlier.push(format!("{id} ({status})"));
+            if is_wanted(known.as_ref()) {
+                let status = known.map_or("deleted", |row| row.record.status().as_str());
+                earlier.push(format!("{id} ({status})"));
+            }
         }
         Ok((!earlier.is_empty()).then(|| earlier.join(", ")))
     }

@@ -397,7 +397,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     add_limits(&mut details, &row);
     let is_newest = taken.is_none() && went_on.is_none();
     let recorded = is_newest.then(|| crate::status::codons(&workspace));
-    match recorded.filter(|recorded| !recorded.is_empty()) {
+    // Of a record in which nothing counts, as after a rollback, nothing is said either.
+    match recorded.filter(|_| receipt::has_record(&workspace)) {
         Some(recorded) => {
             add_codons(&mut details, registry, id, &recorded);
             details.add("", &json!(crate::status::undone_attempts(&workspace)));

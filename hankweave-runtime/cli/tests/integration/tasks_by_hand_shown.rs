@@ -330,6 +330,7 @@ fn the_workspace_of_a_task_says_what_became_of_it() {
             "  in all       0 of 2 codons, ",
         ],
     );
+    lacks(&show, "draft completed");
     let status = text(&project, &["status", "-e", &place]);
     says(
         &status,

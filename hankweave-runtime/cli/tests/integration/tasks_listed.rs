@@ -45,7 +45,11 @@ fn ended_by_users(project: &TestProject) {
     write_gate(project);
     create(project, "two", "Two", "red", &[]);
     create(project, "page-3", "Publish the page", "page", &[]);
-    create(project, "later", "Announce it", "page", &["--after", "page-3"]);
+    let after = "task create Later --hank page --id later --after page-3";
+    says(
+        &project.run(after.split(' ')).expect_code(0).stderr,
+        &["\"Later\" waits for page-3 (pending), then for a worker; "],
+    );
     work(project);
     project.run(["task", "resume", "two", "-a", "ann"]).expect_code(0);
     project
@@ -74,7 +78,7 @@ fn the_list_says_how_users_ended_tasks_and_which_wait_in_vain() {
     );
     let later = row("later");
     let blocked = "blocked: waits for page-3, which was cancelled; `hankweave task resume page-3`";
-    assert_eq!(words(&later), ["Announce it", "waits", "planned", blocked]);
+    assert_eq!(words(&later), ["Later", "waits", "planned", blocked]);
     assert_eq!(later["word"], "blocked");
     says(&text(&project, &["task", "list"]), &[blocked]);
     // A task that was resumed is no longer what its newest run was.

@@ -100,7 +100,7 @@ fn a_workspace_says_whose_task_it_is() {
     text(&project, &["task", "complete", "new", "-m", "typed it"]);
     let told = status();
     assert!(
-        told.contains("was completed by hand: typed it and has recorded no run"),
+        told.contains("has recorded no run, and was completed by hand: typed it"),
         "{told}"
     );
 }
