@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::error::TaskError;
+use crate::logs::{LogEntry, LogLevel};
 use crate::registry::anew_request::{ANEW_REQUEST, AnewRequest};
 use crate::registry::cost::BEFORE_ANEW;
 use crate::registry::files_location::FILES_LOCATION;
 use crate::registry::{ChangedTask, TaskRow};
 use crate::task::TaskRecord;
-use crate::{LogEntry, LogLevel};
 
 /// Change of one field. In JSON: absent, `null`, or a value.
 #[derive(Debug, Clone, Default, PartialEq)]
