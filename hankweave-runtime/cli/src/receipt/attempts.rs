@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::heard::{Heard, millis};
 use crate::report::{AT_BUDGET, codon_standing, worked};
-use crate::screen::offset_time;
+use crate::screen::offset_second;
 use crate::status::{AttemptTotals, StatusView};
 
 /// State, time and cost of a codon, or of one attempt.
@@ -90,7 +90,7 @@ impl AttemptReport {
     pub(super) fn name(&self) -> String {
         match self.number {
             Some(number) => format!("attempt {number}"),
-            None => format!("an earlier attempt of {}", offset_time(self.began)),
+            None => format!("an earlier attempt of {}", offset_second(self.began)),
         }
     }
 }

@@ -567,7 +567,7 @@ fn a_report_names_run_directory_date_requirements_forks_and_undone_codons() {
         &[
             "Run 2, `",
             "| Undone or run again: `idle` | 1 attempt |",
-            "- `idle`, an earlier attempt of ",
+            "- `idle`, an earlier attempt: ",
             ", failed, undone or run again: ",
             "- `idle`, attempt 1: ",
         ],
@@ -755,7 +755,7 @@ fn a_report_after_an_undo_of_everything_has_what_was_spent_and_no_cause() {
             "| ship (`ship`) | planned, asks first | - | - | - | is to do: Ship it |",
             "| Undone or run again: `build` | 1 attempt | ",
             "| All | | ",
-            "- `build`, an earlier attempt of ",
+            "- `build`, an earlier attempt: ",
         ],
     );
     assert!(

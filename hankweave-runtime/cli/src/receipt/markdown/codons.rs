@@ -392,7 +392,12 @@ impl CodonReport {
 impl AttemptReport {
     /// Writes a line: `plan, attempt 1: Nov 26 23:01 +01:00 for 12s, $0.2500, failed (undone), on codex with gpt-5.6: the answer was cut off`.
     fn write(&self, text: &mut String) -> fmt::Result {
-        let (name, outcome) = (self.name(), &self.outcome);
+        let outcome = &self.outcome;
+        // When it began follows.
+        let name = match self.number {
+            Some(_) => self.name(),
+            None => "an earlier attempt".to_owned(),
+        };
         let (id, began) = (code(self.codon.as_str()), offset_second(self.began));
         let cost = outcome.cost.display(outcome.cost_is_lower_bound);
         let (time, state) = (outcome.time(), outcome.words());
