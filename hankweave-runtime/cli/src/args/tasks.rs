@@ -359,7 +359,8 @@ pub(crate) struct TaskResumeArgs {
     pub(crate) agent: Option<AgentId>,
     /// Start it anew where its files are not; its codons are paid again
     ///
-    /// A task that was begun in another folder of tasks is left to the workers of that folder. With --anew any worker may take it, also while it is pending.
+    /// A task that was begun in another folder of tasks is left to the workers of that folder. With --anew any worker may take it, also while it is pending. One that has its files, or
+    /// its run from a remote, continues it all the same.
     #[arg(long, conflicts_with_all = ["agent", "checkpoint"])]
     pub(crate) anew: bool,
     /// New total budget of its runs, all attempts together

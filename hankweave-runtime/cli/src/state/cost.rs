@@ -308,7 +308,10 @@ impl CostRow {
             state,
             cost: money(figures.codon_cost, figures.agents_at_least),
             spent: money(figures.spend, figures.is_lower_bound),
-            tokens: tokens_at_least(figures.used.total(), figures.used_at_least),
+            tokens: match figures.used.total() {
+                0 if figures.used_at_least => "unknown".to_owned(),
+                used => tokens_at_least(used, figures.used_at_least),
+            },
             note: "",
         }
     }

@@ -255,7 +255,9 @@ async fn resume_one(
     if args.anew {
         let row = start_anew(registry, id).await?;
         if row.record.status() == TaskStatus::Pending {
-            return Ok((row, Vec::new()));
+            let takes = takers(registry, "it", None).await?;
+            let waits = format!("it waits for a worker; {takes}");
+            return Ok((row, vec![waits, STARTS_ANEW.to_owned()]));
         }
     }
     let before = registry.task(id).await?;
@@ -278,8 +280,15 @@ async fn resume_one(
             ),
         },
     };
-    Ok((row, room.into_iter().chain([next]).chain(run).collect()))
+    let anew = args.anew.then(|| STARTS_ANEW.to_owned());
+    Ok((
+        row,
+        room.into_iter().chain([next]).chain(anew).chain(run).collect(),
+    ))
 }
+
+/// Effect of a request to start anew.
+const STARTS_ANEW: &str = "a worker with neither its files nor its run from a remote starts it anew and pays for its codons again; one with either continues it";
 
 /// Returns what the next run of a task does first with what its last one has left here.
 fn next_run(registry: &Registry, row: &TaskRow) -> Option<String> {

@@ -171,7 +171,14 @@ fn a_request_to_start_anew_is_done_with_once_a_worker_has_the_files() {
     begin(&project);
     let other = project.home().join("other").display().to_string();
     let from_other = |command: &[&str]| text(&project, &[command, &["--tasks", &other]].concat());
-    from_other(&["task", "resume", "two", "--anew"]);
+    let resume = ["task", "resume", "two", "--anew", "--tasks", &other];
+    says(
+        &project.run(resume).expect_code(0).stderr,
+        &[
+            "it waits for a worker; ",
+            "starts it anew and pays for its codons again; one with either continues it",
+        ],
+    );
     work(&project);
     assert_eq!(drafts(&project), 1);
     let show = text(&project, &["task", "show", "two"]);
