@@ -96,10 +96,19 @@ impl StatusView<'_> {
                         "the task was {}; {blocked}, in a run that is no part of it",
                         end.words
                     ),
-                    Some(blocked) if self.state.pending_rollback.is_some() => format!(
-                        "the task was {}, and its files were taken back since; {blocked}",
-                        end.words
-                    ),
+                    Some(blocked) if self.state.pending_rollback.is_some() => {
+                        let again = match &self.decision {
+                            Some(Decision::Blocked(BlockedBy::FailedCodon(_))) => format!(
+                                "; `{}` would run it again, in a run that is no part of the task",
+                                self.typed.run()
+                            ),
+                            _ => String::new(),
+                        };
+                        format!(
+                            "the task was {}, and its files were taken back since; {blocked}{again}",
+                            end.words
+                        )
+                    }
                     Some(_) | None => format!("nothing is left to do: the task was {}", end.words),
                 },
                 (false, _) => format!("the task was {}", end.in_short()),

@@ -592,11 +592,12 @@ fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {
     let undone = project.run(["undo", "-e", &place]).expect_code(0).stdout.clone();
     let status = text(&project, &["status", "-e", &place]);
     // The attempt that failed was one of the task.
-    let blocked = "the task was completed, and its files were taken back since; blocked: test failed\n";
-    says(&status, &[blocked, "  hankweave op log -e "]);
+    let blocked =
+        "the task was completed, and its files were taken back since; blocked: test failed; `hankweave run ";
+    let again = "` would run it again, in a run that is no part of the task\n";
+    says(&status, &[blocked, again, "  hankweave op log -e "]);
     says(&undone, &[blocked]);
     lacks(&status, "by hand");
-    lacks(&status, "no part of it");
     let restore = undone.lines().last().unwrap().split('`').nth(1).unwrap();
     let words: Vec<&str> = restore.split_whitespace().skip(1).collect();
     project.run(&words).expect_code(0);
