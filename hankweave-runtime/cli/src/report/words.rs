@@ -312,7 +312,7 @@ pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSumma
     line_with((standing, elapsed, codon), &files(codon.files_changed))
 }
 
-/// The same for an attempt of a codon that had some before it.
+/// An attempt of a codon that had some before it, in one line as [`codon_line`], with the files that all of them have changed.
 pub(crate) fn later_attempt_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
     let files = in_all(files(codon.files_changed), codon.files_changed);
     line_with((standing, elapsed, codon), &files)

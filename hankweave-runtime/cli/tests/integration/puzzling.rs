@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::{Running, TestProject};
@@ -290,18 +291,24 @@ fn a_live_run_that_was_rolled_back_says_that_it_waits() {
     assert!(!report.contains("the run completed"), "{report}");
 }
 
-/// In a copy of a project the commands are about the copy, its hank as well.
-// covers: CLI-4
-#[test]
-fn commands_in_a_copy_of_a_project_name_the_hank_of_the_copy() {
-    let project = asking("two");
-    project.run(["run", ".", "--headless"]).expect_code(3);
+/// Copies the directory of a project, with all that is in it.
+fn copy_of(project: &TestProject) -> PathBuf {
     let copy = project.home().join("copy");
     let copied = std::process::Command::new("cp")
         .arg("-a")
         .args([&project.directory(), &copy])
         .status();
     assert!(copied.unwrap().success());
+    copy
+}
+
+/// In a copy of a project the commands are about the copy, its hank as well.
+// covers: CLI-4
+#[test]
+fn commands_in_a_copy_of_a_project_name_the_hank_of_the_copy() {
+    let project = asking("two");
+    project.run(["run", ".", "--headless"]).expect_code(3);
+    let copy = copy_of(&project);
     let status = project
         .run(["status", "-e", copy.to_str().unwrap(), "--json"])
         .json_document();
@@ -319,12 +326,7 @@ fn commands_in_a_copy_of_a_project_name_the_hank_of_the_copy() {
 #[test]
 fn a_copy_of_a_run_at_work_does_not_take_itself_for_the_run() {
     let (project, run) = working();
-    let copy = project.home().join("copy");
-    let copied = std::process::Command::new("cp")
-        .arg("-a")
-        .args([&project.directory(), &copy])
-        .status();
-    assert!(copied.unwrap().success());
+    let copy = copy_of(&project);
     let in_copy = |command: &str| project.run([command, "-e", copy.to_str().unwrap()]);
     let copied = in_copy("status");
     assert_has(
@@ -344,12 +346,7 @@ fn a_limit_of_the_command_line_moves_with_its_project() {
     project
         .run(["run", "--headless", "--max-cost", "5"])
         .expect_code(3);
-    let copy = project.home().join("copy");
-    let copied = std::process::Command::new("cp")
-        .arg("-a")
-        .args([&project.directory(), &copy])
-        .status();
-    assert!(copied.unwrap().success());
+    let copy = copy_of(&project);
     let moved = project.home().join("moved");
     let whose = "($5.0000, `--max-cost 5`)";
     let in_copy = |command: &[&str]| {

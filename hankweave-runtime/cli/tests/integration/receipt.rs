@@ -156,7 +156,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
     );
 }
 
-/// What an attempt that was stopped has left is in a checkpoint, also while the next one goes on with it; the files of a later attempt are those of all.
+/// Files that a stopped attempt has left are in a checkpoint, also while the next one continues with them; those of a later attempt are those of all.
 // covers: CLI-44, HANK-66
 #[test]
 fn what_an_earlier_attempt_left_in_a_checkpoint_is_not_without_one() {
