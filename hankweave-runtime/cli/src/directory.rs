@@ -151,8 +151,17 @@ pub(crate) async fn watch_suspension(
 pub(crate) struct SuspendedWorker {
     /// Process to continue: the worker, or the run alone where only that is suspended.
     pub(crate) pid: u32,
+    /// Process of its run.
+    pub(crate) run: u32,
     /// Whether its run is suspended as well.
     pub(crate) with_run: bool,
+}
+
+impl SuspendedWorker {
+    /// Whether only the run is suspended.
+    pub(crate) const fn is_run(&self) -> bool {
+        self.pid == self.run
+    }
 }
 
 /// Returns the worker of the run in this execution directory if one of both is suspended.
@@ -162,7 +171,7 @@ pub(crate) fn suspended_worker(execution: &Path) -> Option<SuspendedWorker> {
     let worker = SystemIdentity.parent(run);
     let worker = worker.filter(|pid| SystemIdentity.is_suspended(*pid));
     let pid = worker.or(with_run.then_some(run))?;
-    Some(SuspendedWorker { pid, with_run })
+    Some(SuspendedWorker { pid, run, with_run })
 }
 
 /// Whether a run is live in the directory and takes clients.

@@ -266,6 +266,11 @@ pub(crate) fn has_crashed(state: &HankweaveState, is_live: bool, row: &TaskRow) 
     is_of_attempt && !is_live
 }
 
+/// Returns what continues a suspended process.
+pub(crate) fn continues(pid: u32) -> String {
+    format!("`fg` in its terminal or `kill -CONT {pid}`")
+}
+
 impl AbsentWorker {
     /// Returns what is known of it, in a line.
     pub(crate) fn in_short(&self) -> String {
@@ -290,7 +295,7 @@ impl AbsentWorker {
                 name, process, left, ..
             } => {
                 let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-                let continued = format!("`fg` in its terminal or `kill -CONT {}`", process.pid);
+                let continued = continues(process.pid);
                 let lease = left.map(|left| format!("its lease ends in {}", short_duration(whole(left))));
                 match (process.with_run, lease) {
                     (true, Some(lease)) => {
@@ -484,7 +489,7 @@ mod tests {
         assert_eq!(words(61, 60, true).unwrap(), gone);
         let orphan = format!("none holds it; `hankweave task detach slow` requeues it now; {one} now");
         assert_eq!(words(400, 60, false).unwrap(), orphan);
-        let process = |with_run| SuspendedWorker { pid: 7, with_run };
+        let process = |with_run| SuspendedWorker { pid: 7, run: 8, with_run };
         let suspended = |now, end| {
             let absent = holders(now, end).suspended(&row, process(true));
             absent.with_advice(&row, typed)

@@ -6,7 +6,7 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::worker::TaskSpec;
 
 use crate::directory::{is_served, suspended_worker};
-use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
+use crate::holding::{AbsentWorker, TaskHolders, continues, has_crashed};
 use crate::receipt;
 use crate::registry::Registry;
 use crate::typed::HintCommands;
@@ -58,12 +58,21 @@ pub(crate) fn absent_worker(
 
 /// Returns what stops the run of a task that no worker has any more, because its worker is suspended.
 pub(crate) fn left_at_work(registry: &Registry, row: &TaskRow) -> Option<String> {
+    if row.record.status() == TaskStatus::Running {
+        return None;
+    }
     let workspace = registry.workspace_of(row);
-    let is_over = row.record.status() != TaskStatus::Running;
-    let is_left = is_over && suspended_worker(&workspace).is_some_and(|worker| !worker.with_run);
-    is_left.then(|| {
+    let worker = suspended_worker(&workspace)?;
+    if !worker.with_run {
         let stop = HintCommands::about(&workspace).command("stop");
-        format!("its run works on, and spends, because its worker is suspended: `{stop}` stops it")
+        return Some(format!(
+            "its run works on, and spends, because its worker is suspended: `{stop}` stops it"
+        ));
+    }
+    // A user's own run there has no worker: only `status` says that it is suspended.
+    (!worker.is_run()).then(|| {
+        let continued = continues(worker.pid);
+        format!("its run is suspended with its worker: after {continued} the worker stops it")
     })
 }
 

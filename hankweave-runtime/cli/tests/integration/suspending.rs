@@ -678,6 +678,36 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
     assert_eq!(project.left_behind(), []);
 }
 
+/// Ctrl+Z holds both: what is cancelled meanwhile names what lets the worker stop the run.
+// covers: TASK-57, TASK-58
+#[test]
+fn a_task_that_is_cancelled_while_both_are_suspended_without_a_lease_says_what_ends_the_run() {
+    let project = project();
+    working_at_first(&project);
+    let first = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
+    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
+    let all = processes_of_task(&project);
+    kill_process(own, Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    until_stopped(own);
+    project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
+    let cancelled = project.run(["task", "cancel", "slow"]);
+    let ends = format!(
+        "its run is suspended with its worker: after `fg` in its terminal or `kill -CONT {}` the worker stops it",
+        own.as_raw_nonzero()
+    );
+    let said = cancelled.expect_code(0).stderr.replace("\n  ", " ");
+    assert!(said.contains(&ends), "{said}");
+    for screen in [&["task", "list"][..], &["task", "show", "slow"]] {
+        let shown = project.run(screen).expect_code(0).stdout.replace("\n  ", " ");
+        assert!(shown.contains(&ends), "{shown}");
+    }
+    kill_process(own, Signal::CONT).unwrap();
+    first.finish_within(SOON).expect_code(0);
+    assert_eq!(task(&project)["status"], "cancelled");
+    assert_eq!(project.left_behind(), []);
+}
+
 /// Another worker takes the task over meanwhile, on the same machine: the suspended run gives its directory up, and the work counts once.
 // covers: S12, TASK-52, TASK-58
 #[test]

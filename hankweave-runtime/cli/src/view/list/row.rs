@@ -485,6 +485,7 @@ mod tests {
             name: Some("w1".to_owned()),
             process: SuspendedWorker {
                 pid: 7,
+                run: 8,
                 with_run: true,
             },
             left: None,
