@@ -118,7 +118,14 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &HintCommands) -> Re
     });
     if let Some(answer) = granted {
         let (id, words) = (&answer.codon_id, answer_words(true, answer.by.as_deref(), None));
-        let hint = format!("`{}` continues with it", typed.run());
+        let hint = match args.deny {
+            true => format!(
+                "`{}` to the checkpoint before it takes the approval back, and the next run asks again; `{}` lists the checkpoints",
+                typed.command("rollback --to SHA"),
+                typed.command("history")
+            ),
+            false => format!("`{}` continues with it", typed.run()),
+        };
         return Err(CliError::new(CliErrorKind::Failed, format!("{id} is {words} already")).hint(hint));
     }
     match (waits, args.codon()) {

@@ -489,7 +489,11 @@ mod tests {
         assert_eq!(words(61, 60, true).unwrap(), gone);
         let orphan = format!("none holds it; `hankweave task detach slow` requeues it now; {one} now");
         assert_eq!(words(400, 60, false).unwrap(), orphan);
-        let process = |with_run| SuspendedWorker { pid: 7, run: 8, with_run };
+        let process = |with_run| SuspendedWorker {
+            pid: 7,
+            run: 8,
+            with_run,
+        };
         let suspended = |now, end| {
             let absent = holders(now, end).suspended(&row, process(true));
             absent.with_advice(&row, typed)

@@ -206,7 +206,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Print what agents did, by codon
     ///
-    /// Rigs and sentinels are printed as well; with -v also thoughts and the results of tools.
+    /// Rigs and sentinels are printed as well; with -v also thoughts and the results of tools. What an agent prints
+    /// on standard error is not logged: where nothing else says why it failed, the failure has the last lines of it.
     #[command(after_long_help = "Examples:\n  hankweave logs --follow\n  hankweave logs draft#1 my-hank")]
     Logs(LogsArgs),
     /// Show changed files, by codon or between checkpoints
@@ -214,7 +215,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Approve or deny the codon that waits for approval
     ///
-    /// A live run continues at once, otherwise the next run does.
+    /// A live run continues at once, otherwise the next run does. Until the codon has begun, a rollback to the checkpoint
+    /// before it takes an approval back.
     #[command(
         after_long_help = "Examples:\n  hankweave approve my-hank\n  hankweave approve --deny --reason \"not on a Friday\""
     )]

@@ -388,6 +388,9 @@ impl<'a> StatusView<'a> {
             && let Some(approval) = &self.state.approval
         {
             self.drawn.cause = Some(format!("{}: {}", approval.codon_id, whole_answer(approval)));
+        } else if self.drawn.interrupted_by == Some(InterruptedBy::Approval) && !self.is_asked() {
+            // Its question is not put any more: the run went back to before it.
+            self.drawn.cause = None;
         }
     }
 
@@ -531,6 +534,14 @@ impl StatusView<'_> {
     /// Whether the task was completed after its newest run, which may have paused for something that nobody waits for any more.
     fn is_completed_by_others(&self) -> bool {
         self.end_of_task().is_some_and(|end| end.is_completed)
+    }
+
+    /// Whether the next codon asks before it starts, or was denied.
+    const fn is_asked(&self) -> bool {
+        matches!(
+            self.decision,
+            Some(Decision::Ask(_) | Decision::Blocked(BlockedBy::Denied(_)))
+        )
     }
 
     /// The codon that asks before it starts, whatever was answered.

@@ -90,6 +90,15 @@ fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_roll
     let approved = project.run(["approve", "deploy"]);
     let words = "deploy may begin; `hankweave run` continues with it\n";
     assert_eq!(approved.expect_code(0).stdout, words);
+    let late = project.run(["approve", "--deny"]);
+    let hint = "`hankweave rollback --to SHA` to the checkpoint before it takes the approval back";
+    assert!(
+        late.expect_code(1)
+            .stderr
+            .replace("\n        ", " ")
+            .contains(hint),
+        "{late}"
+    );
     // Who starts again is asked again.
     project.run(["run", "--headless", "--new"]).expect_code(3);
 }

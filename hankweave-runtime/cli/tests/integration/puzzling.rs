@@ -524,6 +524,8 @@ fn after_an_undo_the_first_line_says_what_is_the_case_now() {
         "{paused}"
     );
     project.run(["undo"]).expect_code(0);
+    let status = printed(&project, "status");
+    assert!(!status.contains("it waits for an approval"), "{status}");
     let undone = first(&project);
     assert!(
         undone.starts_with("rolled back to checkpoint ")
