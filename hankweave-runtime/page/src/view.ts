@@ -263,7 +263,7 @@ export function undoneSum(view: View): Earlier | undefined {
     sum.cost += attempt.cost + (attempt.sentinels ?? 0);
     sum.atLeast ||= attempt.atLeast ?? false;
     sum.durationMs += time ?? 0;
-    sum.lostTime ||= time === undefined;
+    sum.lostTime ||= attempt.state === "crashed";
   }
   return sum;
 }

@@ -408,3 +408,29 @@ fn a_tool_that_says_nothing_has_a_clock_of_its_own() {
     running.finish_within(SOON).expect_code(3);
     page.until(&format!(r"/make all\s*$/m.test({shown} ?? '')"));
 }
+
+/// What a crash took of the time is missing in the sum, also when another attempt has the place of that one.
+// covers: WIRE-28
+#[test]
+fn the_time_of_a_run_with_a_crash_in_it_is_a_lower_bound_on_the_page() {
+    let Some(browser) = browser() else { return };
+    let project = project();
+    let text = r#"{"type":"assistant","session_id":"s-1","message":{"id":"m-2","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"begun"}]}}"#;
+    let agent = writing_agent(
+        &project,
+        &format!("sleep 0.2\nprintf '%s\\n' '{text}'\nexec sleep 600"),
+    );
+    project.write_hank(&json!({"hank": [codon(&agent, "one", "Build it", "go")]}));
+    let crashed = project.start(["run", "--headless"]);
+    while !project.run(["logs", "one"]).stdout.contains("begun") {
+        std::thread::yield_now();
+    }
+    crashed.kill();
+    let running = project.start(["run", "--headless", "--recover", "crash-point"]);
+    let mut page = Page::open(&browser, &address(&project, "token-readonly"));
+    page.until("document.body.innerText.includes('Undone or run again')");
+    let time = "[...document.querySelectorAll('.fig')].find((each) => each.innerText.startsWith('Time at work')).querySelector('dd').innerText";
+    page.until(&format!("{time}.startsWith('at least ')"));
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(SOON).expect_code(3);
+}
