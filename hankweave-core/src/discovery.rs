@@ -67,7 +67,7 @@ pub struct ServerLockRecord {
     /// The run was asked to stop, and ends what still runs.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub stopping: bool,
-    /// The holder asks in its terminal where to continue, before its run.
+    /// The holder asks a question in its terminal, before it does anything.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub asking: bool,
     /// Uptime of the machine at which the holder suspended itself, as by Ctrl+Z, until it continues.

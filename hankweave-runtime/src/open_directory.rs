@@ -9,7 +9,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::thread::RetentionRule;
 
 use crate::checkpoint::Counts;
-use crate::instance_lock::InstanceLock;
+use crate::instance_lock::{InstanceLock, LockError};
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, LockedExecution, OpenExecutionError};
@@ -42,6 +42,15 @@ impl OpenDirectory {
     #[must_use]
     pub fn directory(&self) -> &ExecutionDir {
         &self.possession.dir
+    }
+
+    /// Notes for other processes whether a person is asked before this one does anything. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`] when the lock file cannot be written.
+    pub fn note_question(&self, asking: bool) -> Result<(), LockError> {
+        self.lock.note_question(asking)
     }
 
     /// Returns notices about the state in which the directory was found.

@@ -1,5 +1,6 @@
 //! `hankweave approve`, and the question on the terminal of a run (CLI-30).
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,12 +52,12 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
     }
     let typed = HintCommands::about(execution);
     if !global.quiet {
-        // With a larger budget, where none is left.
         let state = read_execution(execution)?;
-        let onward = ways_on(execution, &state).into_iter().next();
-        let onward = onward.map_or_else(|| typed.run(), |(command, _)| command);
         output::print_lines(match args.deny {
-            false => format!("{codon} may begin; `{onward}` continues with it\n"),
+            false => format!(
+                "{codon} may begin; `{}` continues with it\n",
+                onward(execution, &state)
+            ),
             true => {
                 let after_all = typed.command(&format!("approve {codon}"));
                 format!("{codon} may not begin; `{after_all}` allows it after all\n")
@@ -64,6 +65,12 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the command that continues with an approved codon, with a larger budget where none is left.
+fn onward(execution: &Path, state: &HankweaveState) -> String {
+    let onward = ways_on(execution, state).into_iter().next();
+    onward.map_or_else(|| HintCommands::about(execution).run(), |(command, _)| command)
 }
 
 /// Records the answer for the next run.
@@ -124,7 +131,7 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &HintCommands) -> Re
                 typed.command("rollback --to SHA"),
                 typed.command("history")
             ),
-            false => format!("`{}` continues with it", typed.run()),
+            false => format!("`{}` continues with it", onward(args.execution(), &state)),
         };
         return Err(CliError::new(CliErrorKind::Failed, format!("{id} is {words} already")).hint(hint));
     }

@@ -8,7 +8,7 @@ use hankweave_client::RunAddress;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::instance_lock::{self, last_heartbeat, live_record};
+use hankweave_runtime::instance_lock::{self, LockError, last_heartbeat, live_record};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_folder};
 use hankweave_runtime::world::environment::Environment;
@@ -89,16 +89,29 @@ pub(crate) fn copied_at(execution: &Path) -> Option<Timestamp> {
     instance_lock::copied_at(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
 }
 
-/// Returns advice about a process that asks in its terminal where to continue.
+/// Returns advice about a process that asks a question in its terminal before it begins.
 pub(crate) fn answer_there(pid: u32) -> String {
     match SystemIdentity.is_suspended(pid) {
         // Continued from elsewhere it would read its terminal in the background, which suspends it again.
         true => format!(
-            "it asks in its terminal where to continue, and is suspended: `fg` there asks again, `kill -KILL {pid}` ends it; nothing has begun"
+            "it asks a question in its terminal, and is suspended: `fg` there asks again, `kill -KILL {pid}` ends it; nothing has begun"
         ),
         false => format!(
-            "it asks in its terminal where to continue: answer there, or end it with `kill {pid}`; nothing has begun"
+            "it asks a question in its terminal: answer there, or end it with `kill {pid}`; nothing has begun"
         ),
+    }
+}
+
+/// Returns the advice about the process that has this execution directory, if it asks a question in its terminal.
+pub(crate) fn question_there(execution: &Path) -> Option<String> {
+    let asking = holder(execution).filter(|holder| holder.asking)?;
+    Some(answer_there(asking.pid))
+}
+
+/// Notes for others that a person is asked, as well as the disk lets it: who works on finds out whether the lock was lost.
+pub(crate) fn noted_question(noted: Result<(), LockError>) {
+    if let Err(error) = noted {
+        tracing::debug!("the lock file was not written: {error}");
     }
 }
 

@@ -20,7 +20,7 @@ use hankweave_runtime::store::StateFileError;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{OpenExecutionError, RollbackError, RunError, ServeError};
 
-use crate::directory::{answer_there, holder, suspended, takes_clients};
+use crate::directory::{question_there, suspended, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::typed::{CommandEdit, HintCommands, in_folder, path_word};
 
@@ -189,8 +189,8 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
 
 /// Returns advice about a process that has the directory.
 fn held(typed: &HintCommands) -> String {
-    if let Some(asking) = holder(typed.execution()).filter(|holder| holder.asking) {
-        return answer_there(asking.pid);
+    if let Some(answer) = question_there(typed.execution()) {
+        return answer;
     }
     match suspended(typed.execution()) {
         Some(run) if takes_clients(typed.execution()) => {

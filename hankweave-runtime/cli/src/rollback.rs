@@ -17,7 +17,7 @@ use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget, 
 use serde_json::json;
 
 use crate::args::{Global, RollbackArgs, RollbackPointArg};
-use crate::directory::takes_clients;
+use crate::directory::{noted_question, takes_clients};
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
 use crate::keyboard;
@@ -224,6 +224,7 @@ async fn consent(
     print_stderr(question.broken(columns_of_errors()));
     // Another thread reads, so that a signal is received meanwhile.
     keyboard::forget_typed();
+    noted_question(opened.note_question(true));
     let answer = Blocking::Threads.run(|| {
         let mut line = String::new();
         let asked = screen::ask("Do that? [y/N] ");
@@ -235,6 +236,7 @@ async fn consent(
         () = shutdown.requested() => false,
         is_meant = answer => is_meant,
     };
+    noted_question(opened.note_question(false));
     if !is_meant {
         print_stderr("no file was changed\n");
     }

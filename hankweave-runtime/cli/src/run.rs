@@ -41,6 +41,7 @@ use crate::browser::Browser;
 use crate::commands;
 use crate::config;
 use crate::detach::{self, Detachment};
+use crate::directory::noted_question;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
@@ -692,7 +693,7 @@ async fn may_go_on(
     let question = Arc::new(RecoveryQuestion::new(trouble, files.ok().flatten().as_ref()));
     let asked = Arc::clone(&question);
     let ask = world.blocking.run(move || asked.ask());
-    note_question(hankweave, true);
+    noted_question(hankweave.note_question(true));
     let answer = tokio::select! {
         biased;
         never = question.repeat() => match never {},
@@ -700,19 +701,12 @@ async fn may_go_on(
         () = shutdown.requested() => return Ok(true),
         answer = ask => answer,
     };
-    note_question(hankweave, false);
+    noted_question(hankweave.note_question(false));
     match answer {
         RecoveryChoice::Recover(recovery) => hankweave.recover(recovery),
         RecoveryChoice::Nothing => return Ok(shutdown.cause().is_some()),
     }
     Ok(true)
-}
-
-/// Tells who looks at the directory that a person is asked, as well as the disk lets it: the run itself finds out whether the lock was lost.
-fn note_question(hankweave: &Hankweave, asking: bool) {
-    if let Err(error) = hankweave.note_question(asking) {
-        tracing::debug!("the lock file was not written: {error}");
-    }
 }
 
 fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Path) -> ServerOptions {

@@ -201,7 +201,7 @@ impl InstanceLock {
         self.locked_record().stopping = true;
     }
 
-    /// Writes into the information file whether this process asks in its terminal where to continue. Waits for the disk.
+    /// Writes into the information file whether this process asks a question in its terminal. Waits for the disk.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ pub(crate) struct RollbackArgs {
     pub(crate) last_success: bool,
     /// List the files that would change; change none
     ///
-    /// A run that has crashed is recorded as such first.
+    /// A run that has crashed is recorded as such first, and what it left at work is ended.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask
@@ -60,7 +60,7 @@ pub(crate) struct UndoArgs {
     pub(crate) execution: ExecutionArgs,
     /// List the files that would change; change none
     ///
-    /// A run that has crashed is recorded as such first.
+    /// A run that has crashed is recorded as such first, and what it left at work is ended.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask
@@ -124,7 +124,7 @@ pub(crate) struct OpRestoreArgs {
     pub(crate) execution: ExecutionArgs,
     /// List the files that would change; change none
     ///
-    /// A run that has crashed is recorded as such first.
+    /// A run that has crashed is recorded as such first, and what it left at work is ended.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask

@@ -144,7 +144,7 @@ async fn follow(
         .and_then(|typed| asking(typed.execution()))
         .filter(|_| !global.quiet)
     {
-        print_stderr(format!("process {pid} is about to run: {}\n", answer_there(pid)));
+        print_stderr(format!("process {pid} waits: {}\n", answer_there(pid)));
     }
     let client = connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;

@@ -157,7 +157,7 @@ const TRY: Duration = Duration::from_millis(50);
 async fn connect(target: RunAddress, mut options: Options) -> Result<Client, ConnectError> {
     options.user = Environment::of_process().user();
     let until = Instant::now() + STARTING;
-    // A process that asks where to continue accepts clients after its answer.
+    // A process that asks accepts clients after its answer, if at all.
     let may_start = || match &target {
         RunAddress::Execution(execution) => !holder(execution).is_some_and(|holder| holder.asking),
         _ => true,
@@ -179,7 +179,7 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
-/// Returns the process that works in this execution directory, where it asks in its terminal where to continue, which may take a night.
+/// Returns the process that works in this execution directory, where it asks a question in its terminal, which may take a night.
 fn asking(execution: &Path) -> Option<u32> {
     holder(execution)
         .filter(|holder| holder.asking)

@@ -47,7 +47,7 @@ impl StatusView<'_> {
         let limit = self.patience().and_then(|_| self.limit());
         let limit = limit.map(|(_, ends_at)| format!(", whose usage limit ends at {ends_at}"));
         let asking = self.asking_process();
-        let asking = asking.map(|pid| format!("A run waits (process {pid}): {}", answer_there(pid)));
+        let asking = asking.map(|pid| format!("A command waits (process {pid}): {}", answer_there(pid)));
         let outlook = asking.or_else(|| Some(self.outlook(self.state.runs.front()?)));
         NextSteps {
             outlook: outlook.map(|outlook| outlook + &limit.unwrap_or_default()),

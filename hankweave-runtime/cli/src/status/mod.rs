@@ -624,7 +624,7 @@ impl StatusView<'_> {
         self.holder.as_ref().is_some_and(|holder| holder.stopping)
     }
 
-    /// The process that asks in its terminal where to continue, before its run.
+    /// The process that asks a question in its terminal, before it begins.
     fn asking_process(&self) -> Option<u32> {
         let holder = self.holder.as_ref().filter(|holder| holder.asking)?;
         Some(holder.pid)

@@ -228,7 +228,7 @@ impl StatusView<'_> {
         writeln!(text)?;
         if let Some(pid) = self.asking_process() {
             let answer = answer_there(pid);
-            writeln!(text, "a run waits here (process {pid}): {answer}")?;
+            writeln!(text, "a command waits here (process {pid}): {answer}")?;
         }
         self.write_approval(text)?;
         if let Some(asked) = &self.question {

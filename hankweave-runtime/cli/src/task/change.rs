@@ -22,7 +22,9 @@ use serde_json::json;
 
 use super::EarlierTasks;
 use super::create::print_hint;
-use super::show::{answered, held_until, line, needed_budget, newest_files, patience, room_needed};
+use super::reasons::{held_until, needed_budget, patience, room_needed};
+use super::row_line::line;
+use super::show::{answered, newest_files};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };

@@ -6,7 +6,7 @@ use hankweave_core::id::TaskId;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
 
-use super::show::resume_command;
+use super::reasons::resume_command;
 use crate::exit::CliError;
 use crate::registry::Registry;
 

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use super::create::print_hint;
 use super::executions::attempts;
-use super::show::{LineWidths, costs_so_far, in_table, needed_budget, reasons, write_with};
+use super::reasons::{needed_budget, reasons};
+use super::row_line::{LineWidths, in_table, write_with};
+use super::show::costs_so_far;
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
 use crate::exit::CliError;
 use crate::holding::{AbsentWorker, TaskHolders};

@@ -14,6 +14,8 @@ mod health;
 mod list;
 mod log;
 mod metrics;
+mod reasons;
+mod row_line;
 mod show;
 
 use std::process::ExitCode;
@@ -30,9 +32,10 @@ pub(crate) use earlier::EarlierTasks;
 #[cfg(feature = "mcp")]
 pub(crate) use list::STATUSES;
 pub(crate) use list::{all_of, counts, running};
+pub(crate) use reasons::reason;
 #[cfg(feature = "mcp")]
-pub(crate) use show::resume_command;
-pub(crate) use show::{line_with_reason, reason};
+pub(crate) use reasons::resume_command;
+pub(crate) use row_line::line_with_reason;
 
 pub(crate) fn task(global: &Global, args: &TaskArgs) -> Result<ExitCode, CliError> {
     if let TaskCommand::Delete(args) = &args.command {

@@ -1,50 +1,42 @@
 //! `hankweave task show` and `decisions`
 
-use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
-use console::{measure_text_width, truncate_str};
 use hankweave_core::cost::Usd;
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{changed, excerpt};
 use hankweave_runtime::world::disk::{Disk as _, FileKind, RealDisk};
 use hankweave_task_model::registry::{AnewRequest, FilesLocation, TaskCost, TaskRow};
-use hankweave_task_model::task::{NeededBudget, TaskApproval, TaskRecord, TaskStatus};
+use hankweave_task_model::task::{TaskApproval, TaskStatus};
 use hankweave_task_model::{AgentDecision, TaskError, TaskExecution};
-use hankweave_tasks::coordinator::WorkerPresence;
 use hankweave_tasks::layers::{LayerError, TaskFiles};
 use hankweave_tasks::worker::TaskSpec;
 use serde_json::{Map, Value, json};
 
-use super::details::{Details, broken};
+use super::details::Details;
 use super::earlier::EarlierTasks;
 use super::executions::attempts_with_codons;
+use super::reasons::{
+    budget, needed_budget, question, reason, resume_command, room_needed, waiting, without_own_worker,
+};
+use super::row_line::line;
 use crate::args::{Global, TaskDecisionsArgs};
 use crate::begun_elsewhere::{self, newest_in};
 use crate::directory::is_served;
 use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
 use crate::output;
-use crate::owning_task::{OwningTask, has_ended, has_ended_before, patience_option};
+use crate::owning_task::{OwningTask, has_ended_before};
 use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
-use crate::report::money;
-use crate::running_tasks::{absent_worker, cost_so_far, ended_cost, left_at_work, set_budget};
-use crate::screen::{SafeText, columns_of_output, local_time, one_line, size};
+use crate::running_tasks::{absent_worker, cost_so_far, left_at_work, set_budget};
+use crate::screen::{local_time, one_line};
 use crate::status::rolled_back;
 use crate::task_lines::in_words;
-use crate::typed::HintCommands;
 use crate::validate::TaskLimits;
-
-/// An amount in a column.
-pub(super) fn in_table(cost: TaskCost) -> String {
-    money(cost.cost, cost.cost_is_lower_bound)
-}
 
 /// Returns the costs of tasks so far.
 pub(super) async fn costs_so_far(registry: &Registry, rows: &[TaskRow]) -> Vec<Option<TaskCost>> {
@@ -53,227 +45,6 @@ pub(super) async fn costs_so_far(registry: &Registry, rows: &[TaskRow]) -> Vec<O
         costs.push(cost_so_far(registry, row).await);
     }
     costs
-}
-
-/// Returns the cost of a task as far as its registry knows, for who reports its steps: nothing of one whose first attempt is running; `None` for one that no worker has
-/// run.
-fn known_cost(row: &TaskRow) -> Option<TaskCost> {
-    let is_running = matches!(&row.record, TaskRecord::Running(running) if !running.by_hand);
-    let noted = ended_cost(row).or_else(|| is_running.then(TaskCost::default))?;
-    Some(TaskCost {
-        cost_is_lower_bound: noted.cost_is_lower_bound || is_running,
-        ..noted
-    })
-}
-
-/// Question of a waiting task, with the codon.
-fn question(row: &TaskRow) -> Option<String> {
-    match &row.record {
-        TaskRecord::Waiting(waiting) => Some(format!("{}: {}", waiting.codon_id, waiting.question)),
-        _ => None,
-    }
-}
-
-/// Id, status, owner, time, cost and name; the question of a waiting task and the error of a failed one in a second line.
-/// The time is that of the task's last step.
-pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
-    let mut text = SafeText::default();
-    // Writing to a text cannot fail.
-    let cost = known_cost(row);
-    let _ = write_with(
-        row,
-        row.updated_at,
-        cost,
-        reason(row),
-        LineWidths::default(),
-        &mut text,
-    );
-    text
-}
-
-/// Widths of the columns that differ from list to list.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LineWidths {
-    id: usize,
-    owner: usize,
-    time: usize,
-}
-
-/// Widths for usual tasks, so that lines that come one by one stand below one another and leave room for a name in 80 columns.
-impl Default for LineWidths {
-    fn default() -> Self {
-        Self {
-            id: 18,
-            owner: 6,
-            time: 5,
-        }
-    }
-}
-
-impl LineWidths {
-    pub(super) fn of(rows: &[TaskRow]) -> Self {
-        rows.iter().fold(Self::default(), |widths, row| Self {
-            id: widths.id.max(row.id().as_str().len()),
-            owner: widths.owner.max(row.record.owner().chars().count()),
-            time: widths.time.max(local_time(*row.record.created_at()).len()),
-        })
-    }
-}
-
-pub(super) fn write_with(
-    row: &TaskRow,
-    at: Timestamp,
-    cost: Option<TaskCost>,
-    reason: Option<String>,
-    widths: LineWidths,
-    text: &mut SafeText,
-) -> fmt::Result {
-    write_line(row, at, cost, widths, text)?;
-    let reason = reason.map(one_line).unwrap_or_default();
-    if reason.is_empty() {
-        return Ok(());
-    }
-    let mut lines = broken(&reason, columns_of_output(), 4).into_iter();
-    lines.try_for_each(|line| writeln!(text, "    {line}"))
-}
-
-/// Why the task has failed, asks or waits, as far as its row knows.
-pub(crate) fn reason(row: &TaskRow) -> Option<String> {
-    match &row.record {
-        TaskRecord::Failed(failed) => {
-            let error = in_words(&failed.error).unwrap_or_else(|| failed.error.clone());
-            // A pause at the budget names both amounts.
-            let is_said = failed
-                .failure
-                .as_ref()
-                .is_some_and(|failure| failure.needed.is_some());
-            let over = over_budget(row).filter(|_| !is_said);
-            Some(match over {
-                Some(over) => format!("{error}; {over}"),
-                None => error,
-            })
-        }
-        TaskRecord::Completed(completed) => {
-            let result = &completed.result;
-            let by_hand = result.by_hand.then(|| "by hand".to_owned());
-            let said: Vec<String> = by_hand.into_iter().chain(result.message.clone()).collect();
-            let said = Some(said.join(": ")).filter(|said| !said.is_empty());
-            let parts: Vec<String> = said.into_iter().chain(over_budget(row)).collect();
-            (!parts.is_empty()).then(|| parts.join("; "))
-        }
-        TaskRecord::Cancelled(_) => over_budget(row),
-        TaskRecord::Pending(_) => {
-            let noted = row.record.metadata().get("error").and_then(Value::as_str);
-            let noted = noted.and_then(in_words);
-            let after = (!row.after.is_empty()).then(|| format!("after {}", ids(&row.after)));
-            let parts: Vec<String> = noted.into_iter().chain(after).collect();
-            with_budget(row, (!parts.is_empty()).then(|| parts.join("; ")))
-        }
-        TaskRecord::Running(_) => with_budget(row, None),
-        _ => with_budget(row, question(row)),
-    }
-}
-
-/// Adds the priority of a task that waits for a worker, and the budget that was set for one which has not ended.
-fn with_budget(row: &TaskRow, reason: Option<String>) -> Option<String> {
-    let budget = set_budget(row).filter(|_| !has_ended(row.record.status()));
-    // Tasks that wait for a worker are taken by it.
-    let is_ordered = row.priority != 0 && row.record.status() == TaskStatus::Pending;
-    let priority = is_ordered.then(|| format!("priority {}", row.priority));
-    let parts: Vec<String> = reason
-        .into_iter()
-        .chain(priority)
-        .chain(budget.map(|most| format!("budget {most}")))
-        .collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// Returns the total budget of the task: the one that was set for it, otherwise the one that its last attempt had from the hank.
-fn budget(row: &TaskRow) -> Option<Usd> {
-    set_budget(row).or_else(|| ended_cost(row)?.budget)
-}
-
-/// Returns that the task has cost more than its budget, if it has.
-fn over_budget(row: &TaskRow) -> Option<String> {
-    let over = ended_cost(row)?.over_budget()?;
-    Some(format!("cost {over}"))
-}
-
-fn ids(ids: &[TaskId]) -> String {
-    let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-    ids.join(", ")
-}
-
-/// Id, status, owner, time, cost and name.
-pub(super) fn line(row: &TaskRow, cost: Option<TaskCost>) -> SafeText {
-    let mut text = SafeText::default();
-    // Writing to a text cannot fail.
-    let _ = write_line(
-        row,
-        *row.record.created_at(),
-        cost,
-        LineWidths::default(),
-        &mut text,
-    );
-    text
-}
-
-fn write_line(
-    row: &TaskRow,
-    at: Timestamp,
-    cost: Option<TaskCost>,
-    widths: LineWidths,
-    text: &mut SafeText,
-) -> fmt::Result {
-    let LineWidths { id, owner, time } = widths;
-    let record = &row.record;
-    let asked = if row.cancel_requested_at.is_some() {
-        " (stopping)"
-    } else {
-        ""
-    };
-    let cost = format!(" {:>10}  ", cost.map_or_else(|| "-".to_owned(), in_table));
-    let told = format!(
-        " {:<owner$}  {:<time$} {cost}",
-        one_line(record.owner()),
-        local_time(at)
-    );
-    let (room, name) = (columns_of_output(), format!("{}{asked}", one_line(record.name())));
-    // A narrow terminal loses owner and time: the name is worth more.
-    let has_room = |room| STATUS + measure_text_width(&told) + LEAST_NAME <= room;
-    let told = if room.is_none_or(has_room) { told } else { cost };
-    let rest = STATUS + measure_text_width(&told);
-    // An id that leaves no room for some words of the name has a line of its own.
-    let most = room.map_or(usize::MAX, |room| room.saturating_sub(rest + LEAST_NAME));
-    let (length, id) = (row.id().as_str().len(), id.max(row.id().as_str().len()).min(most));
-    if length > id {
-        writeln!(text, "{}", row.id())?;
-        write!(text, "{:<id$}  ", "")?;
-    } else {
-        write!(text, "{:<id$}  ", row.id().as_str())?;
-    }
-    let status = record.status();
-    text.styled(style_of(status), format_args!("{:<10}", status.as_str()))?;
-    match room.map(|room| room.saturating_sub(id + rest)) {
-        Some(room) => writeln!(text, "{told}{}", truncate_str(&name, room.max(LEAST_NAME), "…")),
-        None => writeln!(text, "{told}{name}"),
-    }
-}
-
-/// Room of a status, with the spaces before it.
-const STATUS: usize = 12;
-
-/// Least room for a name that is cut, in columns.
-const LEAST_NAME: usize = 12;
-
-/// A colour for a status that somebody looks for in a long list.
-fn style_of(status: TaskStatus) -> Style {
-    match status {
-        TaskStatus::Failed => AnsiColor::Red.on_default(),
-        TaskStatus::Waiting | TaskStatus::Cancelled => AnsiColor::Yellow.on_default(),
-        TaskStatus::Running => AnsiColor::Cyan.on_default(),
-        _ => Style::new(),
-    }
 }
 
 /// Files of a task as far as `task show` needs them.
@@ -487,13 +258,6 @@ fn machine_of_files(registry: &Registry, row: &TaskRow) -> Option<String> {
     (!is_here).then_some(location.machine)
 }
 
-/// Returns what the run of a task on this machine waits for, if it waits for a clock: a usage limit, another attempt.
-fn waiting(registry: &Registry, row: &TaskRow) -> Option<String> {
-    let workspace = registry.workspace_of(row);
-    let is_running = row.record.status() == TaskStatus::Running && receipt::has_record(&workspace);
-    is_running.then(|| crate::status::waiting(&workspace))?
-}
-
 /// Whether the workspace of a task is on this machine.
 fn is_folder(workspace: &Path) -> bool {
     let metadata = RealDisk.metadata(workspace);
@@ -593,18 +357,6 @@ const MOST_CODONS: usize = 20;
 /// Longest result of a codon that is shown, in bytes.
 const MOST_OF_RESULT: usize = 200;
 
-/// Returns for a running task that is held how long that lasts, and what to type (TASK-105).
-pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Option<String>, CliError> {
-    let row = registry.task(id).await?;
-    let Some(holders) = TaskHolders::of(registry, std::slice::from_ref(&row)).await? else {
-        return Ok(None);
-    };
-    Ok(match absent_worker(registry, &holders, &row) {
-        Some(absent) => Some(absent.with_advice(&row, |what| registry.typed(what))),
-        None => holders.until_free(&row, |what| registry.typed(what)),
-    })
-}
-
 /// Adds why a task does not continue, and the commands that help.
 fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record: &Value, data: &Value) {
     let (id, status) = (row.id(), row.record.status());
@@ -645,51 +397,6 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
         for (label, answer) in [("answer", "approve"), ("or", "deny")] {
             details.add_whole(label, &json!(registry.typed(&format!("task {answer} {id}"))));
         }
-    }
-}
-
-/// Returns the command that lets a worker continue a failed or cancelled task, with a budget that is large enough.
-pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<String> {
-    if !matches!(row.record.status(), TaskStatus::Failed | TaskStatus::Cancelled) {
-        return None;
-    }
-    let options = match needed_budget(row) {
-        Some(needed) => needed.options(),
-        None => patience(registry, row).map(patience_option).unwrap_or_default(),
-    };
-    Some(registry.typed(&format!("task resume {}{options}", row.id())))
-}
-
-/// Returns how long the next attempt would have to wait for the usage limit at which a task paused on this machine.
-pub(super) fn patience(registry: &Registry, row: &TaskRow) -> Option<Duration> {
-    // Only such a record is read.
-    reason(row).filter(|reason| reason.starts_with(PAUSED))?;
-    crate::status::patience(&registry.workspace_of(row))
-}
-
-/// Start of the error of a task whose run paused.
-const PAUSED: &str = "paused: ";
-
-/// Returns what makes room for a task that paused at the limit of its record, which a new attempt would reach at once; `None` for another end, or with room.
-pub(super) fn room_needed(registry: &Registry, row: &TaskRow) -> Option<String> {
-    if row.record.status() != TaskStatus::Failed {
-        return None;
-    }
-    let workspace = registry.workspace_of(row);
-    let full = crate::status::disk_use(&workspace).filter(|found| found.used >= found.limit)?;
-    let cleanup = HintCommands::about(&workspace).command("cleanup --keep 1");
-    Some(format!(
-        "first `{cleanup}`, or a larger maxDiskGb in its hank: its record takes {} of {}",
-        size(full.used),
-        size(full.limit)
-    ))
-}
-
-/// Returns the budget with which a failed task continues that has spent its own.
-pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
-    match &row.record {
-        TaskRecord::Failed(failed) => failed.failure.as_ref()?.needed,
-        _ => None,
     }
 }
 
@@ -751,89 +458,6 @@ pub(super) fn answered(noted: &Value) -> Option<String> {
         approval.codon_id,
         at.unwrap_or_default()
     ))
-}
-
-/// Returns why each of these tasks has failed, asks or waits: with the status of earlier tasks, and whether its worker is there.
-pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
-    let holders = TaskHolders::of(registry, rows).await?;
-    let mut earlier = EarlierTasks::new(registry, rows);
-    let has_pending = rows.iter().any(|row| row.record.status() == TaskStatus::Pending);
-    let workers = match has_pending {
-        true => present(registry).await?,
-        false => Vec::new(),
-    };
-    let mut reasons = Vec::new();
-    for row in rows {
-        let absent = holders
-            .as_ref()
-            .and_then(|holders| absent_worker(registry, holders, row));
-        let is_pending = row.record.status() == TaskStatus::Pending;
-        let is_later = is_pending && !row.after.is_empty();
-        let elsewhere = is_pending.then(|| registry.begun_elsewhere(row)).flatten();
-        let elsewhere = elsewhere.or_else(|| without_own_worker(registry, row, &workers));
-        let why = match (is_later, absent) {
-            (true, _) => {
-                let waits = match earlier.blocked(row).await? {
-                    Some(blocked) => Some(blocked),
-                    None => earlier
-                        .listed(row)
-                        .await?
-                        .map(|earlier| format!("after {earlier}")),
-                };
-                with_budget(row, waits)
-            }
-            (false, Some(absent)) => {
-                let way_out = absent.with_way_out(row, |what| registry.typed(what));
-                with_budget(row, Some(way_out))
-            }
-            (false, None) => match elsewhere {
-                Some(elsewhere) => with_budget(row, Some(elsewhere)),
-                None if row.record.status() == TaskStatus::Running => {
-                    with_budget(row, waiting(registry, row))
-                }
-                None => reason(row).map(|reason| with_room(registry, row, reason)),
-            },
-        };
-        let left = left_at_work(registry, row);
-        let parts: Vec<String> = cancellation(row).into_iter().chain(why).chain(left).collect();
-        reasons.push((!parts.is_empty()).then(|| parts.join("; ")));
-    }
-    Ok(reasons)
-}
-
-/// Returns that a pending task was begun in the folder of these files, of which no worker is there, though others are.
-fn without_own_worker(registry: &Registry, row: &TaskRow, workers: &[WorkerPresence]) -> Option<String> {
-    let here = registry.layers.location();
-    let is_begun_here = FilesLocation::of(&row.record)? == here;
-    // A worker of an older version does not tell its folder.
-    let is_own = |worker: &WorkerPresence| worker.location.as_ref().is_none_or(|there| *there == here);
-    let is_left = is_begun_here && row.record.status() == TaskStatus::Pending;
-    let worker = registry.typed("worker");
-    (is_left && !workers.is_empty() && !workers.iter().any(is_own))
-        .then(|| {
-            format!(
-                "begun here, and no worker of this folder is there: `{worker}` continues it, and so does a worker with the --remote to which its runs were pushed"
-            )
-        })
-}
-
-/// Returns who cancelled a task, or asked its worker to stop.
-fn cancellation(row: &TaskRow) -> Option<String> {
-    let by = one_line(row.cancelled_by()?);
-    Some(match row.record.status() {
-        TaskStatus::Cancelled => format!("by {by}"),
-        _ => format!("stopping: cancelled by {by}"),
-    })
-}
-
-/// Adds what makes room to the cause of a task that paused because its record is full.
-fn with_room(registry: &Registry, row: &TaskRow, reason: String) -> String {
-    // A record is measured only where it may be the cause.
-    let is_paused = reason.starts_with(PAUSED);
-    match is_paused.then(|| room_needed(registry, row)).flatten() {
-        Some(room) => format!("{reason}; {room}"),
-        None => reason,
-    }
 }
 
 /// Returns the cost of a codon in the data of a task.

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::{ValidationInput, load_input};
 use crate::args::{Global, RunArgs};
+use crate::directory::{holder, question_there};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::plan_changes::{PlanChanges, is_rehearsal};
@@ -53,7 +54,12 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
         Some((state, outlook)) => recorded(execution, state, outlook, args),
     };
     let money = state.as_ref().map_or_else(MoneyView::default, |state| {
-        RunView::of_state(state, &thread::build(state, None, None), 0).money
+        let money = RunView::of_state(state, &thread::build(state, None, None), 0).money;
+        let is_open = state.runs.front().is_some_and(|run| run.open_codon().is_some());
+        MoneyView {
+            at_least: money.at_least || is_open,
+            ..money
+        }
     });
     if global.json() {
         let mut document = looked.as_json();
@@ -88,8 +94,15 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
     })
 }
 
-/// Describes the next codon, and how a run gets past a failure or crash.
+/// Describes the next codon, and how a run gets past a failure or crash; beside a process that has the directory, that a run is refused.
 fn recorded(execution: &Path, state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
+    if let Some(holder) = holder(execution) {
+        let question = question_there(execution).map_or_else(String::new, |question| format!(": {question}"));
+        return format!(
+            "{outlook}; a run is refused while process {} works there{question}",
+            holder.pid
+        );
+    }
     let thread = thread::build(state, None, None);
     let is_smooth = thread.next_codon_id.is_some() || !(thread.failed || thread.has_running_codon);
     match is_smooth {

@@ -225,7 +225,7 @@ fn a_question_that_waits_in_another_terminal_is_told() {
         return;
     };
     terminal.until("Where shall it continue?");
-    let advice = "it asks in its terminal where to continue: answer there, or end it with `kill ";
+    let advice = "it asks a question in its terminal: answer there, or end it with `kill ";
     let printed = || project.run(["status"]).expect_code(0).stdout.clone();
     // The lock file is written when the question stands.
     let deadline = Instant::now() + SOON;
@@ -239,7 +239,7 @@ fn a_question_that_waits_in_another_terminal_is_told() {
         "it would be refused: {status}"
     );
     let attached = project.start(["attach"]);
-    attached.wait_for_word(|line| line.contains(&format!("is about to run: {advice}")));
+    attached.wait_for_word(|line| line.contains(&format!("waits: {advice}")));
     for command in ["run", "stop"] {
         let refused = project.run([command]).expect_code(75).stderr.replace("\n  ", " ");
         assert!(refused.contains(advice), "{refused}");
@@ -248,6 +248,69 @@ fn a_question_that_waits_in_another_terminal_is_told() {
     assert_eq!(terminal.close(), Some(1));
     let after = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(!after.contains(advice), "{after}");
+}
+
+/// The question of a rollback holds the directory as well.
+// covers: CLI-14, CLI-17
+#[test]
+fn the_question_of_a_rollback_in_another_terminal_is_told() {
+    let project = asking("two");
+    project.run(["run", "--headless"]).expect_code(3);
+    project.write("done.txt", "one\nmine\n");
+    let Some(mut terminal) = Terminal::sized(&project, 40, 200, "rollback --codon one") else {
+        return;
+    };
+    terminal.until("Do that? [y/N]");
+    let advice = "it asks a question in its terminal: answer there, or end it with `kill ";
+    let deadline = Instant::now() + SOON;
+    let mut status = printed(&project, "status");
+    while !status.contains(advice) && Instant::now() < deadline {
+        status = printed(&project, "status");
+    }
+    assert!(
+        status.contains("a command waits here (process ") && !status.contains("  hankweave run"),
+        "{status}"
+    );
+    for command in [&["run", "--headless"][..], &["undo", "--yes"], &["stop"]] {
+        let refused = project
+            .run(command)
+            .expect_code(75)
+            .stderr
+            .replace("\n        ", " ");
+        assert!(refused.contains(advice), "{refused}");
+    }
+    let plan = project
+        .run(["run", "--dry-run"])
+        .expect_code(0)
+        .stdout
+        .replace("\n  ", " ");
+    assert!(
+        plan.contains("a run is refused while process ") && plan.contains(advice),
+        "{plan}"
+    );
+    terminal.press("n\n");
+    assert_eq!(terminal.close(), Some(0));
+    assert!(!printed(&project, "status").contains(advice));
+    assert_eq!(done(&project), "one\nmine\n");
+}
+
+/// What `run` would do beside a live run is to be refused, and an open answer costs at least what is known.
+// covers: CLI-29
+#[test]
+fn a_dry_run_beside_a_live_run_says_that_it_would_be_refused() {
+    let (project, run) = working();
+    let plan = printed(&project, "run --dry-run --max-cost 5");
+    assert_has(
+        &plan,
+        &[
+            &format!(
+                "two is running; a run is refused while process {} works there\n",
+                run.pid()
+            ),
+            "limits: $5.0000, of which at least $",
+        ],
+    );
+    run.kill();
 }
 
 /// A live run that was rolled back starts nothing by itself, and every screen says so.

@@ -329,8 +329,11 @@ impl Spare {
     /// Puts the record back if the lack of `path` shows that it is gone; returns whether it is ours, so that the spare record counts.
     fn recover(&self, path: &Path) -> bool {
         self.with(|inner| {
-            // Before the lock is taken nothing of ours can be gone.
-            let Some(guard) = &inner.guard else { return false };
+            // Before the lock is taken nothing of ours can be gone; before the first mirror the spare record may be the older one, because its process was
+            // killed after it had changed the state directory.
+            let Some(guard) = inner.guard.as_ref().filter(|_| !inner.mirrored.is_empty()) else {
+                return false;
+            };
             let is_gone =
                 |path: &Path| self.second(path).is_some_and(|second| exists(&second)) && !exists(path);
             let is_lost = !guard.still_guards() || is_gone(path) || is_gone(parent(path));
@@ -705,6 +708,30 @@ mod tests {
             (second("7").unwrap(), second("new").unwrap()),
             ("2".into(), "1".into())
         );
+    }
+
+    /// A process that is killed has changed the state directory, and not yet the spare record.
+    // covers: P11
+    #[test]
+    fn an_older_file_of_a_killed_process_replaces_no_newer_one_at_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let state_dir = folder.path().join("project/.hankweave");
+        fs::create_dir_all(&state_dir).unwrap();
+        let records = folder.path().join("home/records");
+        let (name, temporary) = (state_dir.join("server.lock"), state_dir.join("server.lock.tmp"));
+        let killed = SparedDisk::new(Spares::new(Some(records.clone())));
+        killed.spares().unwrap().open(&state_dir);
+        killed.create_new(&name, b"older").unwrap();
+        killed.create_new(&temporary, b"newer").unwrap();
+        fs::rename(&temporary, &name).unwrap();
+        drop(killed);
+        let next = SparedDisk::new(Spares::new(Some(records)));
+        next.spares().unwrap().open(&state_dir);
+        let _lock = next.lock_dir(&state_dir).unwrap();
+        assert!(next.read(&temporary, 9).is_err());
+        assert_eq!(next.read(&name, 9).unwrap(), b"newer");
+        next.spares().unwrap().of(&state_dir).unwrap().begin();
+        assert_eq!(fs::read(&name).unwrap(), b"newer");
     }
 
     /// A workspace that was moved is not made again.
