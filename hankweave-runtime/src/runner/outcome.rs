@@ -23,7 +23,7 @@ use crate::shutdown::StopCause;
 pub enum RunResult {
     /// Every codon of the plan has ended.
     Completed,
-    /// Everything had ended before; no run was opened.
+    /// Everything had ended before.
     NothingToDo,
     /// This codon failed and its policy does not ignore that.
     Failed(CodonId),

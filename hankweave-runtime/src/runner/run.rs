@@ -119,7 +119,7 @@ async fn serve(
         let first_prompt = || prompt_of(&context, context.hank.codons().next()?);
         let described = described.or_goal(|| goal_of_prompt(&first_prompt()?));
         let described = described.of_rehearsal(context.options.rehearsal);
-        // The limits of a run in which nothing is left to run are nobody's: those of the work before it stay.
+        // Such a run only records that the way back before it was taken back. Its limits are nobody's: those of the work before it stay.
         let has_limits = go != Autostart::On || !is_done(&context);
         if has_limits {
             context.publish(described).await;
@@ -131,6 +131,10 @@ async fn serve(
             RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
                 let known = (&*state, &context.hank);
+                let result = match result {
+                    RunResult::Completed if !has_limits => RunResult::NothingToDo,
+                    result => result,
+                };
                 let outcome = RunOutcome::of(Some(&context.run_id), result, known, is_done(&context));
                 let stop_reason = shutdown.reason().map(str::to_owned);
                 let rehearsed = context.options.rehearsal.then(|| context.rehearsed.take());

@@ -83,7 +83,7 @@ impl SummaryContext<'_> {
         if let Some(steps) = &outcome.rehearsed {
             return self.write_rehearsal(outcome, steps, text);
         }
-        if outcome.run_id.is_some() {
+        if outcome.run_id.is_some() && !matches!(outcome.result, RunResult::NothingToDo) {
             let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
             let line = format!(
                 "  this run {} in {}, all runs {}",

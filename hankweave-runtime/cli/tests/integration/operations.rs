@@ -322,6 +322,24 @@ fn an_undo_passes_over_a_run_that_ran_nothing() {
     );
 }
 
+// covers: STATE-67, CLI-14
+#[test]
+fn a_run_after_a_way_back_that_was_taken_back_says_that_nothing_is_left() {
+    let project = with_codons(project(), &["one", "two"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    project.run(["undo"]).expect_code(0);
+    for _ in 0..2 {
+        let said = project.run(["run", "--headless"]).expect_code(0).stderr.clone();
+        assert!(
+            said.contains("Nothing left to do: every codon of the plan has ended.\n")
+                && said.contains("  start over   hankweave run --new\n")
+                && !said.contains("this run"),
+            "{said}"
+        );
+    }
+}
+
 // covers: STATE-67
 #[test]
 fn an_undo_that_is_killed_is_done_or_is_not() {
