@@ -374,6 +374,13 @@ impl OwningTask {
         holders.absent(row, has_crashed(state, is_live, row))
     }
 
+    /// Whether the task is running, and its newest attempt has noted in these files what it does.
+    pub(crate) fn works_in_these_files(&self) -> bool {
+        let row = self.row.as_ref();
+        let has_newest = |row: &TaskRow| self.files.has_newest_attempt(row);
+        self.status == TaskStatus::Running && row.is_some_and(has_newest)
+    }
+
     /// Returns the worker of the running task, which is suspended on this machine.
     pub(crate) fn suspended(&self, worker: SuspendedWorker) -> Option<AbsentWorker> {
         Some(self.holders.as_ref()?.suspended(self.row.as_ref()?, worker))

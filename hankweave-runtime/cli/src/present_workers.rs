@@ -1,6 +1,6 @@
 //! Workers that are there, in words (TASK-128).
 
-use hankweave_task_model::registry::FilesLocation;
+use hankweave_task_model::registry::{FilesLocation, TaskRow};
 use hankweave_tasks::coordinator::WorkerPresence;
 
 use crate::exit::CliError;
@@ -48,6 +48,17 @@ pub(crate) async fn takers(
         ([one], _) => format!("{one} takes {them}"),
         (several, _) => format!("{} take {them}", several.join(", ")),
     })
+}
+
+/// Returns where a task was begun, if that is another folder than this one, and none of its workers is there to continue it.
+pub(crate) async fn left_elsewhere(registry: &Registry, row: &TaskRow) -> Result<Option<String>, CliError> {
+    let (Some(elsewhere), Some(begun_in)) = (registry.begun_elsewhere(row), FilesLocation::of(&row.record))
+    else {
+        return Ok(None);
+    };
+    let continues = |worker: &WorkerPresence| !worker.is_late && worker.location.as_ref() == Some(&begun_in);
+    let is_left = !present(registry).await?.iter().any(continues);
+    Ok(is_left.then_some(elsewhere))
 }
 
 fn worker(worker: &WorkerPresence) -> String {

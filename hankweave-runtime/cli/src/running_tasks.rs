@@ -5,7 +5,7 @@ use hankweave_task_model::registry::{TaskCost, TaskRow};
 use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::worker::TaskSpec;
 
-use crate::directory::{is_served, suspended_worker};
+use crate::directory::{SuspendedWorker, is_served, suspended_worker};
 use crate::holding::{AbsentWorker, TaskHolders, continues, has_crashed};
 use crate::receipt;
 use crate::registry::Registry;
@@ -46,11 +46,11 @@ pub(crate) fn absent_worker(
     holders: &TaskHolders,
     row: &TaskRow,
 ) -> Option<AbsentWorker> {
-    // A process that is suspended here has lost a task that went on elsewhere.
-    let is_running =
-        row.record.status() == TaskStatus::Running && registry.files(row).went_on_in(row).is_none();
+    let is_running = row.record.status() == TaskStatus::Running;
     let suspended = is_running.then(|| suspended_worker(&registry.workspace_of(row)));
-    match suspended.flatten() {
+    // A process that is suspended here has lost a task that another worker has by now, here or elsewhere.
+    let has_it = |_: &SuspendedWorker| registry.files(row).has_newest_attempt(row);
+    match suspended.flatten().filter(has_it) {
         Some(process) => Some(holders.suspended(row, process)),
         None => holders.absent(row, run_has_crashed(registry, row)),
     }

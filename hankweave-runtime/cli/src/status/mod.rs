@@ -566,11 +566,10 @@ impl StatusView<'_> {
     /// The worker of the task, if it does not renew its lease.
     pub(crate) fn absent_worker(&self) -> Option<AbsentWorker> {
         let task = self.task.as_ref()?;
-        match self.suspended_worker {
-            Some(worker) if task.status() == TaskStatus::Running && !task.is_elsewhere() => {
-                task.suspended(worker)
-            }
-            _ => task.absent_worker(self.state, self.live),
+        let suspended = self.suspended_worker.filter(|_| task.works_in_these_files());
+        match suspended {
+            Some(worker) => task.suspended(worker),
+            None => task.absent_worker(self.state, self.live),
         }
     }
 

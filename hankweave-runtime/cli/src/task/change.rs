@@ -34,7 +34,7 @@ use crate::holding::TaskHolders;
 use crate::keyboard::forget_typed;
 use crate::output;
 use crate::owning_task::{OwningTask, has_ended, patience_option};
-use crate::present_workers::takers;
+use crate::present_workers::{left_elsewhere, takers};
 use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far, left_at_work};
@@ -156,9 +156,15 @@ pub(super) async fn answer(
         };
         let resume = registry.typed(&format!("task resume {id}"));
         let next = match granted {
-            true => match registry.begun_elsewhere(&row) {
-                Some(elsewhere) => format!("approved; the task was {elsewhere}"),
-                None => "approved; the next worker continues the task".to_owned(),
+            true => match (
+                left_elsewhere(registry, &row).await?,
+                FilesLocation::of(&row.record),
+            ) {
+                (Some(elsewhere), _) => format!("approved; the task was {elsewhere}"),
+                (None, begun_in) if registry.begun_elsewhere(&row).is_some() => {
+                    format!("approved; {}", takers(registry, "it", begun_in.as_ref()).await?)
+                }
+                _ => "approved; the next worker continues the task".to_owned(),
             },
             false => format!("denied; `{resume}` lets the task ask again"),
         };
@@ -271,7 +277,7 @@ async fn resume_one(
         .resume(id, checkpoint)
         .await;
     let row = unless_held(registry, id, row).await?;
-    let elsewhere = registry.begun_elsewhere(&row);
+    let elsewhere = left_elsewhere(registry, &row).await?;
     let next = match EarlierTasks::new(registry, &[]).blocked(&row).await? {
         Some(blocked) => format!("it {blocked}"),
         None => match elsewhere {
@@ -290,7 +296,7 @@ async fn resume_one(
 }
 
 /// Effect of a request to start anew.
-const STARTS_ANEW: &str = "a worker with neither its files nor its run from a remote starts it anew and pays for its codons again; one with either continues it";
+const STARTS_ANEW: &str = "a worker with neither its files nor its run from a remote starts it anew and pays for its codons again; one with either continues it; one that left it alone looks at it again within its lease";
 
 /// Returns what the next run of a task does first with what its last one has left here.
 fn next_run(registry: &Registry, row: &TaskRow) -> Option<String> {

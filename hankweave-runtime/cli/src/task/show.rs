@@ -124,7 +124,10 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     if row.record.status() == TaskStatus::Pending {
         let workers = present(registry).await?;
-        details.add("workers", &json!(words(&workers, &registry.typed("worker"))));
+        // A worker of this folder would leave a task that was begun elsewhere to others.
+        if !workers.is_empty() || registry.begun_elsewhere(&row).is_none() {
+            details.add("workers", &json!(words(&workers, &registry.typed("worker"))));
+        }
         details.add("", &json!(without_own_worker(registry, &row, &workers)));
     }
     let data = json!(data);
@@ -155,8 +158,8 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     if row.record.status() == TaskStatus::Running && cut_off.is_none() {
         // A run that ended by itself while its worker was suspended has left what it was at.
         let is_over = receipt::has_record(&workspace) && !is_served(&workspace);
-        let running = if is_over { &Value::Null } else { &data["running"] };
-        details.add("running", running);
+        let is_known = !is_over && files.has_newest_attempt(&row);
+        details.add("running", if is_known { &data["running"] } else { &Value::Null });
         details.add("waits", &json!(waiting(registry, &row)));
     }
     // A task of an older version has the cost of its last attempt in its files alone.

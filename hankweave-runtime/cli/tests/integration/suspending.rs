@@ -636,6 +636,31 @@ fn suspended_without_lease(project: &TestProject) -> (Running, Pid) {
     (first, own)
 }
 
+/// Until the next worker has ended the run of the one before it, the suspended process is not that of the next one.
+// covers: TASK-52, TASK-58
+#[test]
+fn a_worker_that_takes_a_task_over_is_not_called_suspended() {
+    let project = project();
+    working_at_first(&project);
+    let (first, own) = suspended_without_lease(&project);
+    let second = project.start(["worker", "--orphan-after", "1s", "--lease", "1h", "--owner", "w2"]);
+    let deadline = Instant::now() + SOON;
+    let mut shown = String::new();
+    while task(&project)["status"] != "completed" {
+        assert!(Instant::now() < deadline, "{shown}");
+        shown = project
+            .run(["task", "list"])
+            .expect_code(0)
+            .stdout
+            .replace("\n    ", " ");
+        assert!(!shown.contains("its worker w2 is suspended"), "{shown}");
+    }
+    second.signal(Signal::TERM);
+    second.finish_within(SOON).expect_code(143);
+    kill_process(own, Signal::CONT).unwrap();
+    first.finish_within(SOON).expect_code(0);
+}
+
 /// A run whose worker alone is suspended works on: who has the task now ends it first, so that nobody works on it twice, nor after a cancel.
 // covers: TASK-58
 #[test]

@@ -63,6 +63,13 @@ impl TaskFiles {
         Some(self.split_cost(0)?.attempt)
     }
 
+    /// Whether the newest attempt of the task has noted here what it does: until then the data, and a run that works, are those of an earlier one. It blocks.
+    #[must_use]
+    pub fn has_newest_attempt(&self, row: &TaskRow) -> bool {
+        let state = self.load_state().ok().flatten();
+        state.is_some_and(|state| is_progress_of(&state, row.fencing_token))
+    }
+
     /// Returns the record of the runs; `None` where there is none that can be read. It blocks.
     fn record(&self) -> Option<HankweaveState> {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
@@ -171,9 +178,9 @@ impl TaskFiles {
         let noted = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
         let noted = noted.unwrap_or_default();
         let spend = recorded.map_or(Usd::ZERO, |recorded| recorded.spend);
-        let recorded_before = state
-            .as_ref()
-            .and_then(|state| RecordedBefore::of(state, attempt));
+        let is_here = state.as_ref().is_some_and(|state| is_progress_of(state, token));
+        let of_attempt = state.as_ref().filter(|_| is_here);
+        let recorded_before = of_attempt.and_then(|state| RecordedBefore::of(state, attempt));
         // An attempt that started anew has a record without those before it.
         let in_all = recorded_before.map_or(spend, |before| {
             earlier.cost.max(before.spend) + spend.saturating_sub(before.spend)
@@ -186,7 +193,6 @@ impl TaskFiles {
         let is_lower_bound =
             noted.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
         // Attempts before this one may have cost what the registry does not know, when their workers were lost. Until this one writes here, all is of theirs.
-        let is_here = state.is_some_and(|state| state.fencing_token == Some(token));
         let before = match (is_here, own) {
             (true, Some(own)) => cost.saturating_sub(own),
             (true, None) => earlier
@@ -214,6 +220,18 @@ impl TaskFiles {
 const RECORDED_BEFORE: &str = "recordedBefore";
 const RUNS_BEFORE: &str = "runsBefore";
 
+/// Key of the data of a state: token of the worker whose attempt the data are of. The state itself has that of a worker which has claimed the task and noted nothing yet.
+const ATTEMPT_TOKEN: &str = "attemptToken";
+
+/// Whether the data of a state are those of the attempt that the holder of this token makes.
+fn is_progress_of(state: &TaskState, token: u64) -> bool {
+    match state.data.get(ATTEMPT_TOKEN).and_then(Value::as_u64) {
+        Some(noted) => noted == token,
+        // A worker of an older version notes none.
+        None => state.fencing_token == Some(token),
+    }
+}
+
 /// Record of the runs before an attempt, as its worker noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordedBefore {
@@ -234,8 +252,9 @@ impl RecordedBefore {
         })
     }
 
-    /// Writes it into the data of a state, where there is any, in the place of that of an earlier attempt.
-    pub(crate) fn put_into(before: Option<Self>, data: &mut Map<String, Value>) {
+    /// Writes it into the data of a state, where there is any, in the place of that of an earlier attempt. `token` is that of the attempt.
+    pub(crate) fn put_into(before: Option<Self>, token: u64, data: &mut Map<String, Value>) {
+        data.insert(ATTEMPT_TOKEN.to_owned(), json!(token));
         let spend = before.map(|before| before.spend);
         let runs = before.and_then(|before| before.runs);
         data.insert(RECORDED_BEFORE.to_owned(), json!(spend));
@@ -280,6 +299,57 @@ mod tests {
         assert_eq!(flags(recorded(false, false)), (false, false));
     }
 
+    /// Returns the record of one run with a codon that has cost this much.
+    fn record_of_a_run(dollars: f64) -> String {
+        json!({"runs": [{
+            "runId": "new", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
+            "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"}, "startTime": "2025-01-04T12:00:00.000Z",
+            "codons": [{"codonId": "a", "status": "failed", "startTime": "2025-01-04T12:00:00.000Z",
+                "endTime": "2025-01-04T12:00:01.000Z", "failedDuring": "running", "exitCode": 1,
+                "failureReason": {"type": "unknown", "retriable": false}, "partialCost": dollars,
+                "partialTokens": {"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0}}],
+        }], "currentRunId": "new", "executionPlan": []})
+        .to_string()
+    }
+
+    /// A start after an approval has the number of the attempt that asked, and the data of that one until it notes its own.
+    // covers: TASK-121
+    #[test]
+    fn an_attempt_that_has_noted_nothing_yet_costs_what_was_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let layers = TaskLayers::new(World::real(), folder.path());
+        let id = TaskId::new("blog").unwrap();
+        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
+        let running =
+            json!({"status": "running", "agentId": "w1", "attempt": 1, "cost": 0.2, "lastAttemptCost": 0.2});
+        let mut record = serde_json::to_value(&row.record).unwrap();
+        record
+            .as_object_mut()
+            .unwrap()
+            .extend(running.as_object().unwrap().clone());
+        row.record = serde_json::from_value(record).unwrap();
+        row.fencing_token = 9;
+        let files = layers.task(id);
+        let workspace = files.path().join(WORKSPACE).join(".hankweave");
+        std::fs::create_dir_all(&workspace).unwrap();
+        std::fs::write(workspace.join("state.json"), record_of_a_run(0.2)).unwrap();
+        let cost_with = |noted_by: u64| {
+            let data = json!({"attempt": 1, "cost": 0.2, "lastAttemptCost": 0.2, RECORDED_BEFORE: 0.0, RUNS_BEFORE: 0, ATTEMPT_TOKEN: noted_by});
+            let state = json!({"taskId": "blog", "status": "running", "lastUpdated": "2025-01-04T12:00:00.000Z", "data": data, "fencingToken": 9});
+            files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
+            (files.cost(&row).unwrap(), files.has_newest_attempt(&row))
+        };
+        let (cost, has_begun) = cost_with(8);
+        assert!(!has_begun && cost.cost_is_lower_bound && cost.last_attempt_cost_is_lower_bound);
+        assert_eq!(
+            (cost.cost, cost.last_attempt_cost),
+            (Usd::from_micros(200_000), Usd::ZERO)
+        );
+        let (cost, has_begun) = cost_with(9);
+        assert!(has_begun);
+        assert_eq!(cost.last_attempt_cost, Usd::from_micros(200_000));
+    }
+
     /// The registry knows nothing of what an attempt cost whose worker was lost: that is none of the cost of the next one.
     // covers: TASK-121
     #[test]
@@ -311,19 +381,9 @@ mod tests {
             assert!(cost.last_attempt_cost_is_lower_bound, "{cost:?}");
         }
         // Started anew, its record has nothing of those before it: what a codon has cost that still works counts as well.
-        let spent = |dollars| {
-            json!({"runs": [{
-            "runId": "new", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
-            "startingConditions": {"type": "fresh", "initialCheckpointSha": "s0"}, "startTime": "2025-01-04T12:00:00.000Z",
-            "codons": [{"codonId": "a", "status": "failed", "startTime": "2025-01-04T12:00:00.000Z",
-                "endTime": "2025-01-04T12:00:01.000Z", "failedDuring": "running", "exitCode": 1,
-                "failureReason": {"type": "unknown", "retriable": false}, "partialCost": dollars,
-                "partialTokens": {"inputTokens": 0, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0}}],
-        }], "currentRunId": "new", "executionPlan": []})
-        };
         let workspace = files.path().join(WORKSPACE).join(".hankweave");
         std::fs::create_dir_all(&workspace).unwrap();
-        std::fs::write(workspace.join("state.json"), spent(0.05).to_string()).unwrap();
+        std::fs::write(workspace.join("state.json"), record_of_a_run(0.05)).unwrap();
         row.record = {
             let mut record = serde_json::to_value(&row.record).unwrap();
             record["cost"] = json!(0.2);

@@ -566,7 +566,7 @@ impl Job {
                     state.data.insert("registry".into(), json!(registry));
                 }
                 progress.put_into(attempt, cost, &mut state.data);
-                RecordedBefore::put_into(recorded_before, &mut state.data);
+                RecordedBefore::put_into(recorded_before, token, &mut state.data);
                 state.data.insert("result".into(), json!(result));
             })
         };
