@@ -378,7 +378,7 @@ impl<'a> StatusView<'a> {
 
     /// Shows the answer of a user since the run paused, which of a task only the registry has.
     fn show_answer(&mut self) {
-        if self.is_completed_by_others() {
+        if self.is_ended_by_others() {
             self.drawn.cause = None;
         } else if let Some((codon, answer)) = self.asked_codon().cloned().zip(self.answer()) {
             self.drawn.approved = Some(answer.approval.granted);
@@ -531,9 +531,9 @@ impl StatusView<'_> {
         Some((self.asked_codon()?, denied))
     }
 
-    /// Whether the task was completed after its newest run, which may have paused for something that nobody waits for any more.
-    fn is_completed_by_others(&self) -> bool {
-        self.end_of_task().is_some_and(|end| end.is_completed)
+    /// Whether the task has ended after its newest run, which may have paused for something that nobody waits for any more.
+    fn is_ended_by_others(&self) -> bool {
+        self.end_of_task().is_some()
     }
 
     /// Whether the next codon asks before it starts, or was denied.
@@ -546,7 +546,7 @@ impl StatusView<'_> {
 
     /// The codon that asks before it starts, whatever was answered.
     fn asked_codon(&self) -> Option<&CodonId> {
-        if self.is_completed_by_others() {
+        if self.is_ended_by_others() {
             return None;
         }
         match self.decision.as_ref()? {

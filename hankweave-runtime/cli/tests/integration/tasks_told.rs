@@ -14,6 +14,23 @@ fn place(project: &TestProject, id: &str) -> String {
     workspace(project, id).display().to_string()
 }
 
+/// A question that nobody waits for any more is not put.
+// covers: TASK-123
+#[test]
+fn a_task_that_is_cancelled_while_it_asks_waits_for_no_approval() {
+    let project = &project();
+    write_gate(project);
+    create(project, "page-4", "Publish the page", "page", &[]);
+    work(project);
+    project.run(["task", "cancel", "page-4"]).expect_code(0);
+    let status = text(project, &["status", "-e", &place(project, "page-4")]);
+    says(
+        &status,
+        &[": paused (approval needed), ", "the task was cancelled by "],
+    );
+    assert!(!status.contains("waits for an approval"), "{status}");
+}
+
 /// Denies a task, and looks at its workspace; then approves it, and looks again.
 fn the_workspace_knows_the_answer(project: &TestProject) {
     write_gate(project);
