@@ -156,15 +156,12 @@ pub(super) async fn answer(
         };
         let resume = registry.typed(&format!("task resume {id}"));
         let next = match granted {
-            true => match (
-                left_elsewhere(registry, &row).await?,
-                FilesLocation::of(&row.record),
-            ) {
-                (Some(elsewhere), _) => format!("approved; the task was {elsewhere}"),
-                (None, begun_in) if registry.begun_elsewhere(&row).is_some() => {
+            true => match left_elsewhere(registry, &row).await? {
+                Some(elsewhere) => format!("approved; the task was {elsewhere}"),
+                None => {
+                    let begun_in = FilesLocation::of(&row.record);
                     format!("approved; {}", takers(registry, "it", begun_in.as_ref()).await?)
                 }
-                _ => "approved; the next worker continues the task".to_owned(),
             },
             false => format!("denied; `{resume}` lets the task ask again"),
         };

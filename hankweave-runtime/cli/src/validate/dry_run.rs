@@ -55,9 +55,9 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
     };
     let money = state.as_ref().map_or_else(MoneyView::default, |state| {
         let money = RunView::of_state(state, &thread::build(state, None, None), 0).money;
-        let is_open = state.runs.front().is_some_and(|run| run.open_codon().is_some());
+        let newest = state.runs.front();
         MoneyView {
-            at_least: money.at_least || is_open,
+            at_least: money.at_least || newest.is_some_and(|run| run.spends_at_least()),
             ..money
         }
     });
