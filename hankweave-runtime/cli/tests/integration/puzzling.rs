@@ -361,7 +361,9 @@ fn copy_of(project: &TestProject) -> PathBuf {
         .arg("-a")
         .args([&project.directory(), &copy])
         .status();
-    assert!(copied.unwrap().success());
+    copied.unwrap();
+    // A file of a run at work that lives for a moment only may be gone before it is copied, which `cp` calls a failure.
+    assert!(copy.join(".hankweave/state.json").exists());
     copy
 }
 
