@@ -100,7 +100,8 @@ pub(super) fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
         before: known.before,
         at_least: status.costs_at_least(),
         counted_at_least: known.at_least
-            || status.task_costs_at_least()
+            // What the task has cost was before a run that started over.
+            || (status.task_costs_at_least() && known.before == Usd::ZERO)
             || newest.is_some_and(|run| run.spends_at_least()),
         limit: known.limit,
         limited_by: status

@@ -216,7 +216,7 @@ impl StatusView<'_> {
     }
 
     /// Whether a user has started this run after the task had completed.
-    fn is_after_end(&self, run: &RunRecord) -> bool {
+    pub(super) fn is_after_end(&self, run: &RunRecord) -> bool {
         let task = self.task.as_ref();
         task.is_some_and(|task| task.has_ended_before(run))
     }

@@ -334,6 +334,12 @@ impl StatusView<'_> {
             report::worked(self.worked(run), self.lost_time(run)),
             self.state.total_spend().display(self.costs_at_least())
         )?;
+        if self.is_after_end(run) {
+            writeln!(
+                text,
+                "  it is a user's, after the task had completed: its cost is none of the task's"
+            )?;
+        }
         if money.limit.is_none() && self.drawn.time_limit_ms.is_none() && !self.budget_is_of_newest {
             return Ok(());
         }

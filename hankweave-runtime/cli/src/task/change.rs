@@ -606,7 +606,9 @@ pub(super) async fn detach(
         }
         let row = lifecycle.take(id, &step).await;
         let row = unless_held(registry, id, row).await?;
-        Ok((row, Vec::new()))
+        let elsewhere = left_elsewhere(registry, &row).await?;
+        let hint = elsewhere.map(|elsewhere| format!("it was {elsewhere}"));
+        Ok((row, hint.into_iter().collect()))
     })
     .await
 }

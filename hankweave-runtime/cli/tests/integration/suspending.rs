@@ -700,6 +700,20 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
         (true, true, true),
         "{report:#} {status:#}"
     );
+    // A run that starts over there is a user's, and what it costs is known.
+    project
+        .run(["run", "hank", "-e", place, "--headless", "--new"])
+        .expect_code(0);
+    let status = project.run(["status", place]).expect_code(0).stdout.clone();
+    assert!(
+        status.contains("  it is a user's, after the task had completed: its cost is none of the task's\n"),
+        "{status}"
+    );
+    let report = project.run(["report", place]).expect_code(0).stdout.clone();
+    assert!(
+        report.contains("1 of 1 codon, ") && report.contains(", $0.2500, "),
+        "{report}"
+    );
     assert_eq!(project.left_behind(), []);
 }
 
