@@ -143,7 +143,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("prices", "args config exit output settings"),
     (
         "validate",
-        "args config exit failures output plan_changes prices report screen settings state status",
+        "args config directory exit failures output plan_changes prices report screen settings state status",
     ),
     (
         "receipt",
@@ -211,7 +211,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config detach exit failures keyboard left_out logging lost_limits notify otel own_output owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
+        "approval_prompt approve args browser commands config detach directory exit failures keyboard left_out logging lost_limits notify otel own_output owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
     ),
 ];
 
