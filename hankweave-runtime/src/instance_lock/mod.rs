@@ -78,7 +78,7 @@ pub enum Exclusion {
 #[non_exhaustive]
 pub enum LockError {
     /// Another server holds it; nothing was changed.
-    #[error("`{}` is in use by another run{}", state_dir.display(), holder(*pid, *port))]
+    #[error("`{}` is in use by another process{}", state_dir.display(), holder(*pid, *port))]
     Held {
         /// The contested directory.
         state_dir: PathBuf,
