@@ -125,7 +125,8 @@ fn an_agent_that_says_more_than_anybody_reads_tears_nothing() {
     let Some(mut terminal) = Terminal::sized(&project, 24, 80, "-v run") else {
         return;
     };
-    terminal.until_standing(|screen| screen.contains("word 30000"));
+    // The terminal takes a frame in pieces, so the screen counts that has the last line of it as well.
+    terminal.until_standing(|screen| screen.contains("word 30000") && screen.contains("\n0 of 2 · "));
     let screen = terminal.standing();
     let feet = screen
         .lines()
