@@ -409,7 +409,7 @@ fn a_tool_that_says_nothing_has_a_clock_of_its_own() {
     page.until(&format!(r"/make all\s*$/m.test({shown} ?? '')"));
 }
 
-/// What a crash took of the time is missing in the sum, also when another attempt has the place of that one.
+/// The sum lacks the time that a crash took, also when another attempt has the place of that one.
 // covers: WIRE-28
 #[test]
 fn the_time_of_a_run_with_a_crash_in_it_is_a_lower_bound_on_the_page() {

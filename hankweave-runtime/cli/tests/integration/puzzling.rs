@@ -294,7 +294,7 @@ fn the_question_of_a_rollback_in_another_terminal_is_told() {
     assert_eq!(done(&project), "one\nmine\n");
 }
 
-/// What `run` would do beside a live run is to be refused, and an open answer costs at least what is known.
+/// Another run is refused beside a live one, and an open answer costs at least what is known.
 // covers: CLI-29
 #[test]
 fn a_dry_run_beside_a_live_run_says_that_it_would_be_refused() {

@@ -501,12 +501,7 @@ fn task(project: &TestProject) -> Value {
 fn a_worker_is_suspended_with_its_runs_and_continues_with_them() {
     let project = project();
     working_at_first(&project);
-    let worker = project.start(["worker", "--once", "--lease", "1h"]);
-    let own = Pid::from_raw(i32::try_from(worker.pid()).unwrap()).unwrap();
-    let all = processes_of_task(&project);
-    kill_process(own, Signal::TSTP).unwrap();
-    until_all_suspended(all);
-    until_stopped(own);
+    let (worker, own) = suspended_with_run(&project, &["worker", "--once", "--lease", "1h"]);
     let place = project.home().join(".local/share/hankweave/tasks/slow/workspace");
     let place = place.to_str().unwrap();
     let status = project.run(["status", "-e", place]);
@@ -544,12 +539,7 @@ fn a_worker_is_suspended_with_its_runs_and_continues_with_them() {
 fn a_cancelled_task_of_a_suspended_worker_says_what_continues_it() {
     let project = project();
     working_at_first(&project);
-    let worker = project.start(["worker", "--once", "--lease", "1h"]);
-    let own = Pid::from_raw(i32::try_from(worker.pid()).unwrap()).unwrap();
-    let all = processes_of_task(&project);
-    kill_process(own, Signal::TSTP).unwrap();
-    until_all_suspended(all);
-    until_stopped(own);
+    let (worker, own) = suspended_with_run(&project, &["worker", "--once", "--lease", "1h"]);
     let cancelled = project.run(["task", "cancel", "slow"]);
     let pid = own.as_raw_nonzero();
     let continues = format!("`kill -CONT {pid}` continues both");
@@ -599,6 +589,17 @@ fn the_run_of_a_worker_that_alone_is_suspended_is_not_called_so() {
     kill_process(own, Signal::CONT).unwrap();
     project.run(["task", "cancel", "slow"]).expect_code(0);
     worker.finish_within(SOON).expect_code(0);
+}
+
+/// Starts a worker and suspends it with its run and their agents while these work, as Ctrl+Z does.
+fn suspended_with_run(project: &TestProject, arguments: &[&str]) -> (Running, Pid) {
+    let worker = project.start(arguments);
+    let own = Pid::from_raw(i32::try_from(worker.pid()).unwrap()).unwrap();
+    let all = processes_of_task(project);
+    kill_process(own, Signal::TSTP).unwrap();
+    until_all_suspended(all);
+    until_stopped(own);
+    (worker, own)
 }
 
 /// Lets another worker take the task over and complete it.
@@ -723,12 +724,7 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
 fn a_task_that_is_cancelled_while_both_are_suspended_without_a_lease_says_what_ends_the_run() {
     let project = project();
     working_at_first(&project);
-    let first = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
-    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
-    let all = processes_of_task(&project);
-    kill_process(own, Signal::TSTP).unwrap();
-    until_all_suspended(all);
-    until_stopped(own);
+    let (first, own) = suspended_with_run(&project, &["worker", "--once", "--lease", "1h", "--owner", "w1"]);
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
     let cancelled = project.run(["task", "cancel", "slow"]);
     let ends = format!(
@@ -753,12 +749,10 @@ fn a_task_that_is_cancelled_while_both_are_suspended_without_a_lease_says_what_e
 fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     let project = project();
     working_at_first(&project);
-    let first = project.start(["worker", "--once", "--lease", "1h", "--json", "--owner", "w1"]);
-    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
-    let all = processes_of_task(&project);
-    kill_process(own, Signal::TSTP).unwrap();
-    until_all_suspended(all);
-    until_stopped(own);
+    let (first, own) = suspended_with_run(
+        &project,
+        &["worker", "--once", "--lease", "1h", "--json", "--owner", "w1"],
+    );
     // Its lease ends now, and not while it still works.
     project.run(["lock", "free", "lifecycle:w1"]).expect_code(0);
     let shown = project
@@ -810,21 +804,19 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
 fn a_worker_that_lost_a_task_names_no_other_while_nobody_has_taken_it() {
     let project = project();
     working_at_first(&project);
-    let first = project.start([
-        "worker",
-        "--once",
-        "--lease",
-        "2s",
-        "--orphan-after",
-        "1h",
-        "--owner",
-        "w1",
-    ]);
-    let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
-    let all = processes_of_task(&project);
-    kill_process(own, Signal::TSTP).unwrap();
-    until_all_suspended(all);
-    until_stopped(own);
+    let (first, own) = suspended_with_run(
+        &project,
+        &[
+            "worker",
+            "--once",
+            "--lease",
+            "2s",
+            "--orphan-after",
+            "1h",
+            "--owner",
+            "w1",
+        ],
+    );
     let has_ended = || {
         let shown = project.run(["task", "show", "slow"]);
         shown.stdout.contains("its lease has ended")

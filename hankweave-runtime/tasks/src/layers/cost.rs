@@ -299,6 +299,19 @@ mod tests {
         assert_eq!(flags(recorded(false, false)), (false, false));
     }
 
+    /// Returns the row of a running task with these fields, which the holder of token 9 works on.
+    fn running_row(id: &TaskId, fields: Value) -> TaskRow {
+        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
+        let mut record = serde_json::to_value(&row.record).unwrap();
+        record["status"] = "running".into();
+        for (name, value) in fields.as_object().unwrap() {
+            record[name] = value.clone();
+        }
+        row.record = serde_json::from_value(record).unwrap();
+        row.fencing_token = 9;
+        row
+    }
+
     /// Returns the record of one run with a codon that has cost this much.
     fn record_of_a_run(dollars: f64) -> String {
         json!({"runs": [{
@@ -319,16 +332,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layers = TaskLayers::new(World::real(), folder.path());
         let id = TaskId::new("blog").unwrap();
-        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
-        let running =
-            json!({"status": "running", "agentId": "w1", "attempt": 1, "cost": 0.2, "lastAttemptCost": 0.2});
-        let mut record = serde_json::to_value(&row.record).unwrap();
-        record
-            .as_object_mut()
-            .unwrap()
-            .extend(running.as_object().unwrap().clone());
-        row.record = serde_json::from_value(record).unwrap();
-        row.fencing_token = 9;
+        let row = running_row(
+            &id,
+            json!({"agentId": "w1", "attempt": 1, "cost": 0.2, "lastAttemptCost": 0.2}),
+        );
         let files = layers.task(id);
         let workspace = files.path().join(WORKSPACE).join(".hankweave");
         std::fs::create_dir_all(&workspace).unwrap();
@@ -357,15 +364,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layers = TaskLayers::new(World::real(), folder.path());
         let id = TaskId::new("blog").unwrap();
-        let (mut row, _) = TaskRow::new(NewTask::new(id.clone()), 0, Timestamp::from_millis(0));
-        let mut record = serde_json::to_value(&row.record).unwrap();
-        let running = json!({"status": "running", "agentId": "w2", "attempt": 2, "cost": 0, "lastAttemptCost": 0, "costIsLowerBound": true});
-        record
-            .as_object_mut()
-            .unwrap()
-            .extend(running.as_object().unwrap().clone());
-        row.record = serde_json::from_value(record).unwrap();
-        row.fencing_token = 9;
+        let mut row = running_row(
+            &id,
+            json!({"agentId": "w2", "attempt": 2, "cost": 0, "lastAttemptCost": 0, "costIsLowerBound": true}),
+        );
         let files = layers.task(id.clone());
         std::fs::create_dir(files.path()).unwrap();
         let data = json!({"attempt": 2, "cost": 0.3, "lastAttemptCost": 0.1, "costIsLowerBound": true});
