@@ -81,7 +81,8 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("server_log", ""),
     ("settings", ""),
     ("signals", "screen"),
-    ("args", "screen signals"),
+    ("put_back", "screen"),
+    ("args", "put_back screen signals"),
     ("exit", "screen wrap"),
     ("left_out", "screen"),
     ("suspended_run", ""),
@@ -98,9 +99,9 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("otel", ""),
     ("output", "exit screen"),
     ("typed", "args screen"),
-    ("lost_limits", "args typed"),
+    ("last_options", "args typed"),
     ("own_output", ""),
-    ("directory", "exit report screen suspended_run typed"),
+    ("directory", "exit put_back report suspended_run typed"),
     ("failures", "directory exit typed"),
     ("config", "args exit failures output screen settings typed"),
     ("begun_elsewhere", "args typed"),
@@ -211,7 +212,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("rehearsal", "exit screen"),
     (
         "run",
-        "approval_prompt approve args browser commands config detach directory exit failures keyboard left_out logging lost_limits notify otel own_output owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
+        "approval_prompt approve args browser commands config detach directory exit failures keyboard left_out logging last_options notify otel own_output owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
     ),
 ];
 

@@ -10,15 +10,14 @@ use hankweave_core::discovery::{STATE_DIR, ServerLockRecord};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::instance_lock::{self, LockError, last_heartbeat, live_record};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
-use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk, Spares, records_folder};
-use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::identity::SystemIdentity;
 use hankweave_runtime::{ExecutionDir, inspect};
 use tokio::time::sleep;
 
 use crate::exit::{CliError, CliErrorKind};
+use crate::put_back::put_back;
 use crate::report::RunProcess;
-use crate::screen::print_stderr;
 use crate::suspended_run::SuspendedRun;
 use crate::typed::HintCommands;
 
@@ -50,18 +49,6 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
         false => "name it with -e DIR".to_owned(),
     };
     Err(CliError::new(CliErrorKind::Input, message).hint(hint))
-}
-
-fn put_back(execution: &Path) {
-    let spares = Spares::new(records_folder(&Environment::of_process()));
-    let real = RealDisk.real_path(execution);
-    if real.is_ok_and(|execution| spares.restore(&execution.join(STATE_DIR))) {
-        let place = execution.join(STATE_DIR);
-        print_stderr(format!(
-            "note: `{}` was removed while a run worked there, and has been put back\n",
-            place.display()
-        ));
-    }
 }
 
 /// Whether a process works in this execution directory, according to its lock file.

@@ -45,9 +45,9 @@ use crate::directory::noted_question;
 use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, serve_failure};
 use crate::keyboard::Keyboard;
+use crate::last_options;
 use crate::left_out::LeftOut;
 use crate::logging;
-use crate::lost_limits;
 use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
 use crate::otel;
@@ -72,6 +72,10 @@ use crate::typed::{CommandEdit, HintCommands, path_word};
 use crate::validate::{dry_run, replaced, stand_ins_of_run};
 
 pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
+    // First, because it may be the reason of whatever follows.
+    if let Some(kept) = last_options::kept(&args.kept).filter(|_| !global.json() && !global.quiet) {
+        print_stderr(format!("note: {kept}\n"));
+    }
     if args.dry_run {
         return dry_run(global, args);
     }
@@ -121,18 +125,14 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .hank
         .as_ref()
         .map_or(given, |hank| given.or_from_hank(hank));
+    let typed = HintCommands::by(&args.invocation);
     // Before the run takes the place of the last one.
     let continues = !args.new && !args.rehearse;
     let of_last = continues.then(|| {
-        let lost = lost_limits::notice(work, &args.settings, ceiling);
-        let data = args.hank.data.is_none().then(|| lost_limits::other_data(work));
-        [
-            lost,
-            lost_limits::other_agent(work, &args.settings),
-            data.flatten(),
-        ]
+        let data = args.hank.data.is_none().then(|| last_options::other_data(work));
+        [last_options::other_agent(work, &typed), data.flatten()]
     });
-    let replaced = lost_limits::replaced(&args.settings, loaded.hank.as_ref(), ceiling);
+    let replaced = last_options::replaced(&args.settings, loaded.hank.as_ref(), ceiling);
     let has_data = args.hank.data.is_some() || RealDisk.metadata(&work.join(DATA)).is_ok();
     let no_data = (!has_data && loaded.names_data(&RealDisk)).then(|| NO_DATA.to_owned());
     // A rehearsal lists what it leaves out.
@@ -153,7 +153,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         args,
         configuration: &configuration,
         world: &world,
-        typed: HintCommands::by(&args.invocation),
+        typed,
         waits: !args.rehearse && !configuration.flag(Setting::Autostart),
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),

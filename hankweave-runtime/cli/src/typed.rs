@@ -12,12 +12,14 @@ use hankweave_core::id::CodonId;
 use hankweave_core::time::duration_argument;
 use hankweave_runtime::hank_files;
 use hankweave_runtime::inspect;
-use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
+use hankweave_runtime::inspect::LastRun;
+use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::world::environment::Environment;
-use hankweave_runtime::world::process::MARKER_VARIABLE;
 use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
 
-use crate::args::{RegistryArgs, repeated_by};
+use crate::args::{
+    RegistryArgs, folder_in, folder_of, is_file, is_kept, is_of_worker, repeated_by, shortest_name,
+};
 use crate::screen::one_line;
 
 /// The variable that names an execution directory where no `-e` does.
@@ -150,16 +152,25 @@ impl HintCommands {
             true => path.to_owned(),
             false => self.seen(path),
         };
+        let last = match subcommand {
+            "run" => inspect::last_run(&RealDisk, &ExecutionDir::new(self.execution.clone())),
+            _ => None,
+        };
+        let said = run.execution.clone();
+        let said = said.or_else(|| self.is_elsewhere.then(|| folder_of(&run.hank)));
+        let (hank, execution) = match said {
+            Some(execution) if self.is_known_by(&execution, last.as_ref()) => (execution, None),
+            said => (run.hank.clone(), said),
+        };
         let mut words = vec!["hankweave".to_owned(), subcommand.to_owned()];
-        let hank = place(&run.hank);
+        let hank = place(&hank);
         if !matches!(hank.to_str(), Some("." | "./" | "")) {
             words.push(path_word(&hank));
         }
-        let said = run.execution.clone();
-        let said = said.or_else(|| self.is_elsewhere.then(|| folder_of(&run.hank)));
-        if let Some(execution) = said {
+        if let Some(execution) = execution {
             words.push(format!("-e {}", path_word(&place(&execution))));
         }
+        let has_it = last.and_then(|last| last.invocation).unwrap_or_default().options;
         let takes = repeated_by(subcommand);
         let changed = |option: &&GivenOption| {
             let is_it = |change: &CommandEdit<'_>| match change {
@@ -167,16 +178,12 @@ impl HintCommands {
                     option.name == *name
                 }
             };
-            takes(option) && !changes.iter().any(is_it)
+            // The next run has it without being told (RUN-41).
+            let is_understood = is_kept(option) && has_it.contains(option);
+            takes(option) && !is_understood && !changes.iter().any(is_it)
         };
         let kept = run.options.iter().filter(changed);
-        words.extend(kept.map(|option| match &option.value {
-            None => format!("--{}", option.name),
-            Some(value) if option.is_path => {
-                format!("--{} {}", option.name, path_word(&place(Path::new(value))))
-            }
-            Some(value) => valued(&option.name, value),
-        }));
+        words.extend(kept.map(|option| option_words(option, place)));
         words.extend(changes.iter().filter_map(|change| match change {
             CommandEdit::Flag(name) => Some(format!("--{name}")),
             CommandEdit::Set(name, value) => Some(valued(name, value)),
@@ -187,6 +194,19 @@ impl HintCommands {
             true => format!("(cd {} && {command})", path_word(&run.folder)),
             false => command,
         }
+    }
+
+    /// Whether `run` finds the hank by the execution directory alone, which has none of its own.
+    fn is_known_by(&self, execution: &Path, last: Option<&LastRun>) -> bool {
+        let real = |path: &Path| RealDisk.real_path(path).ok();
+        let own = self.run.folder.join(&self.run.hank);
+        let own = match is_file(&own) {
+            true => Some(own),
+            false => hank_files::find_in(&RealDisk, &own).ok(),
+        };
+        let is_the_hank = last.is_some_and(|last| own.is_some_and(|own| real(&own) == real(&last.hank)));
+        let folder = self.run.folder.join(execution);
+        is_the_hank && !self.is_elsewhere && hank_files::find_in(&RealDisk, &folder).is_err()
     }
 
     /// The command that continues with a higher ceiling, as far as `more` says one, and with this patience for limits of providers.
@@ -294,20 +314,8 @@ impl HintCommands {
     }
 }
 
-/// Whether a worker started this run for a task.
-fn is_of_worker() -> bool {
-    let environment = Environment::of_process();
-    let marker = environment.get(MARKER_VARIABLE);
-    marker.is_some_and(|marker| marker.as_bytes().starts_with(b"task/"))
-}
-
 /// Returns the remembered invocation of the directory's last run, so that a command typed here continues it.
 fn remembered(here: &Path, execution: &Path) -> Invocation {
-    let is_file = |path: &Path| {
-        let found = RealDisk.metadata_followed(path);
-        found.is_ok_and(|found| found.kind == FileKind::File)
-    };
-    let found_in = |folder: &Path| hank_files::find_in(&RealDisk, folder).ok();
     let real = |path: &Path| RealDisk.real_path(path).ok();
     let at_home = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);
     let last = inspect::last_run(&RealDisk, &ExecutionDir::new(execution.to_owned()));
@@ -330,13 +338,8 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
         return run;
     }
     let hank = match hank.filter(|hank| is_file(hank)) {
-        Some(hank)
-            if found_in(&folder_of(&hank)).is_some_and(|found| found.file_name() == hank.file_name()) =>
-        {
-            folder_of(&hank)
-        }
-        Some(hank) => hank,
-        None if found_in(execution).is_some() => execution.to_owned(),
+        Some(hank) => shortest_name(hank),
+        None if hank_files::find_in(&RealDisk, execution).is_ok() => execution.to_owned(),
         // It ran here before anything was remembered: nobody knows where its hank is.
         None => PathBuf::from(UNKNOWN),
     };
@@ -349,23 +352,6 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
         },
         execution: (!is_home).then(|| execution.to_owned()),
         options: Vec::new(),
-    }
-}
-
-/// The folder of a hank: itself, or the one that holds the file.
-fn folder_of(hank: &Path) -> PathBuf {
-    folder_in(Path::new(""), hank)
-}
-
-fn folder_in(base: &Path, hank: &Path) -> PathBuf {
-    let found = RealDisk.metadata_followed(&base.join(hank));
-    match found.is_ok_and(|found| found.kind == FileKind::File) {
-        true => hank
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."))
-            .to_owned(),
-        false => hank.to_owned(),
     }
 }
 
@@ -460,6 +446,17 @@ pub(crate) fn path_word(path: &Path) -> String {
     match path.as_os_str().as_bytes().first() {
         Some(b'-') => os_word(Path::new(".").join(path).as_os_str()),
         _ => os_word(path.as_os_str()),
+    }
+}
+
+/// An option as it is typed, with its path where `place` says.
+pub(crate) fn option_words(option: &GivenOption, place: impl Fn(&Path) -> PathBuf) -> String {
+    match &option.value {
+        None => format!("--{}", option.name),
+        Some(value) if option.is_path => {
+            format!("--{} {}", option.name, path_word(&place(Path::new(value))))
+        }
+        Some(value) => valued(&option.name, value),
     }
 }
 

@@ -9,6 +9,7 @@ use clap::{ArgMatches, FromArgMatches, ValueHint};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::{GivenOption, Invocation};
 
+use super::last_run::LastRunHere;
 use super::{Cli, Command, RunArgs, SettingArgs};
 use crate::screen::print_stderr;
 
@@ -36,18 +37,15 @@ impl Cli {
             let message = format!("the argument '{name}' cannot be used with '{other}'");
             refuse(&command.error(ErrorKind::ArgumentConflict, message));
         }
-        let mut cli =
+        let cli =
             Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error.format(&mut command)));
-        if let (Command::Run(args), Some((name, matches))) = (&mut cli.command, matches.subcommand()) {
-            let options = command.find_subcommand(name).map(|run| given(run, matches));
-            args.invocation = Invocation {
-                folder: RealDisk.real_path(Path::new(".")).unwrap_or_default(),
-                hank: args.hank.hank.clone(),
-                execution: args.hank.execution.clone(),
-                options: options.unwrap_or_default(),
-            };
-        }
-        Ok(cli)
+        Ok(match (cli.command, matches.subcommand()) {
+            (Command::Run(args), Some((_, typed))) => Self {
+                command: Command::Run(with_last_run(&command, args, typed)),
+                ..cli
+            },
+            (command, _) => Self { command, ..cli },
+        })
     }
 }
 
@@ -115,16 +113,72 @@ pub(crate) fn run_of_service(hank: &Path, options: &[String]) -> Result<Box<RunA
     }
 }
 
-/// Returns the arguments of the process that a detached run gets: those of this one, marked.
-pub(crate) fn detached_arguments() -> Vec<OsString> {
-    marked_as_detached(typed().skip(1))
+/// Completes the arguments of `run` with what the last run in the same directory had, and notes them for the next one (RUN-41).
+fn with_last_run(command: &clap::Command, args: Box<RunArgs>, matches: &ArgMatches) -> Box<RunArgs> {
+    let Some(run) = command.find_subcommand("run") else {
+        return args;
+    };
+    let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
+    let last = LastRunHere::of(&args);
+    let is_typed = |name: &str| {
+        let mut options = run.get_arguments();
+        let option = options.find(|option| option.get_long() == Some(name));
+        option.is_none_or(|option| is_typed(matches, option.get_id().as_str()))
+    };
+    let kept = match args.forget {
+        true => Vec::new(),
+        false => last.options(&here, is_typed),
+    };
+    let options = given(run, matches).into_iter().chain(kept.iter().cloned());
+    let options = options.collect();
+    let mut args = match kept.is_empty() {
+        true => args,
+        false => read_again(command, &kept),
+    };
+    last.name_hank(&mut args.hank);
+    args.invocation = Invocation {
+        folder: here,
+        hank: args.hank.hank.clone(),
+        execution: args.hank.execution.clone(),
+        options,
+    };
+    args.kept = kept;
+    args
 }
 
-/// No option before the subcommand has a value that is a free text, so the first `run` is the subcommand.
-fn marked_as_detached(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// Reads the arguments of `run` with more options than were typed.
+fn read_again(command: &clap::Command, kept: &[GivenOption]) -> Box<RunArgs> {
+    let options = kept.iter().map(|option| match &option.value {
+        Some(value) => format!("--{}={value}", option.name).into(),
+        None => format!("--{}", option.name).into(),
+    });
+    let line = after_run(typed(), options);
+    let read = command.clone().try_get_matches_from(line);
+    let read = read.and_then(|matches| Cli::from_arg_matches(&matches));
+    match read.map(|cli| cli.command) {
+        Ok(Command::Run(args)) => args,
+        Ok(_) => unreachable!("`run` was read before"),
+        Err(error) => {
+            print_stderr("note: the options of the last run here cannot be used; --forget leaves them out\n");
+            refuse(&error)
+        }
+    }
+}
+
+/// Returns the arguments of the process that a detached run gets: those of this one, marked.
+pub(crate) fn detached_arguments() -> Vec<OsString> {
+    after_run(typed().skip(1), ["--detached-process".into()])
+}
+
+/// Puts `options` right after the subcommand. No option before it has a value that is a free text, so the first `run` is the subcommand.
+fn after_run(
+    arguments: impl Iterator<Item = OsString>,
+    options: impl IntoIterator<Item = OsString>,
+) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     let run = arguments.iter().position(|argument| argument == "run");
-    arguments.insert(run.map_or(0, |run| run + 1), "--detached-process".into());
+    let place = run.map_or(0, |run| run + 1);
+    arguments.splice(place..place, options);
     arguments
 }
 
@@ -160,14 +214,10 @@ fn beside_execution(matches: &ArgMatches) -> Option<(&'static str, &'static str)
     if let Some((_, inner)) = matches.subcommand() {
         return beside_execution(inner);
     }
-    let is_typed = |name: &str| {
-        let is_known = matches.ids().any(|id| id == name);
-        is_known && matches.value_source(name) == Some(ValueSource::CommandLine)
-    };
     let typed = |pairs: [(&'static str, &'static str); 3]| {
         pairs
             .into_iter()
-            .filter(|(id, _)| is_typed(id))
+            .filter(|(id, _)| is_typed(matches, id))
             .map(|(_, name)| name)
     };
     let mut named = typed([
@@ -178,8 +228,14 @@ fn beside_execution(matches: &ArgMatches) -> Option<(&'static str, &'static str)
     let first = named.next()?;
     let other = [("state", "--state"), ("url", "--url")]
         .into_iter()
-        .find(|(id, _)| is_typed(id));
+        .find(|(id, _)| is_typed(matches, id));
     Some((first, named.next().or(other.map(|(_, name)| name))?))
+}
+
+/// Whether an argument stands on the command line: defaults and variables give it a value as well.
+fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    let is_known = matches.ids().any(|known| known == id);
+    is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// Tells of an option that is remembered of a run whether this subcommand repeats it. The note lies beside the run and may come from anywhere: what `run` does not
@@ -207,9 +263,10 @@ fn is_repeated(option: &clap::Arg) -> bool {
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 10] = [
+const NOT_REPEATED: [&str; 11] = [
     "hank",
     "execution",
+    "forget",
     "new",
     "replan",
     "recover",
@@ -223,13 +280,9 @@ const NOT_REPEATED: [&str; 10] = [
 /// The options that were typed and that another run in the same place repeats: whatever `run` has now or gets later, but those above and the
 /// ones of every subcommand, which say how results are printed.
 fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
-    let is_typed = |id: &str| {
-        let is_known = matches.ids().any(|known| known == id);
-        is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
-    };
     let repeated = run
         .get_arguments()
-        .filter(|argument| is_repeated(argument) && is_typed(argument.get_id().as_str()));
+        .filter(|argument| is_repeated(argument) && is_typed(matches, argument.get_id().as_str()));
     let hints = [ValueHint::AnyPath, ValueHint::DirPath, ValueHint::FilePath];
     let option = |argument: &clap::Arg| {
         let value = || matches.get_raw(argument.get_id().as_str())?.next_back();
@@ -270,7 +323,8 @@ mod tests {
     #[test]
     fn the_process_of_a_detached_run_gets_what_was_typed() {
         let marked = |line: &str| {
-            let marked = marked_as_detached(line.split(' ').map(OsString::from));
+            let line = line.split(' ').map(OsString::from);
+            let marked = after_run(line, ["--detached-process".into()]);
             marked.join(std::ffi::OsStr::new(" "))
         };
         assert_eq!(marked("run a --detach"), "run --detached-process a --detach");

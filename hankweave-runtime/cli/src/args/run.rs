@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::AgentChoice;
 use hankweave_core::thread::Recovery;
-use hankweave_runtime::Invocation;
+use hankweave_runtime::{GivenOption, Invocation};
 
 use super::HankArgs;
 use super::values::{agent, dollars, duration, gigabytes, page_url, seconds};
@@ -50,6 +50,11 @@ pub(crate) struct RunArgs {
         help_heading = "Continue"
     )]
     pub(crate) recover: Option<Recover>,
+    /// Leave out the options that earlier runs here were given
+    ///
+    /// A run has the limits, the agent, the model and the other lasting options of the last run in its directory, unless it is given others.
+    #[arg(long, help_heading = "Continue")]
+    pub(crate) forget: bool,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
     /// Open the live page in a browser
@@ -96,9 +101,12 @@ pub(crate) struct RunArgs {
     /// For file systems that cannot lock: nothing keeps a second run out of the directory.
     #[arg(long, help_heading = "Safety", hide_short_help = true)]
     pub(crate) allow_no_lock: bool,
-    /// Arguments as typed, for hints that repeat them
+    /// Arguments as typed and kept, for hints and the next run
     #[arg(skip)]
     pub(crate) invocation: Invocation,
+    /// Options that were not typed, but kept from the last run
+    #[arg(skip)]
+    pub(crate) kept: Vec<GivenOption>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -279,7 +279,7 @@ fn a_stop_names_every_command_that_continues() {
         &stopped.expect_code(130).stderr,
         &[
             // In the order of `status` and of the question.
-            "\n  continue     hankweave run --max-cost 5 --recover session\n               keeps the files and lets build continue in its session\n  or           hankweave run --max-cost 5\n               rolls back to the last success, plan, and runs build again",
+            "\n  continue     hankweave run --recover session\n               keeps the files and lets build continue in its session\n  or           hankweave run\n               rolls back to the last success, plan, and runs build again",
         ],
     );
 }
@@ -327,10 +327,7 @@ fn a_run_that_had_nothing_to_do_is_none_that_hints_repeat() {
     project.run(["run", "--headless"]).expect_code(0);
     assert_has(
         &text(&project, &["status"]),
-        &[
-            "budget: $0.5000 of $5.0000, ",
-            "  hankweave run --max-cost 5 --new ",
-        ],
+        &["budget: $0.5000 of $5.0000, ", "  hankweave run --new "],
     );
 }
 

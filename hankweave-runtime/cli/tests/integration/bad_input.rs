@@ -56,9 +56,9 @@ fn a_missing_hank_is_named_with_a_next_step() {
     let project = project();
     project.write("my/hank.json", json!({"hank": [good_codon("a")]}).to_string());
     project.run(["run", "my", "-e", "work", "--headless"]);
-    let refused = project.run(["run", "work"]);
+    let refused = project.run(["validate", "work"]);
     refused.expect_code(65);
-    let hint = "a hank elsewhere has worked in it: `hankweave run my -e work` continues that run";
+    let hint = "a hank elsewhere has worked in it: `hankweave run work` continues that run";
     assert!(refused.stderr.contains(hint), "{refused}");
 }
 

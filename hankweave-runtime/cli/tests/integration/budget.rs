@@ -857,7 +857,7 @@ fn what_an_option_replaces_and_what_a_trial_leaves_is_said() {
             turns(&trial, "b", 1, &json!({})),
         ],
     );
-    let after = trial.run(["run", "--headless", "--replan"]);
+    let after = trial.run(["run", "--headless", "--replan", "--forget"]);
     let told = "the last run had `--agent scripted`, and what it completed counts; --new starts over";
     assert!(after.expect_code(0).stderr.contains(told), "{after}");
 }

@@ -92,7 +92,7 @@ fn a_codon_that_is_gone_refuses_a_start_before_anything_is_spent() {
         &status,
         &[
             "error: codon `d` is still to be run",
-            "hankweave run -e work --replan",
+            "hankweave run work --replan",
         ],
     );
     assert!(
@@ -123,7 +123,7 @@ fn a_codon_that_is_new_is_told_and_run_without_paying_for_the_others_again() {
         &[
             "(new: later)",
             "Nothing left to do",
-            "continue     hankweave run -e work --replan",
+            "continue     hankweave run work --replan",
         ],
     );
     let dry = run(&project, &["--dry-run"], 0);

@@ -114,7 +114,7 @@ fn at_the_limit_the_run_pauses_between_codons_and_says_what_to_type() {
         said.contains("the record in .hankweave takes 100 % of the room"),
         "{said}"
     );
-    let next = "hankweave cleanup --keep 1 && hankweave run --max-disk";
+    let next = "hankweave cleanup --keep 1 && hankweave run";
     assert!(said.contains(next), "{said}");
     assert!(!project.directory().join("done.txt").exists());
     let state = project.state(&project.directory());

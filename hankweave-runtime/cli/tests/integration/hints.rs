@@ -156,8 +156,8 @@ fn what_a_stopped_run_offers_goes_on_with_everything_it_had() {
     project.write(&format!("{WORK}/go"), "");
     let all = commands(&project, &["status", "--json", "-e", WORK]);
     let new = all.iter().find(|command| command.contains("--new")).unwrap();
-    for option in ["--max-cost 9.5", "--max-time 900"] {
-        assert!(ended.contains(option) && new.contains(option), "{ended}\n{new}");
+    for option in ["--max-cost", "--max-time"] {
+        assert!(!ended.contains(option) && !new.contains(option), "{ended}\n{new}");
     }
     let finished = paste(&project, &ended);
     finished.expect_code(0);

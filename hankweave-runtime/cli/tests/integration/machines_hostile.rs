@@ -504,10 +504,17 @@ fn hints_repeat_nothing_of_a_remote_that_starts_or_reaches_anything() {
         serde_json::from_value::<Vec<String>>(shown["commands"].clone()).unwrap()
     };
     let offered = commands(&["status", "--json", "-e", "work"]).join("\n");
+    let next = server
+        .run(["run", "work", "--dry-run"])
+        .expect_code(0)
+        .stderr
+        .clone();
+    let kept = "as in the last run here: --max-cost 2.5 --model claude-opus-5; --forget leaves that out";
     assert!(
-        offered.contains("hankweave run work --model claude-opus-5") || offered.contains("--max-cost 2.5"),
-        "{offered}"
+        next.contains(kept) && offered.contains("hankweave run work"),
+        "{next}{offered}"
     );
+    let offered = offered + &next;
     for word in [
         "EVIL",
         "evil",
@@ -534,19 +541,22 @@ fn hints_repeat_nothing_of_a_remote_that_starts_or_reaches_anything() {
     ]);
     std::fs::write(&note, meta.to_string()).unwrap();
     let offered = commands(&["status", "--json", "-e", "work"]);
-    assert!(
-        offered
-            .iter()
-            .any(|command| command.contains("--max-cost '$(touch EVIL)'")),
-        "{offered:?}"
-    );
     for command in offered {
-        let harmless = command.replace("'$(touch EVIL)'", "");
         assert!(
-            !harmless.contains("EVIL") && !harmless.contains("--json"),
+            !command.contains("EVIL") && !command.contains("--json"),
             "{command}"
         );
     }
+    let refused = server.run(["run", "work"]).expect_code(2).stderr.clone();
+    for part in [
+        "--forget leaves them out",
+        "invalid value '$(touch EVIL)' for '--max-cost <USD>'",
+    ] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    server
+        .run(["run", "work", "--dry-run", "--forget"])
+        .expect_code(0);
 }
 
 /// A live run has a page with a token in it, and who knows what else lies there.

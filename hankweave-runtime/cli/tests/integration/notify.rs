@@ -72,7 +72,9 @@ fn the_end_of_a_run_is_told_with_its_reason_and_the_command_that_goes_on() {
         "hankweave.json",
         json!({"notify": format!("{TELL}; exit 7")}).to_string(),
     );
-    project.run(["run", "--headless", "--new"]).expect_code(1);
+    project
+        .run(["run", "--headless", "--new", "--forget"])
+        .expect_code(1);
     assert_eq!(told(&project.directory()).pop().unwrap().0["event"], "failed");
     assert_eq!(project.left_behind(), []);
     project.run(["run", "--headless", "--notify", ""]).expect_code(2);

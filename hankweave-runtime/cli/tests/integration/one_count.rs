@@ -71,7 +71,7 @@ fn no_command_breaks_a_word_on_a_narrow_terminal() {
     project
         .run(["run", "--headless", "--max-cost", "0.4"])
         .expect_code(3);
-    project.run(["run", "--headless"]).expect_code(1);
+    project.run(["run", "--headless", "--forget"]).expect_code(1);
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     for command in [
         "status",
@@ -121,7 +121,7 @@ fn lists_have_columns_and_one_count() {
         paused.contains("  budget: cost $0.5000 of $0.4000, over its budget by $0.1000, "),
         "{paused}"
     );
-    project.run(["run", "--headless"]).expect_code(1);
+    project.run(["run", "--headless", "--forget"]).expect_code(1);
     let failed = project.run(["status"]).expect_code(0).stdout.clone();
     assert!(!failed.contains("budget: "), "{failed}");
     let report = project.run(["report"]).expect_code(0).stdout.clone();

@@ -442,7 +442,7 @@ fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
     let undone = project.run(["undo", "--yes"]).expect_code(0).stdout.clone();
     let again = "runs long again from its beginning";
     assert!(
-        undone.contains(&format!("next: long (`hankweave run --max-cost 9` {again})")),
+        undone.contains(&format!("next: long (`hankweave run` {again})")),
         "{undone}"
     );
     let status = project.run(["status"]).expect_code(0).stdout.clone();
@@ -456,7 +456,7 @@ fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
         assert!(report.contains(part), "{part}: {report}");
     }
 
-    let offered = "  hankweave run --max-cost 9 --recover session ";
+    let offered = "  hankweave run --recover session ";
     assert!(
         status.contains(offered),
         "who names the session gets it: {status}"
@@ -464,28 +464,90 @@ fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {
 
     let run = project.run(["run", "--headless"]);
     run.expect_code(0);
-    let lost = "the last run had `--max-cost 9`; this one has no such limit";
-    assert!(run.stderr.contains(lost), "{}", run.stderr);
+    let kept = "as in the last run here: --max-cost 9; --forget leaves that out";
+    assert!(run.stderr.contains(kept), "{}", run.stderr);
     assert!(!run.stdout.contains("is run again in 0s"), "{}", run.stdout);
 }
 
-/// A limit of the command line is that of one run: the next one has that of the hank, and says so.
-// covers: CLI-31
+/// A limit of the command line lasts until another one is given or it is forgotten; then that of the hank counts again.
+// covers: RUN-41, HANK-30
 #[test]
-fn a_run_says_that_it_has_the_limit_of_its_hank_again() {
+fn a_limit_lasts_until_another_is_given_or_it_is_forgotten() {
     let project = project();
     let codon = |id: &str| json!({"id": id, "name": id, "agent": shell_agent(&project), "model": "sonnet", "continuationMode": "fresh", "promptText": "go"});
     project.write_hank(
         &json!({"overrides": {"budget": {"maxDollars": 5}}, "hank": [codon("one"), codon("two")]}),
     );
-    project
-        .run(["run", "--headless", "--max-cost", "0.2"])
-        .expect_code(3);
-    let run = project.run(["run", "--headless"]);
-    let said = "the last run had `--max-cost 0.2`; this one has $5.0000, as its hank or settings say";
-    assert!(run.expect_code(0).stderr.contains(said), "{}", run.stderr);
+    let limited = ["run", "--headless", "--max-cost", "0.2", "--max-time", "1h"];
+    project.run(limited).expect_code(3);
+    let same = project.run(["run", "--headless"]);
+    let kept = "as in the last run here: --max-cost 0.2 --max-time 1h; --forget leaves that out";
+    assert!(same.expect_code(3).stderr.contains(kept), "{same}");
+    let raised = same
+        .stderr
+        .lines()
+        .find(|line| line.contains("  continue     "))
+        .unwrap();
+    assert!(
+        raised.contains("hankweave run --max-cost ") && !raised.contains("--max-time"),
+        "{same}"
+    );
+    let dry = project.run(["run", "--dry-run"]).expect_code(0).stdout.clone();
+    assert!(dry.contains("$0.2000"), "{dry}");
+    let forgotten = project.run(["run", "--headless", "--forget"]);
+    assert!(
+        !forgotten.expect_code(0).stderr.contains("as in the last run"),
+        "{forgotten}"
+    );
     let again = project.run(["run", "--headless", "--new", "--max-cost", "3"]);
-    assert!(!again.stderr.contains("the last run had"), "{}", again.stderr);
+    assert!(
+        !again.expect_code(0).stderr.contains("as in the last run"),
+        "{again}"
+    );
+    let again = project.run(["run", "--headless", "--new"]);
+    let kept = "as in the last run here: --max-cost 3; --forget leaves that out";
+    assert!(again.expect_code(0).stderr.contains(kept), "{again}");
+}
+
+/// The directory of a run is enough to continue it: its hank and its options are remembered, but not what starts something.
+// covers: RUN-41, CLI-4
+#[test]
+fn the_directory_of_a_run_is_enough_to_continue_it() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str| json!({"id": id, "name": id, "agent": agent, "model": "sonnet", "continuationMode": "fresh", "promptText": "go"});
+    project.write(
+        "hank/hank.json",
+        json!({"hank": [codon("one"), codon("two")]}).to_string(),
+    );
+    let first =
+        "run hank -e work --headless --max-cost 0.2 --output out --overwrite-output --port 0 --notify";
+    let first = first.split(' ').chain(["cat >>notified"]);
+    let paused = project.run(first).expect_code(3).stderr.clone();
+    assert!(
+        paused.contains("  continue     hankweave run work --port 0 --notify 'cat >>notified' --max-cost "),
+        "{paused}"
+    );
+    let notified = project.directory().join("work/notified");
+    std::fs::remove_file(&notified).unwrap();
+
+    let finished = project.run("run work --headless --max-cost 5".split(' '));
+    let kept = "as in the last run here: --output out --overwrite-output; --forget leaves that out";
+    assert!(finished.expect_code(0).stderr.contains(kept), "{finished}");
+    assert!(
+        !notified.exists(),
+        "what starts a program is typed each time: {finished}"
+    );
+    let elsewhere = project.run("run -e work --headless --output other".split(' '));
+    assert!(
+        !elsewhere.expect_code(0).stderr.contains("overwrite"),
+        "{elsewhere}"
+    );
+    let over = "  start over   hankweave run work --output other --new\n";
+    assert!(elsewhere.stderr.contains(over), "{elsewhere}");
+    project
+        .run("run work --headless --new --forget".split(' '))
+        .expect_code(0);
 }
 
 /// A way back to the end leaves nothing to run: the next run has no limits of its own, and those of the work stay on every screen.

@@ -427,7 +427,7 @@ fn a_limit_of_the_command_line_moves_with_its_project() {
         let report = project.run(["report", "-e", place]).expect_code(0).stdout.clone();
         assert_has(&report, &[whose]);
         let status = project.run(["status", "-e", place]).expect_code(0).stdout.clone();
-        let onward = format!("hankweave run ../home/{name} --max-cost 5 ");
+        let onward = format!("hankweave run ../home/{name} ");
         assert_has(&status, &[onward.as_str()]);
     }
     // The program of its agents is there.
@@ -435,9 +435,8 @@ fn a_limit_of_the_command_line_moves_with_its_project() {
     fs::rename(&moved, project.directory()).unwrap();
     in_copy(&["approve"]).expect_code(0);
     let run = ["run", copy.to_str().unwrap(), "--headless"];
-    project
-        .run(run.into_iter().chain(["--max-cost", "5"]))
-        .expect_code(0);
+    let kept = "as in the last run here: --max-cost 5;";
+    assert_has(&project.run(run).expect_code(0).stderr, &[kept]);
     project.run(run).expect_code(0);
     assert_has(&in_copy(&["report"]).stdout, &[whose]);
 }
@@ -454,7 +453,7 @@ fn an_approval_without_budget_names_the_larger_one() {
     project
         .run(["run", "--headless", "--max-cost", "5"])
         .expect_code(3);
-    let _ = project.run(["run", "--headless"]);
+    let _ = project.run(["run", "--headless", "--forget"]);
     let status: Value = project.run(["status", "--json"]).json_document();
     let offered = status["commands"].to_string();
     let approved = printed(&project, "approve");

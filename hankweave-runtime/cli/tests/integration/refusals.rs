@@ -31,7 +31,7 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
         );
     }
     project.run(["run", "--headless", "-e", work]).expect_code(0);
-    let here = r"-e 'it'\''s work'";
+    let (here, there) = (r"-e 'it'\''s work'", r"'it'\''s work'");
     for (arguments, hints) in [
         (
             vec!["rollback", "--codon", "again#7"],
@@ -66,12 +66,12 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     let back = project.run(["rollback", "-e", work, "--codon", "one"]);
     assert!(
         back.stdout
-            .contains(&format!("`hankweave run {here}` continues there")),
+            .contains(&format!("`hankweave run {there}` continues there")),
         "{back}"
     );
     let status = project.run(["status", "-e", work]).stdout;
     for command in [
-        format!("hankweave run {here} --new"),
+        format!("hankweave run {there} --new"),
         format!("hankweave history {here}"),
     ] {
         assert!(status.contains(&command), "{command}\n{status}");
@@ -90,7 +90,7 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     )
     .unwrap();
     let status = project.run(["status", "-e", work]).stdout;
-    assert!(status.contains(r"hankweave run 'it'\''s work'  "), "{status}");
+    assert!(status.contains(&format!("hankweave run {there}  ")), "{status}");
 }
 
 // What follows the end of a codon and is not done is seen, with the way to do it.

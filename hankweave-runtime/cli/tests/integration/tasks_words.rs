@@ -57,7 +57,7 @@ fn a_workspace_says_whose_task_it_is() {
     let without = project.run(["run", &place, "--headless"]);
     assert!(
         without
-            .expect_code(65)
+            .expect_code(1)
             .stderr
             .contains("the workspace of task Publish the page [page-3]"),
         "{}",

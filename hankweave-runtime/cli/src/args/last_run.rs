@@ -1,0 +1,140 @@
+//! Arguments that the last run in a directory has left for the next one (RUN-41).
+
+use std::path::{Path, PathBuf};
+
+use hankweave_runtime::hank_files::LoadHankError;
+use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
+use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::process::MARKER_VARIABLE;
+use hankweave_runtime::{ExecutionDir, GivenOption, hank_files, inspect};
+
+use super::read::repeated_by;
+use super::{HankArgs, RunArgs};
+use crate::put_back::put_back;
+
+/// Options that the next run has as well: what a run does and may spend. What opens, serves or starts something is typed each time, because the record of a run
+/// may come from anywhere.
+const KEPT: [&str; 12] = [
+    "agent",
+    "file-contents",
+    "ignore-rig-failures",
+    "max-cost",
+    "max-disk",
+    "max-time",
+    "max-wait",
+    "model",
+    "on-hangup",
+    "output",
+    OVERWRITE,
+    "prices",
+];
+
+const OVERWRITE: &str = "overwrite-output";
+
+/// Whether the next run in the directory has this option as well. An agent is kept by its name, not as a command.
+pub(crate) fn is_kept(option: &GivenOption) -> bool {
+    let value = option.value.as_deref().unwrap_or_default();
+    let is_command = option.name == "agent" && value.starts_with('{');
+    KEPT.contains(&option.name.as_str()) && !is_command
+}
+
+/// The last run in the directory of a new one.
+pub(super) struct LastRunHere {
+    execution: PathBuf,
+    last: Option<inspect::LastRun>,
+}
+
+impl LastRunHere {
+    /// Reads what is recorded where a run with these arguments works.
+    pub(super) fn of(args: &RunArgs) -> Self {
+        let execution = match &args.hank.execution {
+            Some(execution) => execution.clone(),
+            None => folder_of(&args.hank.hank),
+        };
+        put_back(&execution);
+        Self {
+            last: inspect::last_run(&RealDisk, &ExecutionDir::new(execution.clone())),
+            execution,
+        }
+    }
+
+    /// Returns the options that it leaves for a run from `here`, but for those that were typed. A worker types all that its task says.
+    pub(super) fn options(&self, here: &Path, is_typed: impl Fn(&str) -> bool) -> Vec<GivenOption> {
+        let invocation = self.last.as_ref().and_then(|last| last.invocation.as_ref());
+        let Some(invocation) = invocation.filter(|_| !is_of_worker()) else {
+            return Vec::new();
+        };
+        let is_known = repeated_by("run");
+        // What may replace files in one directory may not in another.
+        let is_of_other = |name: &str| name == OVERWRITE && is_typed("output");
+        let is_left = |option: &&GivenOption| {
+            is_kept(option) && is_known(option) && !is_typed(&option.name) && !is_of_other(&option.name)
+        };
+        let placed = |option: &GivenOption| GivenOption {
+            value: option
+                .value
+                .as_ref()
+                .map(|value| match option.is_path && invocation.folder != here {
+                    true => invocation.folder.join(value).to_string_lossy().into_owned(),
+                    false => value.clone(),
+                }),
+            ..option.clone()
+        };
+        invocation.options.iter().filter(is_left).map(placed).collect()
+    }
+
+    /// Names its hank, if only a directory without a hank was named.
+    pub(super) fn name_hank(self, args: &mut HankArgs) {
+        let names_a_hank = args.execution.is_some() && args.hank != Path::new(".");
+        let found = hank_files::find_in(&RealDisk, &args.hank);
+        let has_none = matches!(found, Err(LoadHankError::NoHankInFolder { .. }));
+        if names_a_hank || is_file(&args.hank) || !has_none {
+            return;
+        }
+        let hank = self.last.map(|last| last.hank);
+        if let Some(hank) = hank.filter(|hank| is_file(hank)) {
+            args.hank = shortest_name(hank);
+            args.execution = Some(self.execution);
+        }
+    }
+}
+
+/// Returns the folder of a hank where that is enough to name it.
+pub(crate) fn shortest_name(hank: PathBuf) -> PathBuf {
+    let folder = folder_of(&hank);
+    let found = hank_files::find_in(&RealDisk, &folder);
+    match found.is_ok_and(|found| found.file_name() == hank.file_name()) {
+        true => folder,
+        false => hank,
+    }
+}
+
+/// The folder of a hank: itself, or the one that holds the file.
+pub(crate) fn folder_of(hank: &Path) -> PathBuf {
+    folder_in(Path::new(""), hank)
+}
+
+/// The folder of a hank whose path is relative to `base`, as relative as that.
+pub(crate) fn folder_in(base: &Path, hank: &Path) -> PathBuf {
+    match is_file(&base.join(hank)) {
+        true => hank
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
+            .to_owned(),
+        false => hank.to_owned(),
+    }
+}
+
+/// Whether a file is there, perhaps through a link.
+pub(crate) fn is_file(path: &Path) -> bool {
+    let found = RealDisk.metadata_followed(path);
+    found.is_ok_and(|found| found.kind == FileKind::File)
+}
+
+/// Whether a worker started this run for a task.
+pub(crate) fn is_of_worker() -> bool {
+    let environment = Environment::of_process();
+    let marker = environment.get(MARKER_VARIABLE);
+    marker.is_some_and(|marker| marker.as_encoded_bytes().starts_with(b"task/"))
+}
