@@ -10,7 +10,7 @@ use super::outline::Outline;
 use super::tree;
 use super::{HankweaveState, ProblemKind, StateProblem};
 use crate::shape::depth::is_deeper_than;
-use crate::shape::{Checker, syntax};
+use crate::shape::{Checker, ShapeProblem, syntax};
 
 /// Larger files are refused before they are parsed (D3).
 ///
@@ -81,7 +81,15 @@ fn is_whole(state: &HankweaveState) -> bool {
 
 /// Finds every problem; where there is none after all, the document.
 fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
-    let (mut tree, mut problems) = tree::read(bytes).map_err(|error| vec![not_json(&error)])?;
+    let (mut tree, twice) = tree::read(bytes).map_err(|error| vec![not_json(&error)])?;
+    let twice = twice
+        .into_iter()
+        .map(|ShapeProblem { path, message }| StateProblem {
+            kind: ProblemKind::CorruptedData,
+            path,
+            message,
+        });
+    let mut problems: Vec<_> = twice.collect();
     let mut checker = Checker::default();
     document(&mut checker, &mut tree);
     problems.extend(checker.into_findings().into_iter().map(problem));

@@ -7,47 +7,22 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{ProblemKind, StateProblem};
+use crate::shape::{Checker, ShapeProblem};
 
 /// Reads a text, and every name that stands twice.
 ///
 /// # Errors
 ///
 /// Returns the error of a text that is not JSON.
-pub(super) fn read(bytes: &[u8]) -> Result<(Value, Vec<StateProblem>), serde_json::Error> {
-    let mut problems = Vec::new();
+pub(super) fn read(bytes: &[u8]) -> Result<(Value, Vec<ShapeProblem>), serde_json::Error> {
+    let mut checker = Checker::default();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let node = TreeSeed {
-        path: Path::Root,
-        problems: &mut problems,
-    };
-    let value = node.deserialize(&mut deserializer)?;
+    let value = TreeSeed(&mut checker).deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok((value, problems))
+    Ok((value, checker.into_findings()))
 }
 
-/// Path of a value; its parents are on the stack of the reader.
-enum Path<'a> {
-    Root,
-    Name(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
-}
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root => Ok(()),
-            Self::Name(Self::Root, name) => f.write_str(name),
-            Self::Name(parent, name) => write!(f, "{parent}.{name}"),
-            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
-        }
-    }
-}
-
-struct TreeSeed<'a> {
-    path: Path<'a>,
-    problems: &'a mut Vec<StateProblem>,
-}
+struct TreeSeed<'a>(&'a mut Checker);
 
 impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {
     type Value = Value;
@@ -90,34 +65,27 @@ impl<'de> Visitor<'de> for TreeSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        loop {
-            let child = TreeSeed {
-                path: Path::Index(&self.path, values.len()),
-                problems: &mut *self.problems,
-            };
-            match list.next_element_seed(child)? {
-                Some(value) => values.push(value),
-                None => return Ok(Value::Array(values)),
-            }
+        let mut next = |index| {
+            let item = |checker: &mut Checker| list.next_element_seed(TreeSeed(checker));
+            self.0.within(&format!("[{index}]"), item)
+        };
+        while let Some(value) = next(values.len())? {
+            values.push(value);
         }
+        Ok(Value::Array(values))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
         while let Some(name) = object.next_key::<String>()? {
-            let child = TreeSeed {
-                path: Path::Name(&self.path, &name),
-                problems: &mut *self.problems,
-            };
-            let value = object.next_value_seed(child)?;
-            if values.contains_key(&name) {
-                self.problems.push(StateProblem {
-                    kind: ProblemKind::CorruptedData,
-                    path: Path::Name(&self.path, &name).to_string(),
-                    message: format!("the name `{name}` stands twice in one object"),
-                });
-            }
-            values.insert(name, value);
+            let value = self.0.within(&name, |checker| {
+                let value = object.next_value_seed(TreeSeed(checker));
+                if values.contains_key(&name) {
+                    checker.report(format!("the name `{name}` stands twice in one object"));
+                }
+                value
+            });
+            values.insert(name, value?);
         }
         Ok(Value::Object(values))
     }
