@@ -14,7 +14,8 @@ use super::repository::isolate;
 use super::shape::{self, UnsafeEntry, UnsafeReason};
 use super::{message, stat_cache};
 use crate::world::disk::{
-    Disk as _, FileKind, IoError, RealDisk, open_dir, parent, read_if_present, sync_file_system,
+    Disk as _, FileKind, IoError, RealDisk, open_dir, parent, read_if_present, replace_through,
+    sync_file_system,
 };
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up after our back.
@@ -380,14 +381,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         return Ok(());
     }
     // Git takes a file of another name among the branches for one of them.
-    let temporary = path.with_extension("lock");
-    let written = RealDisk
-        .create_new(&temporary, text.as_bytes())
-        .and_then(|()| RealDisk.rename(&temporary, path));
-    written.inspect_err(|_| {
-        // The next start removes what stays.
-        let _ = RealDisk.remove_file(&temporary);
-    })
+    replace_through(&RealDisk, path, &path.with_extension("lock"), text.as_bytes())
 }
 
 /// Removes repositories that were not finished.

@@ -180,6 +180,7 @@ impl SentinelPath {
         }
     }
 
+    /// Writes the file anew. Not through a temporary one, which a checkpoint that is made meanwhile would take.
     fn replace(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {
         let (root, path) = self.open(disk, dir)?;
         let put = root.make(path, |folder, name| {

@@ -381,14 +381,24 @@ pub enum FileKind {
 pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = with_suffix(path, ".tmp");
     remove_if_present(disk, &temporary)?;
+    replace_through(disk, path, &temporary, bytes)?;
+    disk.sync_dir(parent(path))
+}
+
+/// Replaces a file through `temporary`, which must not exist; its name is not synced. Not the `replace` of [`Folder`]: of ours each step is done twice, by path (P11).
+pub(crate) fn replace_through(
+    disk: &dyn Disk,
+    path: &Path,
+    temporary: &Path,
+    bytes: &[u8],
+) -> io::Result<()> {
     let replaced = disk
-        .create_new(&temporary, bytes)
-        .and_then(|()| disk.rename(&temporary, path));
+        .create_new(temporary, bytes)
+        .and_then(|()| disk.rename(temporary, path));
     replaced.inspect_err(|_| {
         // A full disk still lets us clean up (P9); the error to report is the first.
-        let _ = remove_if_present(disk, &temporary);
-    })?;
-    disk.sync_dir(parent(path))
+        let _ = disk.remove_file(temporary);
+    })
 }
 
 /// Writes what stands behind `from` in an open file once more, over itself.

@@ -1,5 +1,6 @@
 //! `hankweave sentinel convert` (SENT-24)
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -218,10 +219,6 @@ fn replace(path: &Path, text: &str) -> Result<(), CliError> {
     let name = real.file_name().unwrap_or_default();
     let mut temporary = name.to_owned();
     temporary.push(".new");
-    let written = folder
-        .create_file(&temporary, mode, &mut text.as_bytes())
-        .and_then(|()| folder.rename(&temporary, name));
-    written
-        .inspect_err(|_| drop(folder.remove(&temporary)))
-        .map_err(failed)
+    let write = |new: &OsStr| folder.create_file(new, mode, &mut text.as_bytes());
+    folder.replace(name, &temporary, write).map_err(failed)
 }

@@ -97,6 +97,26 @@ pub trait Folder: Send + Sync + Debug {
     fn remove(&self, name: &OsStr) -> io::Result<()>;
 }
 
+impl dyn Folder + '_ {
+    /// Replaces the file `name` as a whole: `write` makes the new one as `unfinished`, and syncs it if it must be durable; the name is after [`sync`](Folder::sync).
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the first failing step; the old file is then in place.
+    pub fn replace(
+        &self,
+        name: &OsStr,
+        unfinished: &OsStr,
+        write: impl FnOnce(&OsStr) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let replaced = write(unfinished).and_then(|()| self.rename(unfinished, name));
+        replaced.inspect_err(|_| {
+            // A full disk still lets us clean up (P9); the error to report is the first.
+            let _ = self.remove(unfinished);
+        })
+    }
+}
+
 /// An open file to which several processes may add, each in one write to the end that the file then has.
 pub trait SharedFile: Send + Debug {
     /// The last byte; `None` when the file is empty.

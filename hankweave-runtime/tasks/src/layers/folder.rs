@@ -90,11 +90,8 @@ pub(super) fn create(folder: &dyn Folder, name: &str, bytes: &[u8]) -> io::Resul
 /// Replaces a file as a whole: after a crash the old or the new one is there. The name of the unfinished one is nobody else's.
 pub(super) fn replace(folder: &dyn Folder, name: &str, nonce: &str, bytes: &[u8]) -> io::Result<()> {
     let unfinished = format!("{name}.{nonce}{UNFINISHED_FILE}");
-    let replaced = create(folder, &unfinished, bytes)
-        .and_then(|()| folder.rename(OsStr::new(&unfinished), OsStr::new(name)));
-    replaced.inspect_err(|_| {
-        // A full disk still lets us clean up; the error to report is the first.
-        let _ = folder.remove(OsStr::new(&unfinished));
+    folder.replace(name.as_ref(), unfinished.as_ref(), |_| {
+        create(folder, &unfinished, bytes)
     })?;
     folder.sync()
 }

@@ -117,7 +117,10 @@ impl AgentFiles {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => NEW_FILE,
                 Err(error) => return Err(error),
             };
-            put(folder, OsStr::new(&new), name, mode, content)
+            // Nobody ever sees a part of it (AGENT-32).
+            folder.replace(name, OsStr::new(&new), |new| {
+                folder.create_file(new, mode, &mut content.as_bytes())
+            })
         });
         written.map_err(|error| error_message(error.into()))
     }
@@ -152,17 +155,6 @@ impl AgentFiles {
             _ => Ok(RequestedPath::Own(inner)),
         }
     }
-}
-
-/// Writes a file whole under another name before it takes its own, so that nobody ever sees a part of it (AGENT-32).
-fn put(folder: &dyn Folder, new: &OsStr, name: &OsStr, mode: u32, content: &str) -> io::Result<()> {
-    let made = folder
-        .create_file(new, mode, &mut content.as_bytes())
-        .and_then(|()| folder.rename(new, name));
-    made.inspect_err(|_| {
-        // A full disk still lets us clean up; the error to report is the first.
-        let _ = folder.remove(new);
-    })
 }
 
 fn error_message(error: io::Error) -> String {
