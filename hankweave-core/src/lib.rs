@@ -90,6 +90,7 @@ pub mod shape;
 pub mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod text;
 pub mod thread;
 pub mod time;
 pub mod view;

@@ -326,7 +326,7 @@ const AGENTS: &[(&str, &str)] = &[
 
 /// The modules of the core: each line may use those above it and nothing else.
 const CORE: [&[&str]; 12] = [
-    &["attempt", "shape"],
+    &["attempt", "shape", "text"],
     &["id", "time"],
     &["cost", "run"],
     &["agent"],

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hankweave_core::id::{EventId, RunId};
+pub(crate) use hankweave_core::text::hex;
 use hankweave_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -85,11 +86,6 @@ fn base36(random: u64) -> String {
             char::from(digit)
         })
         .collect()
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Canonical JSON (RFC 8785) and the checksum of a state file (TASK-8).
 
-use std::fmt::{self, Write};
+use std::fmt;
 
+use hankweave_core::text::hex;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
@@ -162,11 +163,7 @@ fn checksum(state: &Map<String, Value>) -> Result<String, TaskError> {
 
 /// The SHA-256 of these bytes, in 64 small hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut sum, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(sum, "{byte:02x}");
-        sum
-    })
+    hex(&Sha256::digest(bytes))
 }
 
 fn write_value(text: &mut String, value: &Value) -> Result<(), TaskError> {
