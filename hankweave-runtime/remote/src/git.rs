@@ -293,7 +293,7 @@ impl Git {
         Ok(GitOutput {
             exit,
             printed,
-            said: in_one_line(&String::from_utf8_lossy(&said)),
+            said: without_hints(&String::from_utf8_lossy(&said)),
         })
     }
 }
@@ -343,7 +343,7 @@ fn in_batch_mode(command: &str) -> Option<String> {
 }
 
 /// Returns git's error output, without its hints and without line breaks.
-fn in_one_line(said: &str) -> String {
+fn without_hints(said: &str) -> String {
     let lines = said.lines().map(str::trim);
     let told = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:"));
     let told: Vec<&str> = told.collect();
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn what_git_says_is_a_line_without_its_hints() {
         let said = "remote: no\nhint: try this\n\nfatal: it is not there\n";
-        assert_eq!(in_one_line(said), "remote: no; fatal: it is not there");
-        assert_eq!(in_one_line("\n"), "git says nothing");
+        assert_eq!(without_hints(said), "remote: no; fatal: it is not there");
+        assert_eq!(without_hints("\n"), "git says nothing");
     }
 }

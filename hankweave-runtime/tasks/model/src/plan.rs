@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Write};
 
 use hankweave_core::cost::Usd;
+use hankweave_core::text::blank_controls;
 
 use crate::executions::{AttemptCost, TaskExecution, codon_cost, executions};
 use crate::logs::LogEntry;
@@ -30,7 +31,7 @@ fn write_page(page: &mut String, row: &TaskRow, log: &[LogEntry]) -> fmt::Result
 
 fn write_head(page: &mut String, row: &TaskRow) -> fmt::Result {
     let record = &row.record;
-    writeln!(page, "# Plan: {}\n", one_line(record.name()))?;
+    writeln!(page, "# Plan: {}\n", blank_controls(record.name()))?;
     item(page, "Task", row.id())?;
     item(page, "Owner", record.owner())?;
     item(page, "Created", record.created_at())?;
@@ -39,7 +40,7 @@ fn write_head(page: &mut String, row: &TaskRow) -> fmt::Result {
         item(page, "Hank", hank)?;
     }
     for line in record.description().iter().flat_map(|text| text.lines()) {
-        write!(page, "\n> {}", one_line(line))?;
+        write!(page, "\n> {}", blank_controls(line))?;
     }
     if record.description().is_some() {
         writeln!(page)?;
@@ -64,7 +65,7 @@ fn write_attempt(page: &mut String, number: usize, attempt: &TaskExecution) -> f
     }
     for codon in &attempt.codons {
         let how = match (codon["outcome"].as_str(), codon["success"] == true) {
-            (Some(outcome), _) => one_line(outcome),
+            (Some(outcome), _) => blank_controls(outcome),
             (None, true) => "completed".to_owned(),
             (None, false) => "failed".to_owned(),
         };
@@ -72,7 +73,7 @@ fn write_attempt(page: &mut String, number: usize, attempt: &TaskExecution) -> f
         let id = codon["id"].as_str().unwrap_or_default();
         item(
             page,
-            format!("Codon {}", one_line(id)),
+            format!("Codon {}", blank_controls(id)),
             format!("{how}, {}", codon_cost(codon).display(is_lower_bound)),
         )?;
     }
@@ -121,18 +122,13 @@ fn cost_of_all(attempts: &[TaskExecution]) -> String {
 }
 
 fn item(page: &mut String, name: impl Display, value: impl Display) -> fmt::Result {
-    writeln!(page, "- **{name}**: {}", one_line(&value.to_string()))
+    writeln!(page, "- **{name}**: {}", blank_controls(&value.to_string()))
 }
 
 fn write_json(page: &mut String, value: &impl serde::Serialize) -> fmt::Result {
     // In pretty JSON no line of a text begins with a fence.
     let text = serde_json::to_string_pretty(value).map_err(|_| fmt::Error)?;
     writeln!(page, "```json\n{text}\n```")
-}
-
-/// Makes text of people and agents safe: it stays in its line, and moves no cursor of a terminal.
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
 }
 
 #[cfg(test)]

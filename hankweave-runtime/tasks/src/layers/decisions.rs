@@ -38,11 +38,11 @@ struct DecisionLine {
 
 impl DecisionLine {
     fn decision(self, agent: &str, now: Timestamp) -> AgentDecision {
-        let one_line = |text: String| text.replace('\n', " ");
+        let without_breaks = |text: String| text.replace('\n', " ");
         AgentDecision {
             timestamp: self.timestamp.unwrap_or(now),
-            agent: one_line(self.agent.unwrap_or_else(|| agent.to_owned())),
-            decision: one_line(self.decision),
+            agent: without_breaks(self.agent.unwrap_or_else(|| agent.to_owned())),
+            decision: without_breaks(self.decision),
             reasoning: self.reasoning,
             metadata: self.metadata,
         }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use hankweave_core::text::blank_controls;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptView, CurrentAttempt, RunState, RunView, SentinelView, WatchStatus};
 
@@ -58,7 +59,7 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
         let mut room_left = left.saturating_sub(next + more);
         if let Some(doing) = doing.filter(|_| room_left > 0) {
             room_left -= 1;
-            writeln!(text, "  {}", one_line(&doing))?;
+            writeln!(text, "  {}", blank_controls(&doing))?;
         }
         let helpers = helpers::lines(&current.agents);
         let watching = watching(view);
@@ -106,12 +107,8 @@ fn watching(view: &RunView) -> Vec<(&String, &SentinelView)> {
 }
 
 fn write_dim(text: &mut SafeText, line: fmt::Arguments<'_>) -> fmt::Result {
-    text.styled(Style::new().dimmed(), one_line(&line.to_string()))?;
+    text.styled(Style::new().dimmed(), blank_controls(&line.to_string()))?;
     writeln!(text)
-}
-
-fn one_line(line: &str) -> String {
-    line.replace(['\n', '\t'], " ")
 }
 
 fn write_current(

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hankweave_core::text::blank_controls;
 use hankweave_core::thread::{build, position};
 use hankweave_remote::{RemoteError, history};
 use hankweave_runtime::ExecutionDir;
@@ -104,7 +105,7 @@ fn show(branch: &ReviewBranch, layers: &TaskLayers, row: &TaskRow) -> Result<(),
 }
 
 fn message(row: &TaskRow, checkpoint: &str) -> String {
-    let name = row.record.name().replace(char::is_control, " ");
+    let name = blank_controls(row.record.name());
     let id = row.id();
     format!("task {id}: {name}\n\nThe files of its workspace at the checkpoint {checkpoint}.\n")
 }
