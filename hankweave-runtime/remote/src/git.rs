@@ -10,8 +10,10 @@ use std::time::Duration;
 use hankweave_core::agent::ProcessExit;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
-use hankweave_runtime::world::process::{CommandSpec, GroupSignal, SpawnedProcess, Stdin, environment};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use hankweave_runtime::world::process::{
+    BoundedLines, CommandSpec, GroupSignal, SpawnedProcess, Stdin, environment,
+};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
 use crate::error::RemoteError;
@@ -193,18 +195,14 @@ impl Git {
     ) -> Result<(), RemoteError> {
         let mut process = self.start(action, arguments, Stdin::Closed)?;
         let printed = std::mem::replace(&mut process.stdout, Box::pin(tokio::io::empty()));
-        let mut printed = BufReader::with_capacity(64 << 10, printed);
+        let mut printed = BoundedLines::new(printed, end, longest);
         let lines = async {
-            let mut line = Vec::new();
             loop {
-                line.clear();
-                let mut limited = (&mut printed).take(longest as u64);
-                let read = limited.read_until(end, &mut line).await;
-                let read = read.map_err(|source| RemoteError::Process { action, source })?;
-                match line.strip_suffix(&[end]) {
-                    Some(line) => visit(line)?,
-                    None if read == 0 => return Ok(()),
-                    None => return Err(RemoteError::corrupt("a name in it is longer than any file has")),
+                let read = printed.next().await;
+                match read.map_err(|source| RemoteError::Process { action, source })? {
+                    Some(piece) if piece.is_last => visit(&piece.bytes)?,
+                    Some(_) => return Err(RemoteError::corrupt("a name in it is longer than any file has")),
+                    None => return Ok(()),
                 }
             }
         };

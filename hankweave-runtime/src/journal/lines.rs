@@ -74,7 +74,7 @@ pub(super) fn kind_of(line: &[u8]) -> Option<Cow<'_, str>> {
     Some(head.kind)
 }
 
-/// Reads the lines of a file from some offset on. The last line is returned only once it has its newline.
+/// Reads the lines of a file from some offset on: by offsets, which an index and a search by halving need. The last line is returned only once it has its newline.
 #[derive(Debug)]
 pub(super) struct LineReader<'a> {
     disk: &'a dyn Disk,

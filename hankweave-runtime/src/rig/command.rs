@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use hankweave_core::agent::ProcessExit;
 use hankweave_core::wire::RigStream;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::io::AsyncRead;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::run::{Rig, RigEvent, RigFailure, StepError};
-use crate::world::process::{CommandSpec, ProcessControl, Stdin, stop};
+use crate::world::process::{BoundedLines, CommandSpec, ProcessControl, Stdin, stop};
 use crate::world::suspension::Stopwatch;
 
 /// The longest line that is reported whole; a longer one comes in pieces.
-const LINE_BYTES: u64 = 64 << 10;
+const LINE_BYTES: usize = 64 << 10;
 
 /// Most characters of a line that is named as the cause of a failure.
 const CAUSE_CHARACTERS: usize = 300;
@@ -104,11 +104,10 @@ async fn read_lines<F: Future<Output = ()>>(
     report: &impl Fn(RigEvent) -> F,
 ) -> Option<String> {
     let mut last = None;
-    let mut output = BufReader::new(output);
-    let (mut bytes, mut left) = (Vec::new(), DRAIN);
+    let mut lines = BoundedLines::new(output, b'\n', LINE_BYTES);
+    let mut left = DRAIN;
     while !left.is_zero() {
-        let mut piece = (&mut output).take(LINE_BYTES);
-        let reading = piece.read_until(b'\n', &mut bytes);
+        let reading = lines.next();
         tokio::pin!(reading);
         let read = tokio::select! {
             biased;
@@ -116,17 +115,16 @@ async fn read_lines<F: Future<Output = ()>>(
                 let since = Instant::now();
                 let read = timeout(left, reading).await;
                 left = left.saturating_sub(since.elapsed());
-                read.unwrap_or(Ok(0))
+                read.unwrap_or(Ok(None))
             }
             read = &mut reading => read,
         };
-        let Ok(1..) = read else { return last };
-        let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
+        let Ok(Some(piece)) = read else { return last };
+        let line = String::from_utf8_lossy(&piece.bytes).into_owned();
         if !line.trim().is_empty() {
             last = Some(line.trim().chars().take(CAUSE_CHARACTERS).collect());
         }
         report(RigEvent::Output { index, stream, line }).await;
-        bytes.clear();
     }
     last
 }

@@ -21,7 +21,7 @@ pub(in crate::driver) enum OutputLine<'c> {
     },
 }
 
-/// Collects chunks into lines. Holds at most `limit` bytes of an unfinished line, whatever arrives.
+/// Collects chunks into lines, without a copy where a chunk has a line whole: agents print millions. Holds at most `limit` bytes of an unfinished line, whatever arrives.
 ///
 /// Only `\n` ends a line: JSON strings may contain the other characters that some call line breaks.
 #[derive(Debug)]

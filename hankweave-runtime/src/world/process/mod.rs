@@ -10,6 +10,7 @@ mod activity;
 mod child;
 mod environment;
 mod launch;
+mod lines;
 mod seam;
 mod stop;
 mod suspend;
@@ -19,6 +20,7 @@ mod table;
 pub use activity::{ChildUse, FamilyUse};
 pub use child::{ChildSpawner, until_ended};
 pub use environment::environment;
+pub use lines::{BoundedLines, LinePiece};
 pub(crate) use seam::marker;
 pub use seam::{
     CommandSpec, GroupSignal, ITERATION_VARIABLE, MARKER_VARIABLE, ProcessControl, SPARED_MARKER,

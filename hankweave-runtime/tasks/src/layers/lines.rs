@@ -8,28 +8,17 @@ const LONGEST: usize = 8 << 20;
 /// Calls `each` with every line, without its end, or with `None` for one that is too long.
 pub(super) fn each_line(file: impl Read, mut each: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
-    let (mut line, mut too_long) = (Vec::new(), false);
-    loop {
-        let chunk = reader.fill_buf()?;
-        let end = chunk.iter().position(|byte| *byte == b'\n');
-        let part = &chunk[..end.unwrap_or(chunk.len())];
-        too_long |= line.len() + part.len() > LONGEST;
-        if too_long {
-            line.clear();
-        } else {
-            line.extend_from_slice(part);
+    let (mut piece, mut is_begun) = (Vec::new(), false);
+    let with_end = LONGEST as u64 + 1;
+    while (&mut reader).take(with_end).read_until(b'\n', &mut piece)? > 0 {
+        let is_last = piece.pop_if(|byte| *byte == b'\n').is_some();
+        if !is_begun {
+            each((piece.len() <= LONGEST).then_some(&piece));
         }
-        let (read, is_last) = (part.len() + usize::from(end.is_some()), chunk.is_empty());
-        reader.consume(read);
-        if end.is_some() || is_last {
-            each((!too_long).then_some(&line));
-            line.clear();
-            too_long = false;
-        }
-        if is_last {
-            return Ok(());
-        }
+        is_begun = !is_last;
+        piece.clear();
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -12,10 +12,9 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
-use hankweave_runtime::world::process::{CommandSpec, SpawnedProcess, Stdin, stop};
+use hankweave_runtime::world::process::{BoundedLines, CommandSpec, SpawnedProcess, Stdin, stop};
 use tokio::time::timeout;
 
-use super::lines::BoundedLines;
 use super::order::TaskSpec;
 
 /// The longest event that is read, in bytes; of others the rest is left out, and then they are none.
@@ -74,8 +73,8 @@ impl Run {
         let messages = std::mem::replace(&mut process.stderr, closed());
         Ok(Self {
             process,
-            events: BoundedLines::new(events, LONGEST_EVENT),
-            messages: Some(BoundedLines::new(messages, LONGEST_MESSAGE)),
+            events: BoundedLines::new(events, b'\n', LONGEST_EVENT),
+            messages: Some(BoundedLines::new(messages, b'\n', LONGEST_MESSAGE)),
             last: VecDeque::new(),
         })
     }
@@ -94,7 +93,7 @@ impl Run {
         loop {
             tokio::select! {
                 biased;
-                line = self.events.next() => match line? {
+                line = next_line(&mut self.events) => match line? {
                     Some(line) => return Ok(ChildEvent::Event(line)),
                     None => return Ok(ChildEvent::Ended(self.process.control.wait().await?)),
                 },
@@ -106,7 +105,7 @@ impl Run {
 
     /// Returns output that was printed before the end and is not read yet.
     async fn rest(&mut self, exit: ProcessExit) -> io::Result<ChildEvent> {
-        match timeout(DRAINING, self.events.next()).await {
+        match timeout(DRAINING, next_line(&mut self.events)).await {
             Ok(Ok(Some(line))) => Ok(ChildEvent::Event(line)),
             _ => Ok(ChildEvent::Ended(exit)),
         }
@@ -160,10 +159,20 @@ fn is_for_one_run(name: &OsStr) -> bool {
         .any(|own| name == *own)
 }
 
+/// The next line, without what is too long of it. Cancel safe: nothing is lost.
+async fn next_line(lines: &mut BoundedLines) -> io::Result<Option<Vec<u8>>> {
+    loop {
+        match lines.next().await? {
+            Some(piece) if !piece.is_first => {}
+            piece => return Ok(piece.map(|piece| piece.bytes)),
+        }
+    }
+}
+
 /// The next message; `None` once, when there are no more, and then never again.
 async fn next_message(messages: &mut Option<BoundedLines>) -> Option<Vec<u8>> {
     match messages {
-        Some(lines) => lines.next().await.unwrap_or_default(),
+        Some(lines) => next_line(lines).await.unwrap_or_default(),
         None => std::future::pending().await,
     }
 }

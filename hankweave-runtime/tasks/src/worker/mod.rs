@@ -8,7 +8,6 @@ mod carry;
 mod child;
 mod claims;
 mod job;
-mod lines;
 mod metrics;
 mod options;
 mod order;

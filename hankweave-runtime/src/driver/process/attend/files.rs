@@ -168,6 +168,7 @@ fn not_a_file(kind: FileKind) -> String {
     }
 }
 
+/// The wanted lines. All together are bounded, and not each of them.
 fn text(content: impl Read, line: Option<u64>, limit: Option<u64>) -> Result<String, String> {
     let mut content = BufReader::new(content.take(MOST_SEEN + 1));
     let first = line.unwrap_or(1).max(1);
