@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -14,13 +13,13 @@ use std::thread;
 use hankweave_core::hank::CHECKPOINTED_FILE_LIMIT_MB;
 use hankweave_core::hank::exclude::is_excluded;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
 
 use super::tree::Listing;
 use super::workspace::{FileStat, Workspace};
 use super::{Patterns, SkipReason, Skipped, TreePath};
-use crate::world::disk::open_folder_in;
+use crate::world::disk::{open_folder_in, open_regular_in};
 
 /// Largest file that is stored unless a hank says otherwise, in bytes.
 pub const MAX_FILE_BYTES: u64 = CHECKPOINTED_FILE_LIMIT_MB << 20;
@@ -369,7 +368,8 @@ impl Walker<'_> {
     }
 }
 
-/// The names in `folder` without `.` and `..`, in the order of the paths that begin with them.
+/// The names in `folder` without `.` and `..`, in the order of the paths that begin with them. Not `list_in`: an entry whose kind cannot be
+/// looked at stays here, and fails no checkpoint.
 fn names(folder: &mut Dir) -> Result<Vec<RawEntry>, Errno> {
     let mut names: Vec<RawEntry> = Vec::new();
     while let Some(entry) = folder.read() {
@@ -406,8 +406,7 @@ fn in_order_of_paths((left, left_kind): &RawEntry, (right, right_kind): &RawEntr
 /// The rules of the `.gitignore` in `folder`. One that cannot be read has none, and so has a line that is no pattern.
 fn read_rules(folder: impl AsFd, names: &[RawEntry], prefix: usize) -> Option<IgnoreRules> {
     names.iter().find(|(name, _)| **name == *b".gitignore")?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::openat(folder, ".gitignore", flags, Mode::empty()).ok()?);
+    let file = open_regular_in(folder, ".gitignore").ok()?;
     let mut text = Vec::new();
     file.take(MAX_IGNORE_BYTES).read_to_end(&mut text).ok()?;
     let mut builder = GitignoreBuilder::new("");

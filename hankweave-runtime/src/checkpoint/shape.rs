@@ -5,17 +5,17 @@
 //! are regular ones of a length that makes sense, and what leads elsewhere is not there. Objects in files of their own are read by
 //! [`git_format`](super::git_format).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, statat};
+use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir, open_folder_in};
+use crate::world::disk::{Disk as _, FileKind, RealDisk, kind_in, list_in, open_dir, open_folder_in};
 
 /// Largest configuration that is read, in bytes.
 const CONFIG_BYTES: u64 = 64 << 10;
@@ -222,7 +222,7 @@ impl RepositoryScan {
     ) -> io::Result<()> {
         let folder = match open_folder_in(parent, name.as_bytes()) {
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                let kind = kind_of(parent, name)?;
+                let kind = kind_in(parent, name)?;
                 self.note(name, UnsafeReason::Is(kind));
                 return Ok(());
             }
@@ -270,31 +270,11 @@ fn is_unfinished(name: &[u8]) -> bool {
 }
 
 /// The entries of a folder, ordered, and what they are.
-fn entries(folder: &OwnedFd) -> io::Result<Vec<(std::ffi::OsString, FileKind)>> {
-    let mut found = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name == "." || name == ".." {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            // Not every file system tells.
-            FileType::Unknown => match kind_of(folder, name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                kind => kind?,
-            },
-            kind => kind.into(),
-        };
-        found.push((name.to_owned(), kind));
-    }
+fn entries(folder: &OwnedFd) -> io::Result<Vec<(OsString, FileKind)>> {
+    let listed = list_in(folder)?.into_iter();
+    let mut found: Vec<_> = listed.map(|(name, kind, _)| (name, kind)).collect();
     found.sort_unstable_by(|left, right| left.0.cmp(&right.0));
     Ok(found)
-}
-
-fn kind_of(parent: impl AsFd, name: &OsStr) -> io::Result<FileKind> {
-    let seen = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(seen.st_mode).into())
 }
 
 /// The first setting of the configuration that has no business there.

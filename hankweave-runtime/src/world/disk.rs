@@ -33,6 +33,7 @@ pub(crate) use faulty_disk::{Fault, FaultyDisk};
 pub use folder::{Folder, OpenFile, OpenedEntry, SharedFile};
 pub use real::RealDisk;
 pub(crate) use real::{new_file, open_dir, open_regular, open_regular_in, permissions};
+pub(crate) use real_folder::{kind_in, list_in};
 pub use spare::{OpenedSpare, Spare, SparedDisk, Spares, records_folder};
 
 /// Makes everything durable that was written to the file system of `file`, which is much cheaper than a sync of each of many small files.

@@ -48,10 +48,7 @@ impl<'p> ResolvedPath<'p> {
             open_folder_in(CWD, state_dir)?,
             names,
             |parent, name, error| match error {
-                Errno::NOENT if missing == MissingFolders::Make => {
-                    make(parent, name)?;
-                    open_folder_in(parent, name)
-                }
+                Errno::NOENT if missing == MissingFolders::Make => make(parent, name),
                 error => Err(error),
             },
         )?;
@@ -94,7 +91,6 @@ pub(super) fn make_dirs_of_ours(path: &Path) -> io::Result<bool> {
     let place = ResolvedPath::reach(path, MissingFolders::Make)?;
     if place.is_ours() {
         make(place.folder(), place.name().as_os_str())?;
-        open_folder_in(place.folder(), place.name())?;
     }
     Ok(place.is_ours())
 }
@@ -105,12 +101,13 @@ pub(super) fn state_dir_of(path: &Path) -> Option<&Path> {
     folders.find(|folder| folder.file_name() == Some(OsStr::new(STATE_DIR)))
 }
 
-/// Makes a directory for its owner alone, unless there is something.
-fn make(parent: impl AsFd, name: &OsStr) -> rustix::io::Result<()> {
-    match mkdirat(parent, name, Mode::RWXU) {
-        Err(Errno::EXIST) => Ok(()),
-        made => made,
+/// Opens a directory, and makes it for its owner alone when it is missing.
+pub(super) fn make(parent: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    match mkdirat(&parent, name, Mode::RWXU) {
+        Err(Errno::EXIST) => {}
+        made => made?,
     }
+    open_folder_in(parent, name)
 }
 
 fn normal(name: Component<'_>) -> io::Result<&OsStr> {

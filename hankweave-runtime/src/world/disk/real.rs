@@ -13,6 +13,7 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
+use rustix::path::Arg;
 
 use super::place::{ResolvedPath, make_dirs_of_ours, state_dir_of};
 use super::real_folder::RealFolder;
@@ -305,7 +306,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// Opens the file `name` in an open folder.
-pub(crate) fn open_regular_in(folder: impl AsFd, name: &str) -> io::Result<File> {
+pub(crate) fn open_regular_in(folder: impl AsFd, name: impl Arg + Copy) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if_regular(retry_on_intr(|| openat(&folder, name, flags, Mode::empty())))
 }

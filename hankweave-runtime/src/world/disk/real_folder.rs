@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::beneath::open_folder_in;
-use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile, permissions};
+use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile, absent_is, permissions};
 use crate::world::environment::umask_of_user;
 
 /// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
@@ -30,24 +30,15 @@ impl RealFolder {
         }
     }
 
-    fn open_folder(&self, name: &OsStr) -> rustix::io::Result<Self> {
-        open_folder_in(&self.descriptor, name).map(Self::new)
-    }
-
-    fn kind(&self, name: &OsStr) -> rustix::io::Result<FileKind> {
-        let seen = statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(FileType::from_raw_mode(seen.st_mode).into())
-    }
-
-    fn remove_present(&self, name: &OsStr) -> io::Result<()> {
-        if self.kind(name)? != FileKind::Directory {
-            return Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?);
+    fn open_to_add(&self, name: &OsStr, access: OFlags, mode: RawMode) -> io::Result<File> {
+        single(name)?;
+        let new = OFlags::CREATE | OFlags::APPEND;
+        let flags = access | new | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.descriptor, name, flags, Mode::from_raw_mode(mode))?);
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::ErrorKind::InvalidInput.into()),
         }
-        let folder = self.open_folder(name)?;
-        for inner in folder.names()? {
-            folder.remove(&inner)?;
-        }
-        Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
     }
 }
 
@@ -62,7 +53,7 @@ impl Folder for RealFolder {
     fn open(&self, name: &OsStr) -> io::Result<OpenedEntry> {
         single(name)?;
         // Looked at first, because merely opening some devices does something.
-        match self.kind(name)? {
+        match kind_in(&self.descriptor, name)? {
             FileKind::File | FileKind::Directory => {}
             other => return Ok(OpenedEntry::Other(other)),
         }
@@ -126,38 +117,16 @@ impl Folder for RealFolder {
     }
 
     fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
-        single(name)?;
-        let flags = OFlags::WRONLY
-            | OFlags::CREATE
-            | OFlags::APPEND
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::CLOEXEC;
-        let opened = openat(&self.descriptor, name, flags, Mode::from_raw_mode(0o666))?;
-        if FileType::from_raw_mode(fstat(&opened)?.st_mode) != FileType::RegularFile {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let mut file = File::from(opened);
+        let mut file = self.open_to_add(name, OFlags::WRONLY, 0o666)?;
         file.write_all(bytes)?;
         file.sync_data()
     }
 
     fn open_shared(&self, name: &OsStr) -> io::Result<Box<dyn SharedFile>> {
-        single(name)?;
-        let flags = OFlags::RDWR
-            | OFlags::CREATE
-            | OFlags::APPEND
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::CLOEXEC;
-        let opened = openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
-        match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
-            FileType::RegularFile => Ok(Box::new(RealSharedFile {
-                file: opened.into(),
-                expected_length: 0,
-            })),
-            _ => Err(io::ErrorKind::InvalidInput.into()),
-        }
+        Ok(Box::new(RealSharedFile {
+            file: self.open_to_add(name, OFlags::RDWR, 0o600)?,
+            expected_length: 0,
+        }))
     }
 
     fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
@@ -184,11 +153,54 @@ impl Folder for RealFolder {
 
     fn remove(&self, name: &OsStr) -> io::Result<()> {
         single(name)?;
-        match self.remove_present(name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        remove_in(&self.descriptor, name)
     }
+}
+
+/// Returns the kind of the entry `name`; a link is not followed.
+pub(crate) fn kind_in(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<FileKind> {
+    let seen = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(seen.st_mode).into())
+}
+
+/// Lists the entries of an open folder, in no order: the name, the kind and the number on its file system.
+pub(crate) fn list_in(folder: impl AsFd) -> io::Result<Vec<(OsString, FileKind, u64)>> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Not every file system tells.
+            FileType::Unknown => match kind_in(&folder, name) {
+                Err(Errno::NOENT) => continue,
+                kind => kind?,
+            },
+            kind => kind.into(),
+        };
+        found.push((name.to_owned(), kind, entry.ino()));
+    }
+    Ok(found)
+}
+
+/// Removes an entry, as [`Folder::remove`] does.
+pub(super) fn remove_in(folder: impl AsFd, name: &OsStr) -> io::Result<()> {
+    let remove = || {
+        let flags = match kind_in(&folder, name)? {
+            FileKind::Directory => {
+                let beneath = open_folder_in(&folder, name)?;
+                for (name, ..) in list_in(&beneath)? {
+                    remove_in(&beneath, &name)?;
+                }
+                AtFlags::REMOVEDIR
+            }
+            _ => AtFlags::empty(),
+        };
+        Ok(rustix::fs::unlinkat(&folder, name, flags)?)
+    };
+    absent_is(remove(), ())
 }
 
 /// Opened in append mode, so that each write goes to the end that the file has at that moment.

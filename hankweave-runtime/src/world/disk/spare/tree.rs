@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, linkat, mkdirat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, linkat, openat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::super::real::{has_no_links, open_dir};
-use super::super::{Disk, RealDisk, open_folder_in, parent, remove_if_present, sync_file_system};
+use super::super::place::make;
+use super::super::real::{has_no_links, open_dir, open_regular_in};
+use super::super::real_folder::{list_in, remove_in};
+use super::super::{Disk, FileKind, RealDisk, open_folder_in, parent, remove_if_present, sync_file_system};
 use super::{CHECKPOINTS, EVENTS, LOGS, is_kept, is_written_through};
 
 /// A folder that changed less than this ago may change again without a new time.
@@ -32,15 +34,9 @@ type Entries = HashMap<OsString, Entry>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
-    kind: Kind,
+    kind: FileKind,
     /// Number of the file on its file system: two names of one file have the same.
     number: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    File,
-    Folder,
 }
 
 #[cfg(test)]
@@ -69,13 +65,16 @@ fn mirror_folder(
     let is_known = mirrored.get(place) == Some(&change) && change != UNSETTLED;
     let mut found = entries(from)?;
     found.retain(|name, entry| {
-        is_kept(&place.join(name)) && (entry.kind == Kind::Folder || !is_passing(name))
+        is_kept(&place.join(name)) && (entry.kind == FileKind::Directory || !is_passing(name))
     });
     // The files of the state directory itself are written through the disk.
     if !is_known && (is_first || !place.as_os_str().is_empty()) {
         mirror_files(from, to, &found)?;
     }
-    for (name, _) in found.iter().filter(|(_, entry)| entry.kind == Kind::Folder) {
+    for (name, _) in found
+        .iter()
+        .filter(|(_, entry)| entry.kind == FileKind::Directory)
+    {
         let place = place.join(name);
         let seen = statat(from, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW);
         let is_leaf = |seen: &Stat| seen.st_nlink == 2 && mirrored.get(&place) == Some(&change_of(seen));
@@ -96,12 +95,12 @@ fn mirror_folder(
 fn mirror_files(from: &OwnedFd, to: &OwnedFd, found: &Entries) -> io::Result<()> {
     let kept = entries(to)?;
     let can_share = rustix::fs::fstat(from)?.st_dev == rustix::fs::fstat(to)?.st_dev;
-    for (name, entry) in found.iter().filter(|(_, entry)| entry.kind == Kind::File) {
+    for (name, entry) in found.iter().filter(|(_, entry)| entry.kind == FileKind::File) {
         if let Some(second) = kept.get(name) {
             if (can_share && entry == second) || is_equal(from, to, name) {
                 continue;
             }
-            remove(to, name, second.kind)?;
+            remove_in(to, name)?;
         }
         match put(from, to, name) {
             // A lock or a temporary file that no longer exists.
@@ -109,8 +108,8 @@ fn mirror_files(from: &OwnedFd, to: &OwnedFd, found: &Entries) -> io::Result<()>
             done => done?,
         }
     }
-    for (name, entry) in kept.iter().filter(|(name, _)| !found.contains_key(*name)) {
-        remove(to, name, entry.kind)?;
+    for name in kept.keys().filter(|name| !found.contains_key(*name)) {
+        remove_in(to, name)?;
     }
     Ok(())
 }
@@ -148,7 +147,7 @@ fn put_back_entries((from, to): (&OwnedFd, &OwnedFd), wanted: Entries, place: &P
     let mut has_lacked = false;
     for (name, entry) in wanted {
         let place = place.join(&name);
-        if entry.kind == Kind::File {
+        if entry.kind == FileKind::File {
             has_lacked |= put_back_file((from, to), &place, there.get(&name).map(|there| there.kind))?;
             continue;
         }
@@ -163,20 +162,26 @@ fn put_back_entries((from, to): (&OwnedFd, &OwnedFd), wanted: Entries, place: &P
 }
 
 /// Puts one file back. Of a file that is written through the disk, another one of its name is an earlier one, which git has put back from a stash.
-fn put_back_file((from, to): (&OwnedFd, &OwnedFd), place: &Path, there: Option<Kind>) -> io::Result<bool> {
+fn put_back_file(
+    (from, to): (&OwnedFd, &OwnedFd),
+    place: &Path,
+    there: Option<FileKind>,
+) -> io::Result<bool> {
     let name = place.file_name().unwrap_or_default();
     // Lines of our own log do not come through the disk.
     let is_ours = place.components().count() == 1 || is_written_through(place) && !place.starts_with(LOGS);
     match there {
-        Some(kind) if kind == Kind::Folder || !is_ours || is_equal(from, to, name) => return Ok(false),
-        Some(kind) => remove(to, name, kind)?,
+        Some(kind) if kind == FileKind::Directory || !is_ours || is_equal(from, to, name) => {
+            return Ok(false);
+        }
+        Some(_) => remove_in(to, name)?,
         None => {}
     }
     // A file with a name elsewhere was moved away, or is kept by others: both go their own way from here.
     let is_elsewhere = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.st_nlink > 1;
     let done = match is_elsewhere {
         true => copy(from, to, name).and_then(|()| {
-            remove(from, name, Kind::File)?;
+            remove_in(from, name)?;
             put(to, from, name)
         }),
         false => put(from, to, name),
@@ -222,12 +227,9 @@ fn put(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 /// Copies a file with the time of its last change, by which the copy is known.
 fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    let open = |folder: &OwnedFd, flags: OFlags| {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        retry_on_intr(|| openat(folder.as_fd(), name, flags, Mode::RUSR | Mode::WUSR))
-    };
-    let mut source = File::from(open(from, OFlags::RDONLY | OFlags::NONBLOCK)?);
-    let mut target = File::from(open(to, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?);
+    let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut source = open_regular_in(from, name)?;
+    let mut target = File::from(retry_on_intr(|| openat(to, name, new, Mode::RUSR | Mode::WUSR))?);
     let changed = source.metadata()?.modified()?;
     io::copy(&mut source, &mut target)?;
     target.set_times(FileTimes::new().set_modified(changed))
@@ -277,40 +279,14 @@ fn enter(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Opens a folder and makes it when it is missing.
-fn make(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    match mkdirat(parent, name, Mode::RWXU) {
-        Err(Errno::EXIST) => {}
-        made => made?,
-    }
-    Ok(open_folder_in(parent, name)?)
-}
-
 /// Returns the files and folders in a folder; links and other kinds are no part of a record.
 fn entries(folder: &OwnedFd) -> io::Result<Entries> {
-    let mut found = Entries::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if matches!(name.as_bytes(), b"." | b"..") {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => continue,
-                seen => FileType::from_raw_mode(seen?.st_mode),
-            },
-            kind => kind,
-        };
-        let kind = match kind {
-            FileType::Directory => Kind::Folder,
-            FileType::RegularFile => Kind::File,
-            _ => continue,
-        };
-        let number = entry.ino();
-        found.insert(name.to_owned(), Entry { kind, number });
-    }
-    Ok(found)
+    let mut found = list_in(folder)?;
+    found.retain(|(_, kind, _)| matches!(kind, FileKind::File | FileKind::Directory));
+    let found = found.into_iter();
+    Ok(found
+        .map(|(name, kind, number)| (name, Entry { kind, number }))
+        .collect())
 }
 
 fn change_of(seen: &Stat) -> Change {
@@ -330,23 +306,5 @@ fn settled_change(seen: &Stat) -> Change {
     match age.is_some_and(|age| age > SETTLED) {
         true => change,
         false => UNSETTLED,
-    }
-}
-
-fn remove(folder: &OwnedFd, name: &OsStr, kind: Kind) -> io::Result<()> {
-    let flags = match kind {
-        Kind::File => AtFlags::empty(),
-        Kind::Folder => AtFlags::REMOVEDIR,
-    };
-    if kind == Kind::Folder
-        && let Some(beneath) = enter(folder, name)?
-    {
-        for (name, entry) in entries(&beneath)? {
-            remove(&beneath, &name, entry.kind)?;
-        }
-    }
-    match unlinkat(folder, name, flags) {
-        Err(Errno::NOENT) => Ok(()),
-        removed => Ok(removed?),
     }
 }
