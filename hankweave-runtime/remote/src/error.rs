@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hankweave_runtime::arrival::ArrivalError;
-use hankweave_runtime::checkpoint::{OpenStoreError, RestoreError};
+use hankweave_runtime::checkpoint::{ObjectError, OpenStoreError, RestoreError};
 use hankweave_runtime::world::disk::IoError;
 
 /// Why a run was not taken to or from a remote. Unless it says otherwise nothing was changed on this machine, and the record on the remote is as it was.
@@ -42,6 +42,9 @@ pub enum RemoteError {
     /// A file of this machine could not be read or written.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// The record could not be written into the repository of the checkpoints.
+    #[error(transparent)]
+    Record(#[from] ObjectError),
     /// The given remote is not valid.
     #[error("`{url}` is no git remote: {why}")]
     BadUrl {
@@ -183,7 +186,12 @@ impl RemoteError {
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Process { .. } | Self::Git { .. } | Self::TimedOut { .. } | Self::Io(_) | Self::Busy { .. }
+            Self::Process { .. }
+                | Self::Git { .. }
+                | Self::TimedOut { .. }
+                | Self::Io(_)
+                | Self::Record(_)
+                | Self::Busy { .. }
         )
     }
 }

@@ -18,7 +18,7 @@ use crate::fetch::{fetch, head};
 use crate::git::{Git, GitOutput};
 use crate::limits::ArrivalLimits;
 use crate::manifest::{FORMAT, RecordManifest, is_sha};
-use crate::record::{self, Pieces, PreviousRecord, RecordDraft};
+use crate::record::{self, PreviousRecord, RecordDraft};
 use crate::snapshot::{self, RecordSnapshot};
 use crate::url::check_url;
 
@@ -165,9 +165,9 @@ impl<'w> LocalSide<'w> {
             .filter(|tip| !known.contains(tip));
         let mut parents: Vec<String> = self.base.iter().map(|base| base.commit.clone()).collect();
         parents.extend(tips.cloned());
-        let nothing = Pieces::new();
-        let pieces = self.base.as_ref().map_or(&nothing, |base| &base.pieces);
-        let commit = self.draft.write(self.world, &self.git, pieces, &parents).await?;
+        let before = self.base.as_ref().map(|base| base.commit.clone());
+        let commit = self.draft.write(self.world, self.checkpoints(), before, parents);
+        let commit = commit.await?;
         Ok(WrittenRecord {
             commit,
             is_base: false,

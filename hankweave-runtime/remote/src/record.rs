@@ -1,15 +1,12 @@
-//! A record as a commit in the repository of the checkpoints: written in one go by `git fast-import`, read piece by piece.
+//! A record as a commit in the repository of the checkpoints: written as these are, read piece by piece by git.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::pin::Pin;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hankweave_core::time::Timestamp;
+use hankweave_runtime::checkpoint::RecordCommit;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::process::Stdin;
-use sha1_smol::Sha1;
-use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::book::WRITTEN;
 use crate::contents::{RecordFile, piece_path};
@@ -17,8 +14,6 @@ use crate::error::RemoteError;
 use crate::git::Git;
 use crate::limits::ArrivalLimits;
 use crate::manifest::{FILE, RecordManifest};
-
-const ACTION: &str = "write the record";
 
 /// The longest entry of a tree, in bytes.
 const LONGEST_ENTRY: usize = 64 << 10;
@@ -71,14 +66,13 @@ impl RecordDraft {
         let (disk, contents) = (Arc::clone(&world.disk), Arc::new(contents));
         let named = Arc::clone(&contents);
         let name = move || {
-            let mut pieces = Pieces::new();
-            for content in named.iter() {
-                for number in 0..content.pieces() {
-                    let name = blob_name(&content.piece(&*disk, number)?);
-                    pieces.insert(piece_path(&content.path, number), name);
-                }
-            }
-            Ok::<_, RemoteError>(pieces)
+            let name = |(path, (content, number)): (String, (&RecordFile, u64))| {
+                Ok((path, RecordCommit::blob_name(&content.piece(&*disk, number)?)))
+            };
+            sources(&named)
+                .into_iter()
+                .map(name)
+                .collect::<Result<Pieces, RemoteError>>()
         };
         Ok(Self {
             pieces: world.blocking.run(name).await?,
@@ -93,132 +87,53 @@ impl RecordDraft {
         self.manifest.tells_the_same(&earlier.manifest) && self.pieces == earlier.pieces
     }
 
-    /// Writes it as a commit with these parents, of which the first is the record before it if there is one, and returns its name. Pieces that the record before it has
-    /// are not written again.
+    /// Writes it as a commit with these parents into the repository of the checkpoints, and returns its name. Pieces of the record `before` are not written again.
     pub(crate) async fn write(
         &self,
         world: &World,
-        git: &Git,
-        known: &Pieces,
-        parents: &[String],
+        repository: PathBuf,
+        before: Option<String>,
+        parents: Vec<String>,
     ) -> Result<String, RemoteError> {
-        let arguments = ["fast-import", "--quiet", "--done", "--force"];
-        let mut process = git.start(ACTION, &arguments, Stdin::Open)?;
-        let stdin = process.stdin.take();
-        let mut feed = FastImport {
-            world,
-            stdin: stdin.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?,
-            marks: 0,
-        };
-        let fed = feed.all(self, known, parents).await;
-        drop(feed);
-        let answer = git.finish(ACTION, process).await?;
-        // Git ended before it had read everything: it says why.
-        if let (Err(error), true) = (fed, answer.exit.is_success()) {
-            return Err(error);
-        }
-        let printed = answer.or_refused(ACTION)?;
-        Ok(printed.trim().to_owned())
-    }
-}
-
-/// Input of git.
-struct FastImport<'w> {
-    world: &'w World,
-    stdin: Pin<Box<dyn AsyncWrite + Send>>,
-    marks: u64,
-}
-
-impl FastImport<'_> {
-    async fn all(
-        &mut self,
-        draft: &RecordDraft,
-        known: &Pieces,
-        parents: &[String],
-    ) -> Result<(), RemoteError> {
-        let mut tree = String::new();
-        let text = serde_json::to_vec_pretty(&draft.manifest).map_err(|error| failed(error.into()))?;
-        let mark = self.blob(&text).await?;
-        tree.push_str(&format!("M 100644 :{mark} {FILE}\n"));
-        for (index, content) in draft.contents.iter().enumerate() {
-            for number in 0..content.pieces() {
-                let path = piece_path(&content.path, number);
-                let name = &draft.pieces[&path];
-                if known.get(&path) == Some(name) {
-                    tree.push_str(&format!("M 100644 {name} {path}\n"));
-                    continue;
-                }
-                let (disk, contents) = (Arc::clone(&self.world.disk), Arc::clone(&draft.contents));
-                let read = move || contents[index].piece(&*disk, number);
-                let piece = self.world.blocking.run(read).await?;
-                if blob_name(&piece) != *name {
-                    return Err(failed(io::Error::other(format!("`{path}` changes"))));
-                }
-                let mark = self.blob(&piece).await?;
-                tree.push_str(&format!("M 100644 :{mark} {path}\n"));
-            }
-        }
-        self.commit(draft, parents, &tree).await
-    }
-
-    async fn blob(&mut self, bytes: &[u8]) -> Result<u64, RemoteError> {
-        self.marks += 1;
-        self.write_command(&format!("blob\nmark :{}\ndata {}\n", self.marks, bytes.len()))
-            .await?;
-        self.write(bytes).await?;
-        self.write_command("\n").await?;
-        Ok(self.marks)
-    }
-
-    async fn commit(
-        &mut self,
-        draft: &RecordDraft,
-        parents: &[String],
-        tree: &str,
-    ) -> Result<(), RemoteError> {
-        self.marks += 1;
-        let (mark, manifest) = (self.marks, &draft.manifest);
+        let manifest = &self.manifest;
+        let text = serde_json::to_vec_pretty(manifest).map_err(|error| RemoteError::Unreadable {
+            why: error.to_string(),
+        })?;
         let message = format!(
             "record {} of {}\n\ntoken: {}\n",
             manifest.number, manifest.execution, manifest.token
         );
-        let seconds = draft.at.as_millis() / 1_000;
-        let mut text = format!("commit {WRITTEN}\nmark :{mark}\n");
-        text.push_str(&format!(
-            "committer hankweave <hankweave@localhost> {seconds} +0000\n"
-        ));
-        text.push_str(&format!("data {}\n{message}\n", message.len()));
-        let words = std::iter::once("from").chain(std::iter::repeat("merge"));
-        for (word, parent) in words.zip(parents) {
-            text.push_str(&format!("{word} {parent}\n"));
-        }
-        text.push_str(&format!("deleteall\n{tree}\nget-mark :{mark}\ndone\n"));
-        self.write_command(&text).await?;
-        self.stdin.flush().await.map_err(failed)
-    }
-
-    async fn write_command(&mut self, text: &str) -> Result<(), RemoteError> {
-        self.write(text.as_bytes()).await
-    }
-
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), RemoteError> {
-        self.stdin.write_all(bytes).await.map_err(failed)
-    }
-}
-
-fn failed(source: io::Error) -> RemoteError {
-    RemoteError::Process {
-        action: ACTION,
-        source,
+        let mut files = self.pieces.clone();
+        files.insert(FILE.to_owned(), RecordCommit::blob_name(&text));
+        let (disk, contents, at) = (Arc::clone(&world.disk), Arc::clone(&self.contents), self.at);
+        let write = move || {
+            let commit = RecordCommit {
+                repository: &repository,
+                reference: WRITTEN,
+                before: before.as_deref(),
+                parents: &parents,
+                at,
+                message: &message,
+                files: &files,
+            };
+            let sources = sources(&contents);
+            commit.write(|path| match sources.get(path) {
+                Some((content, number)) => Ok(content.piece(&*disk, *number)?),
+                None => Ok(text.clone()),
+            })
+        };
+        world.blocking.run(write).await
     }
 }
 
-/// Returns git's name for these bytes.
-fn blob_name(bytes: &[u8]) -> String {
-    let mut hash = Sha1::new();
-    hash.update(format!("blob {}\0", bytes.len()).as_bytes());
-    hash.update(bytes);
-    hash.digest().to_string()
+/// Returns the file and the number of each piece, by its path in the record.
+fn sources(contents: &[RecordFile]) -> BTreeMap<String, (&RecordFile, u64)> {
+    let mut sources = BTreeMap::new();
+    for content in contents {
+        let numbers = 0..content.pieces();
+        sources.extend(numbers.map(|number| (piece_path(&content.path, number), (content, number))));
+    }
+    sources
 }
 
 /// Returns the manifest of a record.
@@ -261,15 +176,4 @@ pub(crate) async fn pieces(git: &Git, commit: &str, limits: &ArrivalLimits) -> R
     git.each_line("list a record", &arguments, 0, LONGEST_ENTRY, visit)
         .await?;
     Ok(pieces)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_have_the_name_that_git_gives_them() {
-        assert_eq!(blob_name(b""), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
-        assert_eq!(blob_name(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
-    }
 }

@@ -45,6 +45,7 @@ mod object;
 )]
 mod open;
 mod prune;
+mod record_commit;
 mod renames;
 mod repository;
 #[expect(
@@ -99,6 +100,8 @@ mod memory;
 mod reading_tests;
 #[cfg(test)]
 mod real_git_tests;
+#[cfg(test)]
+mod record_tests;
 
 pub use counted::Counts;
 use counted::FileProgress;
@@ -113,6 +116,8 @@ pub(crate) use memory::MemoryCheckpoints;
 pub(crate) use message::incomplete;
 pub use object::ObjectError;
 pub use open::{OpenReport, OpenStoreError, OpenStoreRequest, write_settings};
+#[doc(hidden)]
+pub use record_commit::RecordCommit;
 pub use review::{Obstacle, ReviewBranch, ReviewError, ReviewRequest, is_usable as is_usable_for_review};
 pub use select::MAX_FILE_BYTES;
 pub use store::{

@@ -351,7 +351,7 @@ fn repair(path: &Path, at: Timestamp) -> Result<bool, OpenStoreError> {
 fn first_commit(path: &Path, at: Timestamp) -> io::Result<()> {
     let message = message::root();
     let new = NewCommit {
-        parent: None,
+        parents: &[],
         at,
         message: &message,
     };

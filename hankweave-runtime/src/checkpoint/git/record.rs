@@ -112,7 +112,7 @@ impl GitCheckpoints {
         draft: &CommitDraft<'_>,
     ) -> Result<(Checkpoint, Folders), CheckpointError> {
         let new = NewCommit {
-            parent: draft.parent,
+            parents: draft.parent.as_slice(),
             at: draft.at,
             message: &draft.whole_message(&snapshot.skipped),
         };

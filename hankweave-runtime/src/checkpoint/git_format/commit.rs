@@ -15,13 +15,13 @@ use crate::checkpoint::object::ObjectError;
 use crate::checkpoint::tree::{Folders, Listing, PathChange};
 use crate::world::disk::open_dir;
 
-/// The one author of all checkpoints.
+/// The one author of all checkpoints and records.
 const AUTHOR: &str = "hankweave <hankweave@localhost>";
 
 /// A commit to write, without its tree.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::checkpoint) struct NewCommit<'a> {
-    pub(in crate::checkpoint) parent: Option<Oid>,
+    pub(in crate::checkpoint) parents: &'a [Oid],
     pub(in crate::checkpoint) at: Timestamp,
     pub(in crate::checkpoint) message: &'a str,
 }
@@ -57,11 +57,9 @@ impl NewCommit<'_> {
     fn encode(&self, tree: Oid) -> String {
         let seconds = self.at.as_millis().div_euclid(1_000).max(0);
         let who = format!("{AUTHOR} {seconds} +0000");
-        let parent = self
-            .parent
-            .map_or(String::new(), |parent| format!("parent {parent}\n"));
-        let message = self.message;
-        format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}")
+        let parents = self.parents.iter().map(|parent| format!("parent {parent}\n"));
+        let (parents, message) = (parents.collect::<String>(), self.message);
+        format!("tree {tree}\n{parents}author {who}\ncommitter {who}\n\n{message}")
     }
 }
 
@@ -116,7 +114,7 @@ mod tests {
     #[test]
     fn a_commit_is_read_back_and_so_is_one_that_others_wrote() {
         let new = NewCommit {
-            parent: Some(id(2)),
+            parents: &[id(2)],
             at: Timestamp::from_millis(1_736_000_000_123),
             message: "a\n\nb\n",
         };

@@ -14,7 +14,7 @@ use super::compress::Compressor;
 use crate::checkpoint::object::{ReadSeek, WriteError, sum_of};
 use crate::world::disk::open_folder_in;
 
-/// Tells apart what threads write at the same time.
+/// Tells apart what the threads of a process write at the same time.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// An object under a temporary name. Dropped before it is in place, it leaves nothing behind.
@@ -61,16 +61,23 @@ impl LooseObject {
     }
 
     fn create(objects: &Arc<OwnedFd>, id: Oid) -> io::Result<(Self, File)> {
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let object = Self {
-            objects: Arc::clone(objects),
-            temporary: format!("tmp_object_{}_{number}", std::process::id()),
-            name: id.to_string(),
-        };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o444);
-        let made = retry_on_intr(|| rustix::fs::openat(&*object.objects, &*object.temporary, flags, mode));
-        Ok((object, File::from(made?)))
+        loop {
+            let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+            let temporary = format!("tmp_object_{}_{number}", std::process::id());
+            let file = match retry_on_intr(|| rustix::fs::openat(objects, &*temporary, flags, mode)) {
+                // A push and a run write at the same time, and in two containers both may have this number of a process.
+                Err(Errno::EXIST) => continue,
+                made => File::from(made?),
+            };
+            let object = Self {
+                objects: Arc::clone(objects),
+                temporary,
+                name: id.to_string(),
+            };
+            return Ok((object, file));
+        }
     }
 
     /// Whether there is a file in its place.
@@ -121,5 +128,30 @@ impl Drop for LooseObject {
     fn drop(&mut self) {
         // In its place it has no temporary name; otherwise the next start removes what cannot be removed now.
         let _ = rustix::fs::unlinkat(&*self.objects, &*self.temporary, AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::world::disk::open_dir;
+
+    // covers: G11
+    #[test]
+    fn a_file_of_another_process_of_the_same_number_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects: Arc<OwnedFd> = Arc::new(open_dir(folder.path()).unwrap().into());
+        let next = WRITTEN.load(Ordering::Relaxed);
+        let name = |number| format!("tmp_object_{}_{number}", std::process::id());
+        for number in next..next + 1_000 {
+            fs::write(folder.path().join(name(number)), "of another").unwrap();
+        }
+        let id = Oid::hash_object(ObjectType::Blob, b"ours").unwrap();
+        let object = LooseObject::write(&objects, &mut Compressor::new(), id, ObjectType::Blob, b"ours");
+        object.unwrap().put_in_place().unwrap();
+        let theirs = fs::read(folder.path().join(name(next))).unwrap();
+        assert_eq!(theirs, b"of another");
     }
 }

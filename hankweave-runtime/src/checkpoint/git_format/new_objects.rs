@@ -1,4 +1,4 @@
-//! The objects of one checkpoint on their way into the repository.
+//! The objects of one checkpoint or record on their way into the repository.
 //!
 //! That an object is there does not say that it is durable: a checkpoint whose sync failed leaves objects that the system may have given up
 //! writing, and one that a power loss interrupted leaves empty ones. So everything is written but what a finished checkpoint holds, and an object of
@@ -8,7 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use git2::{ObjectType, Oid, Repository};
@@ -67,8 +67,13 @@ impl<'a> NewObjects<'a> {
         })
     }
 
-    fn objects(&self) -> PathBuf {
-        self.repository.join("objects")
+    /// Starts a pack for the objects from now on.
+    pub(in crate::checkpoint) fn start_pack(&self) -> Result<(), ObjectError> {
+        let pack = PackFile::create(&self.repository.join("objects"));
+        let pack = pack.map_err(ObjectError::at("begin a pack"))?;
+        // Another call came first: its pack takes these files, too.
+        let _ = self.pack.set(Mutex::new(pack));
+        Ok(())
     }
 
     pub(super) fn open_writer(&self) -> ObjectWriter<'_> {
@@ -109,10 +114,7 @@ impl BlobStore for NewObjects<'_> {
         if files < PACKED_FROM {
             return Ok(());
         }
-        let pack = PackFile::create(&self.objects()).map_err(ObjectError::at("begin a pack"))?;
-        // Another call came first: its pack takes these files, too.
-        let _ = self.pack.set(Mutex::new(pack));
-        Ok(())
+        self.start_pack()
     }
 
     fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError> {

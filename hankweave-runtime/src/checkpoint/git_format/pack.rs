@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use git2::{ObjectType, Oid};
 use sha1_smol::Sha1;
@@ -15,8 +16,8 @@ use super::compress::Compressor;
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 use crate::world::ids::hex;
 
-/// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
-const TEMPORARY: &str = "tmp_pack_checkpoint";
+/// Tells apart the packs that a process has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// Header of a pack; the number of objects follows.
 const HEADER: &[u8; 12] = b"PACK\0\0\0\x02\0\0\0\0";
@@ -70,8 +71,8 @@ impl PackFile {
     pub(super) fn create(objects: &Path) -> io::Result<Self> {
         let folder = objects.join("pack");
         RealDisk.make_private_dirs(&folder)?;
-        let temporary = folder.join(TEMPORARY);
-        let mut file = BufWriter::with_capacity(1 << 18, create(&temporary)?);
+        let (temporary, file) = create_temporary(&folder)?;
+        let mut file = BufWriter::with_capacity(1 << 18, file);
         // The number of objects is filled in at the end.
         file.write_all(HEADER)?;
         Ok(Self {
@@ -130,7 +131,9 @@ impl PackFile {
         file.sync_all()?;
         let name = |extension: &str| self.folder.join(format!("pack-{}.{extension}", hex(&checksum)));
         let index = self.temporary.with_extension("idx");
-        let mut index_file = create(&index)?;
+        // A crash may have left one, and of the pack that it belonged to nothing under this name.
+        remove_if_present(&RealDisk, &index)?;
+        let mut index_file = new_file(&index, 0o600)?;
         let encoded = encode_index(&mut self.entries, &checksum);
         index_file.write_all(&encoded)?;
         index_file.sync_all()?;
@@ -154,15 +157,23 @@ impl IndexEntry {
 
 impl Drop for PackFile {
     fn drop(&mut self) {
-        // After `finish` there is none; otherwise the next start removes what cannot be removed now.
+        // After `finish` there are none; otherwise the next start removes what cannot be removed now.
         let _ = RealDisk.remove_file(&self.temporary);
+        let _ = RealDisk.remove_file(&self.temporary.with_extension("idx"));
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    // What is left of an earlier one is in the way.
-    remove_if_present(&RealDisk, path)?;
-    new_file(path, 0o600)
+/// Makes the file of a pack that is being written. A push and a run may write one each at the same time.
+fn create_temporary(folder: &Path) -> io::Result<(PathBuf, File)> {
+    loop {
+        let number = BEGUN.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("tmp_pack_hankweave_{}_{number}", std::process::id()));
+        match new_file(&path, 0o600) {
+            // Of a process of the same number: one that crashed, or one in another container.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return Ok((path, made?)),
+        }
+    }
 }
 
 /// Kind and length of an object: four bits of the length, then seven at a time, lowest first.
@@ -268,6 +279,30 @@ mod tests {
             assert_eq!(repository.find_blob(id).unwrap().content(), noise(size));
         }
         assert_eq!(entries(folder.path()).len(), 2, "{:?}", entries(folder.path()));
+        hankweave_testing::git::assert_sound(folder.path());
+    }
+
+    /// As a push does beside a run.
+    // covers: G11
+    #[test]
+    fn two_packs_are_written_at_the_same_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(folder.path()).unwrap();
+        let contents = [&b"one"[..], b"two"];
+        let mut packs = contents.map(|_| PackFile::create(&folder.path().join("objects")).unwrap());
+        let ids = contents.map(|contents| Oid::hash_object(ObjectType::Blob, contents).unwrap());
+        for ((pack, id), contents) in packs.iter_mut().zip(ids).zip(contents) {
+            let mut compressor = Compressor::new();
+            let packed = PackedObject::new(&mut compressor, id, ObjectType::Blob, contents);
+            pack.add(&packed.unwrap()).unwrap();
+        }
+        for pack in packs {
+            pack.finish().unwrap();
+        }
+        assert_eq!(
+            ids.map(|id| repository.find_blob(id).unwrap().content().to_vec()),
+            contents
+        );
         hankweave_testing::git::assert_sound(folder.path());
     }
 
