@@ -7,6 +7,7 @@
 mod attempt;
 mod files;
 mod fold;
+mod headline;
 mod history;
 mod item;
 mod message;
@@ -30,11 +31,11 @@ pub use message::change_message;
 pub use now::{ContextUse, CurrentActivity, CurrentAttempt, OpenTool, SubAgentView};
 pub use patch::{apply_patch, difference};
 pub use run_view::{
-    AnsweredApproval, AskedApproval, CodonCount, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems,
-    ProblemView, RunState, RunView, ViewedRun,
+    AskedApproval, CodonCount, CommandView, MAX_VIEW_BYTES, MoneyView, OmittedItems, ProblemView, RunState,
+    RunView, ViewedRun,
 };
 pub use sentinel::{SentinelView, WatchStatus};
 pub use text::{changed, excerpt, goal_of_prompt, prompt_excerpt};
 pub use undone::{RolledBack, UndoView, UndoneAttempt, UndoneAttempts};
-pub use wait::{WaitKind, WaitView};
+pub use wait::{AnsweredApproval, WaitKind, WaitView};
 pub use words::{disk_words, fallback_words, line_of, stopped_words, subject, title_of_tool_use};

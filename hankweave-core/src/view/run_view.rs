@@ -13,7 +13,7 @@ use super::item::ItemView;
 use super::now::{CurrentActivity, CurrentAttempt, WORKING};
 use super::sentinel::SentinelView;
 use super::undone::{RolledBack, UndoView, UndoneAttempts};
-use super::wait::WaitView;
+use super::wait::{AnsweredApproval, WaitView};
 use crate::agent::InterruptedBy;
 use crate::cost::Usd;
 use crate::id::{CodonId, RunId};
@@ -304,25 +304,6 @@ pub struct AskedApproval {
     pub question: String,
     /// When it was asked.
     pub since: Timestamp,
-}
-
-/// Answer of a user to an [`AskedApproval`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct AnsweredApproval {
-    /// Codon that was asked about.
-    pub codon: CodonId,
-    /// Whether it may start.
-    pub granted: bool,
-    /// Reason that the user gave, cut.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Name of the client that sent it, or of the user, cut; absent where neither is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client: Option<String>,
-    /// When it was recorded.
-    pub at: Timestamp,
 }
 
 /// Command of a client that the run took up.

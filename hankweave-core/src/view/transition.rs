@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use super::attempt::{AttemptKey, AttemptState, AttemptView, AttemptWhy};
 use super::item::CheckView;
 use super::now::{CurrentActivity, CurrentAttempt, phase};
-use super::run_view::{AnsweredApproval, ProblemView, RunState, RunView, ViewedRun};
+use super::run_view::{ProblemView, RunState, RunView, ViewedRun};
 use super::text::{NAME, TITLE, excerpt};
-use super::wait::{WaitKind, WaitView, add, end_for_start};
+use super::wait::{AnsweredApproval, WaitKind, WaitView, add, end_for_start};
 use crate::agent::{CRASHED_IN_WORDS, FailureReason};
 use crate::codon::{
     BudgetExceeded, CheckpointType, ChosenAgent, CodonStatus, LoopCheck, LoopContext, SentinelState,

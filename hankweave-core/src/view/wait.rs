@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::run_view::AnsweredApproval;
 use crate::id::CodonId;
 use crate::time::{SHORTEST_WAIT, Timestamp};
 
@@ -58,6 +57,25 @@ pub enum WaitKind {
     Approval,
     /// For the user who suspended the run.
     Suspended,
+}
+
+/// Answer of a user to an [`AskedApproval`](super::AskedApproval).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AnsweredApproval {
+    /// Codon that was asked about.
+    pub codon: CodonId,
+    /// Whether it may start.
+    pub granted: bool,
+    /// Reason that the user gave, cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Name of the client that sent it, or of the user, cut; absent where neither is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// When it was recorded.
+    pub at: Timestamp,
 }
 
 /// Ends the waits of a codon that starts: another agent has taken over, or a user has not waited longer. A limit that nobody waited for is no wait.

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Event;
-
 /// Lengthy activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -38,9 +36,4 @@ pub enum IdleReason {
     RollbackCompleted,
     /// The next codon waits for somebody who approves it.
     ApprovalRequired,
-}
-
-impl Event {
-    /// The [`name`](Self::name) of the news that nothing runs.
-    pub const SERVER_IDLE: &'static str = "server.idle";
 }

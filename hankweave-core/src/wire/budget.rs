@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Event;
-use crate::budget::{BudgetStatus, BudgetSummaryRow, Ceiling, CodonLimits, Summary};
+use crate::budget::{BudgetStatus, BudgetSummaryRow, Ceiling, CodonLimits};
 use crate::codon::LoopContext;
 use crate::cost::Usd;
 use crate::id::CodonId;
@@ -89,23 +88,6 @@ pub struct BudgetTotals {
     /// They were at work for longer, and nobody knows how long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual_time_is_lower_bound: Option<bool>,
-}
-
-impl From<Summary> for Event {
-    fn from(summary: Summary) -> Self {
-        Self::BudgetSummary {
-            ceiling: summary.ceiling.into(),
-            allocation: summary.allocation,
-            rows: summary.rows.into_iter().map(BudgetRow::from).collect(),
-            totals: BudgetTotals {
-                budget_dollars: summary.ceiling.max_dollars,
-                actual_dollars: summary.spent,
-                actual_is_lower_bound: summary.is_lower_bound.then_some(true),
-                actual_time_seconds: summary.elapsed.as_secs_f64(),
-                actual_time_is_lower_bound: summary.elapsed_is_lower_bound.then_some(true),
-            },
-        }
-    }
 }
 
 impl From<Ceiling> for BudgetCeiling {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, DirectPayload, Event, Refused};
+use super::{Code, Refused};
 use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
 use crate::document::HankweaveState;
 use crate::hank::Hank;
@@ -71,11 +71,11 @@ impl LeftOutReason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckpointList {
     /// The run that was asked for, else the newest one.
-    run_id: RunId,
+    pub(super) run_id: RunId,
     /// Its branch.
-    current_branch: String,
+    pub(super) current_branch: String,
     /// Newest first.
-    checkpoints: Vec<ListedCheckpoint>,
+    pub(super) checkpoints: Vec<ListedCheckpoint>,
 }
 
 impl CheckpointList {
@@ -102,26 +102,6 @@ impl CheckpointList {
             current_branch: named.git_branch.clone(),
             checkpoints: codons.flat_map(|codon| listed(codon, hank)).collect(),
         })
-    }
-}
-
-impl From<CheckpointList> for Event {
-    fn from(list: CheckpointList) -> Self {
-        Self::CheckpointList {
-            run_id: list.run_id,
-            current_branch: list.current_branch,
-            checkpoints: list.checkpoints,
-        }
-    }
-}
-
-impl From<CheckpointList> for DirectPayload {
-    fn from(list: CheckpointList) -> Self {
-        Self::CheckpointList {
-            run_id: list.run_id,
-            current_branch: list.current_branch,
-            checkpoints: list.checkpoints,
-        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::DirectPayload;
 use crate::id::CodonId;
 
 /// Codon as the hank has it.
@@ -29,10 +28,4 @@ pub struct CodonDescription {
     /// The hank has changed since the codon was planned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
-}
-
-impl From<CodonDescription> for DirectPayload {
-    fn from(description: CodonDescription) -> Self {
-        Self::PlanCodon(Box::new(description))
-    }
 }

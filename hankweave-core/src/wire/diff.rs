@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::DirectPayload;
 use crate::id::CheckpointSha;
 
 /// Most files in one answer, in the order of their paths.
@@ -142,16 +141,4 @@ pub enum LineDifferenceKind {
     /// The line before it does not end with a line break.
     #[serde(rename = "\\")]
     NoNewline,
-}
-
-impl From<FileDifferences> for DirectPayload {
-    fn from(differences: FileDifferences) -> Self {
-        Self::DiffFiles(Box::new(differences))
-    }
-}
-
-impl From<LineDifferences> for DirectPayload {
-    fn from(differences: LineDifferences) -> Self {
-        Self::DiffLines(Box::new(differences))
-    }
 }

@@ -5,6 +5,7 @@ mod agent;
 mod budget;
 mod checkpoints;
 mod command;
+mod conversions;
 mod described;
 mod diff;
 mod direct;

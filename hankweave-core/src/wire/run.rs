@@ -2,11 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Event;
 use crate::agent::InterruptedBy;
-use crate::budget::Ceiling;
-use crate::hank::{Hank, HankItem, LoopConfig, TerminateOn};
-use crate::id::{CodonId, LoopId};
+use crate::hank::{LoopConfig, TerminateOn};
+use crate::id::LoopId;
 
 /// Longest prompt in an event, in characters.
 const MAX_PROMPT_CHARS: usize = 32_768;
@@ -64,58 +62,6 @@ impl RunEnding {
     }
 }
 
-impl Event {
-    /// Returns the description of a run of `hank` with this total budget.
-    #[must_use]
-    pub fn run_described(hank: &Hank, ceiling: Ceiling) -> Self {
-        let loops = hank.items.iter().filter_map(HankItem::as_loop);
-        let time = ceiling.max_time.map(|time| time.as_millis());
-        Self::RunDescribed {
-            hank: hank.meta.as_ref().map(|meta| HankTitle {
-                name: meta.name.clone(),
-                version: meta.version.clone(),
-            }),
-            goal: hank.meta.as_ref().and_then(|meta| meta.description.clone()),
-            max_dollars: ceiling.max_dollars,
-            max_time_ms: time.and_then(|millis| u64::try_from(millis).ok()),
-            loops: loops.map(DescribedLoop::from).collect(),
-            rehearsal: false,
-        }
-    }
-
-    /// Sets the purpose of a run whose hank does not describe it.
-    #[must_use]
-    pub fn or_goal(mut self, otherwise: impl FnOnce() -> Option<String>) -> Self {
-        if let Self::RunDescribed {
-            goal: goal @ None, ..
-        } = &mut self
-        {
-            *goal = otherwise();
-        }
-        self
-    }
-
-    /// Returns the event for a prompt that an agent gets, which is cut where it is long.
-    #[must_use]
-    pub fn codon_prompted(codon_id: CodonId, prompt: &str) -> Self {
-        let (prompt, original_length) = cut_prompt(prompt);
-        Self::CodonPrompted {
-            codon_id,
-            prompt,
-            original_length,
-        }
-    }
-
-    /// Returns the description of a rehearsal, out of that of a run.
-    #[must_use]
-    pub fn of_rehearsal(mut self, is_rehearsal: bool) -> Self {
-        if let Self::RunDescribed { rehearsal, .. } = &mut self {
-            *rehearsal = is_rehearsal;
-        }
-        self
-    }
-}
-
 /// Returns the prompt as clients get it, and its length in characters where it was cut.
 #[must_use]
 pub fn cut_prompt(prompt: &str) -> (String, Option<usize>) {
@@ -146,16 +92,12 @@ mod tests {
     // covers: WIRE-41
     #[test]
     fn a_long_prompt_is_cut_and_says_how_long_it_was() {
-        let told = |prompt: &str| match Event::codon_prompted("a".parse().unwrap(), prompt) {
-            Event::CodonPrompted {
-                prompt,
-                original_length,
-                ..
-            } => (prompt.chars().count(), original_length),
-            other => panic!("{other:?}"),
+        let cut = |prompt: &str| {
+            let (prompt, original_length) = cut_prompt(prompt);
+            (prompt.chars().count(), original_length)
         };
-        assert_eq!(told(&"é".repeat(MAX_PROMPT_CHARS)), (MAX_PROMPT_CHARS, None));
+        assert_eq!(cut(&"é".repeat(MAX_PROMPT_CHARS)), (MAX_PROMPT_CHARS, None));
         let more = MAX_PROMPT_CHARS + 1;
-        assert_eq!(told(&"é".repeat(more)), (MAX_PROMPT_CHARS, Some(more)));
+        assert_eq!(cut(&"é".repeat(more)), (MAX_PROMPT_CHARS, Some(more)));
     }
 }

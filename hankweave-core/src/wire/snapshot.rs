@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DirectPayload, FileNode};
+use super::FileNode;
 use crate::codon::CodonExecution;
 use crate::cost::Usd;
 use crate::document::HankweaveState;
@@ -57,11 +57,5 @@ impl RunSnapshot {
             is_rolling_back: state.pending_rollback.is_some(),
             seq,
         }
-    }
-}
-
-impl From<RunSnapshot> for DirectPayload {
-    fn from(snapshot: RunSnapshot) -> Self {
-        Self::StateSnapshot(Box::new(snapshot))
     }
 }

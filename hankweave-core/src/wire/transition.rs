@@ -1,12 +1,8 @@
 //! The event `state.transition`.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
-use super::Event;
 use crate::cost::Usd;
-use crate::event::StateEvent;
 use crate::id::RunId;
 use crate::state::LiveState;
 
@@ -26,23 +22,6 @@ pub struct CurrentFigures {
     /// Spending of all runs, in US dollars, including skipped codons and sentinels; absent in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_spend: Option<Usd>,
-}
-
-impl Event {
-    /// The [`name`](Self::name) of a change of the state document.
-    pub const STATE_TRANSITION: &'static str = "state.transition";
-
-    /// The event that tells clients of an accepted state event; `figures` are those after it.
-    #[must_use]
-    pub fn state_transition(event: Box<StateEvent>, figures: CurrentFigures) -> Self {
-        Self::StateTransition {
-            transition_type: Cow::Borrowed(event.name()),
-            run_id: event.run_id().cloned(),
-            codon_id: event.codon_id().cloned(),
-            transition: event,
-            resulting_state: figures,
-        }
-    }
 }
 
 impl CurrentFigures {

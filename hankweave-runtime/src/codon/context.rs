@@ -17,8 +17,8 @@ use hankweave_core::wire::{self, LeftOutFile};
 use serde_json::Value;
 
 use super::orders::{Orders, Remarks};
-use super::rehearsal::RehearsedSteps;
-use super::watch::FileWatcher;
+use super::rehearsed::RehearsedSteps;
+use super::surveyed::FileWatcher;
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
 use crate::hank_files::LoadedHank;

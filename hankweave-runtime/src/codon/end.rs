@@ -20,7 +20,8 @@ use hankweave_core::wire::{Event, ExitStatus, ProgressKind};
 use serde_json::Value;
 
 use super::context::{CodonEnd, CodonRun, EarlyEnd, StageResult};
-use super::orders::{CodonCommand, Interruption};
+use super::interruption::Interruption;
+use super::orders::CodonCommand;
 use super::progress::telling;
 use super::watchers::HasSentinels;
 use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointRequest, SkipReason, incomplete};

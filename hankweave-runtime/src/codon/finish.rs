@@ -11,7 +11,7 @@ use hankweave_core::wire::Event;
 use super::budget;
 use super::context::{CodonEnd, CodonRun, StageResult};
 use super::end::{EndDetails, complete, exit_code};
-use super::orders::Interruption;
+use super::interruption::Interruption;
 use super::run::{AgentOutcome, AgentRun};
 use super::watchers::HasSentinels;
 

@@ -9,7 +9,7 @@ use hankweave_core::wire;
 
 use super::budget;
 use super::context::{CodonRun, EarlyEnd, StageResult};
-use super::orders::Interruption;
+use super::interruption::Interruption;
 use super::run::{halt, stop_to_end};
 use crate::driver::RunningAgent;
 use crate::world::suspension::Stopwatch;

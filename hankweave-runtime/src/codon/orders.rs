@@ -1,12 +1,10 @@
-//! Ending a codon before its agent ends: on a user's order, at the end of the run, or after a failure.
+//! Orders of a user for a codon that runs, and remarks about it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use hankweave_core::agent::FailureReason;
 use tokio_util::sync::CancellationToken;
 
-use super::context::CodonRun;
-use crate::shutdown::{Shutdown, StopCause};
+use crate::shutdown::Shutdown;
 
 /// Remarks that a record keeps; more say nothing new.
 const MOST_REMARKS: usize = 16;
@@ -54,6 +52,11 @@ impl Orders {
         matches!(self.order.get(), Some(CodonCommand::ForceStop(_)))
     }
 
+    /// Returns the order that counts.
+    pub(super) fn given(&self) -> Option<&CodonCommand> {
+        self.order.get()
+    }
+
     /// Cancelled as soon as the codon has to end.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.halt
@@ -86,76 +89,5 @@ impl Remarks {
 
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Why a codon ends before its agent does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Interruption {
-    /// On a user's order.
-    Ordered(CodonCommand),
-    /// The run stops.
-    Stopped(Option<StopCause>),
-    /// Something failed.
-    Failure(FailureReason),
-}
-
-impl CodonRun<'_> {
-    /// Why the codon has to end, if it has to.
-    pub(super) fn interruption(&self) -> Option<Interruption> {
-        if !self.orders.halt.is_cancelled() {
-            return None;
-        }
-        let order = self.orders.order.get().cloned();
-        Some(match order {
-            Some(order) => Interruption::Ordered(order),
-            None => Interruption::Stopped(self.run.shutdown.cause()),
-        })
-    }
-
-    /// Waits until nobody waits any longer for the sentinels of a codon that has ended: for another command, a stop, or because the disk has failed. The pause
-    /// that one of them has asked for lets the others finish.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when the future is dropped.
-    pub(super) async fn nobody_waits(&self) {
-        let (orders, shutdown) = (&self.orders, &self.run.shutdown);
-        let was_ordered = orders.order.get().is_some();
-        let stopped = async {
-            shutdown.requested().await;
-            if shutdown.cause() == Some(StopCause::Sentinel) {
-                std::future::pending::<()>().await;
-            }
-        };
-        let ordered = async {
-            orders.halt.cancelled().await;
-            if was_ordered || orders.order.get().is_none() {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            () = orders.force.cancelled() => {}
-            () = stopped => {}
-            () = ordered => {}
-            () = self.run.degraded() => {}
-        }
-    }
-
-    /// Waits until the codon has to end for a reason outside of its agent.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when the future is dropped.
-    pub(super) async fn interrupted(&self) -> Interruption {
-        tokio::select! {
-            biased;
-            () = self.orders.halt.cancelled() => {
-                self.interruption().unwrap_or(Interruption::Stopped(None))
-            }
-            () = self.run.degraded() => {
-                Interruption::Failure(FailureReason::unknown(true, "the state could not be saved"))
-            }
-        }
     }
 }

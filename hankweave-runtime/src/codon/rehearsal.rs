@@ -1,11 +1,8 @@
 //! Steps of a real run that a rehearsal leaves out, reported in their place (CLI-74).
 
-use std::sync::{Mutex, PoisonError};
-
 use hankweave_core::agent::Verdict;
 use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{CodonConfig, RehearsedKind, SentinelSource, fallback_list};
-use hankweave_core::id::CodonId;
 use hankweave_core::sentinel::SentinelConfig;
 use hankweave_core::wire::Event;
 
@@ -13,48 +10,6 @@ use super::context::{CodonRun, RunContext};
 use super::extend::MOST_EXTENSIONS;
 use super::run::{AgentOutcome, AgentRun};
 use super::start::values;
-
-/// Step of a real run that a rehearsal has left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RehearsedStep {
-    /// Codon of the step.
-    pub codon: CodonId,
-    /// Kind of step.
-    pub kind: RehearsedKind,
-    /// Question, command, number of iterations, or sentinel.
-    pub text: String,
-}
-
-/// Steps that a rehearsal has left out so far, in order.
-#[derive(Debug, Default)]
-pub(crate) struct RehearsedSteps(Mutex<Vec<RehearsedStep>>);
-
-impl RehearsedSteps {
-    /// Adds a step; whether it is new.
-    fn add(&self, codon: &CodonId, kind: RehearsedKind, text: &str) -> bool {
-        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let step = RehearsedStep {
-            codon: codon.clone(),
-            kind,
-            text: text.to_owned(),
-        };
-        // Those of one codon stand together.
-        let is_new = !steps
-            .iter()
-            .rev()
-            .take_while(|known| known.codon == *codon)
-            .any(|known| *known == step);
-        if is_new {
-            steps.push(step);
-        }
-        is_new
-    }
-
-    /// Takes all steps out.
-    pub(crate) fn take(&self) -> Vec<RehearsedStep> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// Reports what a real run would do before and around the agent of this codon: questions, required changes, results, options of its agent, fallbacks, further iterations, extensions and sentinels.
 pub(crate) async fn report_before(context: &RunContext, entry: &PlanEntry) {

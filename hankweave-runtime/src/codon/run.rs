@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use super::background::{BackgroundCut, BackgroundWait, LeftRunning, ended_with, left_behind, titles};
 use super::context::{CodonRun, StageResult};
+use super::interruption::Interruption;
 use super::listen::{AgentEventHandler, HandledEvents};
-use super::orders::Interruption;
 use super::proof::FileBaseline;
 use super::silence::{Silence, SilenceAction};
 use crate::driver::RunningAgent;

@@ -1,7 +1,6 @@
 //! The task that owns the document (P1, P2, P3, P4).
 
 use std::sync::Arc;
-use std::time::Duration;
 use std::{fmt, io};
 
 use hankweave_core::document::HankweaveState;
@@ -9,32 +8,19 @@ use hankweave_core::event::StateEvent;
 use hankweave_core::state::{Applied, LiveState};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::costs::CostFigures;
 use super::degraded::Degraded;
-use super::handle::CostFigures;
 use super::journal_writer::{ItemContent, JournalItem, JournalQueue, JournalWriter, waiting};
+use super::request::{ActorRequest, LAST_SAVE, Receipt, ShutdownReply, TransitionReply, answer, refuse};
 use super::snapshots::{SnapshotStep, Snapshots};
-use super::{LoadedState, PersistenceError, Receipt, StateManagerParts, TransitionError};
+use super::{LoadedState, PersistenceError, StateManagerParts, TransitionError};
 use crate::store::{LogBatch, StateLog};
 
 /// Events that share one sync at most.
 const MAX_BATCH: usize = 1_024;
-
-/// How long the last save may take (D8).
-pub(super) const LAST_SAVE: Duration = Duration::from_secs(5);
-
-pub(super) type TransitionReply = oneshot::Sender<Result<Receipt, TransitionError>>;
-type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
-
-/// Request of the handle.
-#[derive(Debug)]
-pub(super) enum ActorRequest {
-    Transition(StateEvent, TransitionReply),
-    Record(Box<Event>, TransitionReply),
-    Shutdown(ShutdownReply),
-}
 
 /// The single writer; see the module's documentation.
 #[must_use = "the state manager does nothing unless its task is spawned"]
@@ -373,16 +359,4 @@ impl fmt::Debug for StateManagerTask {
             .field("next_seq", &self.next_seq)
             .finish_non_exhaustive()
     }
-}
-
-/// Answers that the disk failed.
-pub(super) fn refuse(replies: impl IntoIterator<Item = TransitionReply>, error: &Arc<PersistenceError>) {
-    for reply in replies {
-        answer(reply, Err(TransitionError::NotDurable(Arc::clone(error))));
-    }
-}
-
-/// Answers the sender of an event, who may have dropped its ticket.
-pub(super) fn answer(reply: TransitionReply, result: Result<Receipt, TransitionError>) {
-    let _ = reply.send(result);
 }

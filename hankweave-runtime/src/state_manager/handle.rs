@@ -6,20 +6,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, KnownCheckpoints, PlanEntry, SharedList};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::RunId;
-use hankweave_core::state::{LiveState, Totals};
 use hankweave_core::thread::{self, ExecutionThread};
-use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::actor::{ActorRequest, LAST_SAVE};
+use super::costs::CostFigures;
 use super::degraded::Degraded;
 use super::journal_writer::JournalWriter;
 use super::publish::Recent;
+use super::request::{ActorRequest, LAST_SAVE, Receipt};
 use super::{
     LoadedState, PersistenceError, StateManagerParts, StateManagerTask, Subscription, TransitionError,
 };
@@ -47,43 +45,10 @@ pub struct StateManager {
     blocking: Blocking,
 }
 
-/// Cost of the codons (STATE-47): skipped codons count nothing, sentinels are apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CostFigures {
-    /// All codons of all runs.
-    pub total: Usd,
-    /// The codons of the current run; zero when there is none.
-    pub current_run: Usd,
-    /// When a cost was recorded last; `None` before the first one of this process.
-    pub last_updated: Option<Timestamp>,
-}
-
-impl CostFigures {
-    pub(super) fn of(live: &LiveState) -> Self {
-        let Totals {
-            total, current_run, ..
-        } = live.totals();
-        Self {
-            total,
-            current_run,
-            last_updated: live.costs_updated(),
-        }
-    }
-}
-
 /// The answer to one event. Dropping it changes nothing.
 #[derive(Debug)]
 #[must_use = "only the ticket reports that an event was rejected"]
 pub struct Ticket(oneshot::Receiver<Result<Receipt, TransitionError>>);
-
-/// A durable event's place in history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Receipt {
-    /// Its number.
-    pub seq: u64,
-    /// When it was recorded.
-    pub at: Timestamp,
-}
 
 impl StateManager {
     /// Makes the manager of a loaded state. Nothing happens until the task runs; its spawner awaits its end.

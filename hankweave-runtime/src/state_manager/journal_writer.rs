@@ -10,11 +10,10 @@ use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::actor::{TransitionReply, answer, refuse};
 use super::degraded::Degraded;
-use super::load::SEQ_GAP;
 use super::publish::Recent;
-use super::{PersistenceError, Receipt, StateManagerParts};
+use super::request::{Receipt, TransitionReply, answer, refuse};
+use super::{PersistenceError, StateManagerParts};
 use crate::journal::{Batch, state_event_id};
 use crate::world::disk::IoError;
 
@@ -23,6 +22,11 @@ const SYNC_DELAY: Duration = Duration::from_millis(200);
 
 /// Requests that may wait for the journal before the writer of the log waits as well.
 const QUEUE: usize = 2;
+
+/// How many numbers are skipped after an unclean end. More than are ever published without being synced, so
+/// that no subscriber sees a number twice (P2). Also more than an agent can print between two syncs of a
+/// working disk, so that it normally never waits for this.
+pub(super) const SEQ_GAP: u64 = 100_000;
 
 /// Request of the log's writer to the [`JournalWriter`].
 pub(super) enum JournalRequest {

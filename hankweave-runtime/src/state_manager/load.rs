@@ -7,16 +7,12 @@ use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::{Candidate, LiveState, RecoverError, RecoveredState, StateSource, recover};
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
+use super::journal_writer::SEQ_GAP;
 use super::snapshots::LogTrimPoints;
 use super::{LoadError, StateManagerParts};
 use crate::journal::{EventJournal, PageLimit, state_event_id};
 use crate::store::{FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, StateFileError, StateLog};
 use crate::world::disk::IoError;
-
-/// How many numbers are skipped after an unclean end. More than are ever published without being synced, so
-/// that no subscriber sees a number twice (P2). Also more than an agent can print between two syncs of a
-/// working disk, so that it normally never waits for this.
-pub(super) const SEQ_GAP: u64 = 100_000;
 
 /// Behaviour when recorded history exists and none of it can be used (P6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

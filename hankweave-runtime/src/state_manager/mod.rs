@@ -12,12 +12,14 @@
 //! ```
 
 mod actor;
+mod costs;
 mod degraded;
 mod error;
 mod handle;
 mod journal_writer;
 mod load;
 mod publish;
+mod request;
 mod snapshots;
 
 use std::sync::Arc;
@@ -29,10 +31,12 @@ use crate::world::clock::Clock;
 use crate::world::ids::IdSource;
 
 pub use actor::StateManagerTask;
+pub use costs::CostFigures;
 pub use error::{LoadError, PersistenceError, TransitionError};
-pub use handle::{CostFigures, Receipt, StateManager, Ticket};
+pub use handle::{StateManager, Ticket};
 pub use load::{LoadedState, Strictness, load, peek};
 pub use publish::{Delivery, Events, Subscription};
+pub use request::Receipt;
 
 /// Parts of the state manager.
 #[derive(Debug, Clone)]

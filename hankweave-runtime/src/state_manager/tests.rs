@@ -12,7 +12,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use tokio::task::JoinHandle;
 
-use super::load::SEQ_GAP;
+use super::journal_writer::SEQ_GAP;
 use super::*;
 use crate::journal::{Batch, BatchLine, FileJournal, JournalLimits, PageLimit};
 use crate::store::read_log;

@@ -9,7 +9,6 @@ use hankweave_core::discovery::directory_name;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use super::process::Process;
 use super::system;
 
 /// Answers what the operating system knows about processes and about this boot.
@@ -73,7 +72,8 @@ impl Identity for SystemIdentity {
     }
 
     fn start_ticks(&self, pid: u32) -> Option<u64> {
-        Some(process(pid).filter(|process| process.lives)?.start_time)
+        let process = system::process(i32::try_from(pid).ok()?)?;
+        process.lives.then_some(process.start_time)
     }
 
     fn is_alive(&self, pid: u32) -> bool {
@@ -93,18 +93,15 @@ impl SystemIdentity {
     /// Returns the process that has started process `pid`; `None` where the system does not tell.
     #[must_use]
     pub fn parent(self, pid: u32) -> Option<u32> {
-        u32::try_from(process(pid)?.parent).ok()
+        u32::try_from(system::process(i32::try_from(pid).ok()?)?.parent).ok()
     }
 
     /// Whether process `pid` is suspended, as by Ctrl+Z or `kill -STOP`.
     #[must_use]
     pub fn is_suspended(self, pid: u32) -> bool {
-        process(pid).is_some_and(|process| process.is_stopped)
+        let process = i32::try_from(pid).ok().and_then(system::process);
+        process.is_some_and(|process| process.is_stopped)
     }
-}
-
-fn process(pid: u32) -> Option<Process> {
-    system::process(i32::try_from(pid).ok()?)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use super::Hank;
 use super::codon::CodonConfig;
 use crate::hank::agent::{AgentChoice, agent_for_model};
 
@@ -143,23 +142,4 @@ pub fn fallback_list(list: &[Fallback]) -> Option<String> {
     });
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| words.join(", then "))
-}
-
-impl Hank {
-    /// Leaves out all fallbacks.
-    pub fn leave_out_fallbacks(&mut self) {
-        if let Some(overrides) = &mut self.overrides {
-            overrides.fallback = None;
-        }
-        for codon in self.codons_mut() {
-            codon.fallback = None;
-        }
-    }
-
-    /// Returns the fallbacks of a codon: its own, else those of the whole hank.
-    #[must_use]
-    pub fn fallbacks_of<'h>(&'h self, codon: &'h CodonConfig) -> &'h [Fallback] {
-        let everywhere = || self.overrides.as_ref()?.fallback.as_deref();
-        codon.fallback.as_deref().or_else(everywhere).unwrap_or_default()
-    }
 }

@@ -3,6 +3,7 @@
 mod background;
 mod codon;
 mod fallback;
+mod inherited;
 mod loop_config;
 mod positions;
 mod prompt;
@@ -98,15 +99,6 @@ impl Hank {
             if let Some(schema) = schema {
                 asked.schema.clone_from(schema);
             }
-        }
-    }
-
-    /// Returns how the agent of a codon works: as the codon says, else as the whole hank says.
-    #[must_use]
-    pub fn agent_options(&self, codon: &CodonConfig) -> AgentOptions {
-        match &self.overrides {
-            Some(overrides) => codon.agent_options.or(&overrides.agent_options),
-            None => codon.agent_options.clone(),
         }
     }
 

@@ -2,9 +2,6 @@
 
 use serde::{Serialize, Serializer};
 
-use super::Hank;
-use super::codon::CodonConfig;
-
 /// Effects that a codon must have to be a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requires {
@@ -44,14 +41,5 @@ impl Requires {
             Self::Changes => "a changed file".to_owned(),
             Self::Patterns(patterns) => format!("changes of {}", patterns.join(", ")),
         }
-    }
-}
-
-impl Hank {
-    /// Returns the requirement of a codon: its own, else that of the whole hank.
-    #[must_use]
-    pub fn required_of<'h>(&'h self, codon: &'h CodonConfig) -> Option<&'h Requires> {
-        let everywhere = || self.overrides.as_ref()?.requires.as_ref();
-        codon.requires.as_ref().or_else(everywhere)
     }
 }

@@ -6,7 +6,6 @@ use hankweave_core::id::CodonId;
 use serde::Serialize;
 
 use super::markup::{code, with_ids};
-use super::terms::at_try;
 
 /// Result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -53,6 +52,16 @@ const fn is_none(count: &u32) -> bool {
 pub(super) struct Checks {
     newest: BTreeMap<CodonId, Vec<CheckReport>>,
     missed: BTreeMap<CodonId, MissedChecks>,
+}
+
+/// `at once`, `at try 2`, `in attempt 3`
+pub(super) fn at_try(attempt: usize, number: u32) -> String {
+    match (attempt, number) {
+        (1, 1) => "at once".to_owned(),
+        (1, number) => format!("at try {number}"),
+        (attempt, 1) => format!("in attempt {attempt}"),
+        (attempt, number) => format!("at try {number} of attempt {attempt}"),
+    }
 }
 
 impl Checks {

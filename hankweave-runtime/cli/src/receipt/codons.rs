@@ -18,8 +18,7 @@ use serde_json::Value;
 
 use super::attempts::{AttemptReport, Outcome, is_cut_off};
 use super::checks::CheckReport;
-use super::files::FileReport;
-use super::gathered::LISTED;
+use super::files::{FileReport, LISTED};
 use super::heard::Heard;
 use super::terms::CodonTerms;
 use crate::checkpoints::{LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines_of};
@@ -293,11 +292,7 @@ fn last_message(status: &StatusView<'_>, heard: &Heard, id: &CodonId) -> Option<
 }
 
 /// Returns agent, model and permissions of the newest attempt of a codon.
-pub(super) fn agent(
-    id: &CodonId,
-    config: Option<(&Hank, &CodonConfig)>,
-    heard: &RunView,
-) -> Option<AgentReport> {
+fn agent(id: &CodonId, config: Option<(&Hank, &CodonConfig)>, heard: &RunView) -> Option<AgentReport> {
     let attempt = heard.newest_attempt(id).map(|(_, attempt)| attempt);
     let name = attempt.and_then(|attempt| attempt.agent.clone());
     let name = name.or_else(|| Some(config?.1.agent_name().to_owned()))?;

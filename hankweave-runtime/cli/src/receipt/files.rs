@@ -8,10 +8,12 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
 use serde::Serialize;
 
-use super::gathered::LISTED;
 use crate::checkpoints::{LineCounts, changed_lines};
 use crate::status::StatusView;
 use crate::typed::HintCommands;
+
+/// Codons, attempts and files that a report lists.
+pub(super) const LISTED: usize = 200;
 
 /// Files that differ from those before the first codon.
 #[derive(Debug, Default, Serialize)]

@@ -23,7 +23,7 @@ use super::attempts::{AttemptReport, attempts};
 use super::codons::{
     AskingReport, CodonReport, PlannedReport, asking, codons, not_started, permissions, planned,
 };
-use super::files::FilesReport;
+use super::files::{FilesReport, LISTED};
 use super::heard::{Heard, Occasion, ReportedCrash, millis};
 use super::money::{MoneyReport, money};
 use super::occasions::with_waits;
@@ -32,9 +32,6 @@ use super::terms::{LoopReport, loops};
 use crate::owning_task::OwningTask;
 use crate::screen::one_line;
 use crate::status::{StatusView, UnseenCrash};
-
-/// Codons, attempts and files that a report lists.
-pub(super) const LISTED: usize = 200;
 
 /// A run, as it is told to people who were not there (CLI-44).
 #[derive(Debug, Serialize)]

@@ -9,7 +9,7 @@ use hankweave_core::id::{CodonId, LoopId};
 use hankweave_core::view::prompt_excerpt;
 use serde::Serialize;
 
-use super::codons::agent;
+use super::checks::at_try;
 use super::heard::Heard;
 use super::markup::{code, plain, with_ids};
 use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until};
@@ -124,16 +124,6 @@ pub(super) fn write_terms<'r>(
     writeln!(text)
 }
 
-/// `at once`, `at try 2`, `in attempt 3`
-pub(super) fn at_try(attempt: usize, number: u32) -> String {
-    match (attempt, number) {
-        (1, 1) => "at once".to_owned(),
-        (1, number) => format!("at try {number}"),
-        (attempt, 1) => format!("in attempt {attempt}"),
-        (attempt, number) => format!("at try {number} of attempt {attempt}"),
-    }
-}
-
 impl LoopReport {
     fn words(&self) -> String {
         let (name, id) = (plain(&self.name), code(self.id.as_str()));
@@ -201,10 +191,11 @@ impl CodonTerms {
 
 /// Returns the options that the hank gives the agent of a codon, in words, where the scripted agent worked, which has none.
 fn left_out((hank, codon): (&Hank, &CodonConfig), id: &CodonId, heard: &Heard) -> Option<String> {
-    let agent = agent(id, None, &heard.view)?;
+    let attempt = heard.view.newest_attempt(id).map(|(_, attempt)| attempt);
+    let agent = attempt.and_then(|attempt| attempt.agent.as_deref());
     hank.agent_options(codon)
         .in_short()
-        .filter(|_| agent.name == "scripted")
+        .filter(|_| agent == Some("scripted"))
 }
 
 impl RequiresReport {

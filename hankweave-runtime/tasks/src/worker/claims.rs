@@ -187,6 +187,11 @@ impl Worker {
         &self.figures.tasks
     }
 
+    /// All that this worker counts and times, in the text form of Prometheus.
+    pub async fn page(&self) -> String {
+        self.figures.page_with_locks(&self.layers, &self.locks).await
+    }
+
     pub(super) fn report(&self, row: &TaskRow) {
         (self.step_reporter)(row);
     }

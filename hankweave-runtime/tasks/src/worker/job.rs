@@ -29,6 +29,7 @@ use super::carry::{BackgroundPush, SyncEvent};
 use super::child::{ChildEvent, Run};
 use super::claims::{ANSWERS_AGAIN, Worker};
 use super::order::TaskSpec;
+use super::orphans::is_lost;
 use super::progress::{Milestone, TaskProgress};
 use super::resources::Monitor;
 use super::schedule::{CheckpointCause, Schedule};
@@ -104,19 +105,6 @@ impl JobError {
             Self::Files(_) | Self::Run(_) => None,
         }
     }
-}
-
-/// Whether this says that the task is no longer ours.
-pub(super) fn is_lost(error: &TaskError) -> bool {
-    matches!(
-        error,
-        TaskError::LockTimeout { .. }
-            | TaskError::StaleToken { .. }
-            | TaskError::VersionConflict { .. }
-            | TaskError::ResourceLocked { .. }
-            | TaskError::LockNotHeld { .. }
-            | TaskError::TaskNotFound(_)
-    )
 }
 
 /// Returns the fate of a task whose attempt with this token its worker `own` has lost: `its lease had ended, and w2 has it now`.

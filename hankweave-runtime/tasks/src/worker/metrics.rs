@@ -6,7 +6,6 @@ use std::time::Duration;
 use hankweave_core::cost::Usd;
 use tokio::time::timeout;
 
-use super::Worker;
 use super::resources::ResourceUsage;
 use crate::layers::{LayerMetric, TaskLayers};
 use crate::lifecycle::StepMetrics;
@@ -46,24 +45,22 @@ impl WorkerMetrics {
         page.text()
     }
 
+    /// These, those of the files and those of the locks, in the text form of Prometheus.
+    pub(super) async fn page_with_locks(&self, layers: &TaskLayers, locks: &Locks) -> String {
+        let mut page = MetricsPage::default();
+        self.write(&mut page, layers);
+        write_locks(&mut page, locks.metrics());
+        if let Some(summary) = summary(locks).await {
+            write_held(&mut page, &summary);
+        }
+        page.text()
+    }
+
     fn write(&self, page: &mut MetricsPage, layers: &TaskLayers) {
         self.tasks.write(page);
         write_steps(page, &self.steps);
         write_files(page, &layers.figures());
         self.usage.write(page);
-    }
-}
-
-impl Worker {
-    /// All that this worker counts and times, in the text form of Prometheus.
-    pub async fn page(&self) -> String {
-        let mut page = MetricsPage::default();
-        self.figures.write(&mut page, &self.layers);
-        write_locks(&mut page, self.locks.metrics());
-        if let Some(summary) = summary(&self.locks).await {
-            write_held(&mut page, &summary);
-        }
-        page.text()
     }
 }
 

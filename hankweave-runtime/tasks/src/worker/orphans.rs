@@ -5,7 +5,6 @@ use std::time::Duration;
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{LogEntry, TaskError, TaskExecution, executions};
 
-use super::job::is_lost;
 use super::options::OrphanPolicyConfig;
 use crate::coordinator::Coordinator;
 use crate::lifecycle::{Lifecycle, ORPHANED, TaskStep};
@@ -45,6 +44,19 @@ pub(super) async fn look_after(
         }
     }
     Ok(())
+}
+
+/// Whether this says that the task is no longer ours.
+pub(super) fn is_lost(error: &TaskError) -> bool {
+    matches!(
+        error,
+        TaskError::LockTimeout { .. }
+            | TaskError::StaleToken { .. }
+            | TaskError::VersionConflict { .. }
+            | TaskError::ResourceLocked { .. }
+            | TaskError::LockNotHeld { .. }
+            | TaskError::TaskNotFound(_)
+    )
 }
 
 /// Returns the number of attempts in a row that lost their workers, with the one that has just done so. One that ended otherwise, or that a user resumed, starts a

@@ -13,11 +13,10 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::dialect::Dialect;
 use super::ids::Ids;
 use super::log::{Asked, AskedKind, Served};
 use super::reply::{Reply, Variables};
-use super::request::{ModelRequest, estimated_tokens};
+use super::request::{Dialect, ModelRequest, estimated_tokens};
 use super::scenario::{Cut, Failure, Scenario};
 use super::script::{Picked, Script};
 use super::steps::{Step, stream_steps};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::dialect::Dialect;
+use super::request::Dialect;
 
 /// One request, in order of arrival.
 #[derive(Debug, Clone, Serialize)]

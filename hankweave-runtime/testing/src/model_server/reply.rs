@@ -127,7 +127,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model_server::dialect::Dialect;
+    use crate::model_server::request::Dialect;
 
     fn reply(turn: Value, ids: &Ids) -> Reply<'_> {
         let body = json!({"model": "m", "system": "Working directory: /w", "tools": [{"name": "x"}]});

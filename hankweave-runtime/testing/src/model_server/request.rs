@@ -3,9 +3,23 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::dialect::Dialect;
+/// The interface that a request speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions.
+    Chat,
+    /// Gemini.
+    Gemini,
+}
 
 /// One request for a model turn, in any dialect.
 #[derive(Debug)]
@@ -38,6 +52,30 @@ pub(super) enum ToolKind {
     /// Free text instead of arguments.
     Custom,
     LocalShell,
+}
+
+impl Dialect {
+    /// Finds the dialect that is spoken at `path`.
+    pub(super) fn of_path(path: &str) -> Option<Self> {
+        [
+            ("/messages", Self::Anthropic),
+            ("/responses", Self::Responses),
+            ("/chat/completions", Self::Chat),
+            (":streamGenerateContent", Self::Gemini),
+            (":generateContent", Self::Gemini),
+        ]
+        .into_iter()
+        .find_map(|(end, dialect)| path.ends_with(end).then_some(dialect))
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Responses => "responses",
+            Self::Chat => "chat",
+            Self::Gemini => "gemini",
+        }
+    }
 }
 
 impl ModelRequest {

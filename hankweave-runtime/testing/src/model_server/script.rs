@@ -135,7 +135,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model_server::dialect::Dialect;
+    use crate::model_server::request::Dialect;
 
     fn asking(messages: Value) -> ModelRequest {
         let body = json!({"system": "be kind", "messages": messages, "tools": [{"name": "Bash"}]});

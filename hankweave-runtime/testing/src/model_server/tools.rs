@@ -178,7 +178,7 @@ fn through_bash(command: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model_server::dialect::Dialect;
+    use crate::model_server::request::Dialect;
 
     #[track_caller]
     fn check(tools: Value, call: Value, name: &str, arguments: Value) {

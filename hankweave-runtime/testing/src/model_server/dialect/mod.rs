@@ -5,27 +5,12 @@ mod chat;
 mod gemini;
 mod responses;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ids::Ids;
 use super::reply::Reply;
+use super::request::Dialect;
 use super::scenario::Failure;
-
-/// The interface that a request speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Dialect {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Responses.
-    Responses,
-    /// OpenAI Chat Completions.
-    Chat,
-    /// Gemini.
-    Gemini,
-}
 
 /// One server-sent event.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,28 +46,6 @@ impl Frame {
 }
 
 impl Dialect {
-    /// Finds the dialect that is spoken at `path`.
-    pub(super) fn of_path(path: &str) -> Option<Self> {
-        [
-            ("/messages", Self::Anthropic),
-            ("/responses", Self::Responses),
-            ("/chat/completions", Self::Chat),
-            (":streamGenerateContent", Self::Gemini),
-            (":generateContent", Self::Gemini),
-        ]
-        .into_iter()
-        .find_map(|(end, dialect)| path.ends_with(end).then_some(dialect))
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Responses => "responses",
-            Self::Chat => "chat",
-            Self::Gemini => "gemini",
-        }
-    }
-
     pub(super) fn whole(self, reply: &Reply<'_>) -> Value {
         match self {
             Self::Anthropic => anthropic::whole(reply),

@@ -1,0 +1,344 @@
+//! Sentences of a view: its headline, its next step and its counts (WIRE-39).
+
+use std::time::Duration;
+
+use super::attempt::AttemptState;
+use super::item::{ItemKind, ItemView};
+use super::now::CurrentActivity;
+use super::run_view::{CodonCount, OmittedItems, RunState, RunView};
+use super::text::excerpt;
+use super::undone::RolledBack;
+use super::words::stopped_words;
+use crate::agent::InterruptedBy;
+use crate::cost::overrun_words;
+use crate::time::{Timestamp, short_duration};
+use crate::wire::ProgressKind;
+
+/// Longest headline, in bytes of JSON.
+const HEADLINE: usize = 300;
+
+impl RunView {
+    /// Makes the sentences again.
+    pub(super) fn reword(&mut self) {
+        let headline = self.make_headline();
+        let headline = match self.rehearsal {
+            true => format!("Rehearsal: {headline}"),
+            false => headline,
+        };
+        self.headline = excerpt(&headline, HEADLINE);
+        self.next = self.make_next().map(|next| excerpt(&next, HEADLINE));
+        self.codons = self.count_codons();
+    }
+
+    fn make_headline(&self) -> String {
+        if let Some(back) = self.rollback.as_ref().filter(|_| self.state.has_ended()) {
+            return self.rolled_back(back);
+        }
+        match self.state {
+            RunState::Planned => "Nothing has run yet".to_owned(),
+            RunState::Running => self.running(),
+            RunState::Asking => match &self.ask {
+                Some(ask) => format!("Waits for you: {}", ask.question),
+                None => "Waits for you".to_owned(),
+            },
+            RunState::Idle => "Waits for a command".to_owned(),
+            RunState::Completed => "Completed".to_owned(),
+            RunState::Failed => self.failed(),
+            RunState::Stopped => match &self.cause {
+                Some(cause) => stopped_words("Stopped", cause),
+                None => "Stopped".to_owned(),
+            },
+            RunState::Paused => self.paused(),
+            RunState::Crashed => "Crashed".to_owned(),
+        }
+    }
+
+    fn rolled_back(&self, back: &RolledBack) -> String {
+        let sha = back.checkpoint.short();
+        match &back.codon {
+            Some(codon) => {
+                let title = self.title(codon.configured(), codon.iteration());
+                format!("Rolled back to checkpoint {sha} of {title}")
+            }
+            None => format!("Rolled back to checkpoint {sha} of the beginning"),
+        }
+    }
+
+    fn running(&self) -> String {
+        let is_awaited = |activity: &CurrentActivity| activity.kind == ProgressKind::Background;
+        if let Some(now) = &self.now {
+            let title = self.title(&now.item, now.iteration);
+            return match self.activity.as_ref().filter(|activity| is_awaited(activity)) {
+                Some(CurrentActivity {
+                    subject: Some(work), ..
+                }) => {
+                    format!("Waits for background work of {title}: {work}")
+                }
+                Some(_) => format!("Waits for background work of {title}"),
+                None => format!("Runs {title}"),
+            };
+        }
+        match self.activity.as_ref().map(|activity| activity.kind) {
+            Some(ProgressKind::Wait | ProgressKind::Retry) => match self.newest_title() {
+                Some(title) => format!("Waits to retry {title}"),
+                None => "Waits to retry".to_owned(),
+            },
+            Some(ProgressKind::Restore) => "Restores files".to_owned(),
+            Some(ProgressKind::Checkpoint | ProgressKind::Rig | ProgressKind::Background) | None => {
+                "Runs".to_owned()
+            }
+        }
+    }
+
+    /// Returns the title of the codon that started last.
+    fn newest_title(&self) -> Option<String> {
+        let attempts = |(id, item): (_, &ItemView)| {
+            let attempts = item.attempts.iter();
+            attempts
+                .map(move |(key, attempt)| (attempt.began, id, key.iteration))
+                .collect::<Vec<_>>()
+        };
+        let newest = self.items.iter().flat_map(attempts).max();
+        newest.map(|(_, id, iteration)| self.title(id, iteration))
+    }
+
+    fn failed(&self) -> String {
+        let Some(problem) = &self.problem else {
+            return "Failed".to_owned();
+        };
+        let title = self.title(&problem.item, problem.attempt.iteration);
+        let attempt = self.attempt(&problem.item, problem.attempt);
+        let why = attempt.and_then(|attempt| attempt.why.as_ref()?.message.as_deref());
+        match why {
+            Some(why) => format!("Failed at {title}: {why}"),
+            None => format!("Failed at {title}"),
+        }
+    }
+
+    fn paused(&self) -> String {
+        let paused = format!("Paused ({})", self.cause_of_pause());
+        // What it waited for was given since.
+        match self.cause.as_ref().filter(|_| self.approved != Some(true)) {
+            Some(cause) => format!("{paused}: {cause}"),
+            None => paused,
+        }
+    }
+
+    /// Returns the state in words within a sentence: `completed`, `paused (total budget of $5.0000 spent)`.
+    #[must_use]
+    pub fn state_words(&self) -> String {
+        let state = match self.state {
+            RunState::Paused => format!("paused ({})", self.cause_of_pause()),
+            RunState::Asking => "waiting for an approval".to_owned(),
+            other => other.as_str().to_owned(),
+        };
+        match self.rehearsal {
+            true => format!("{state} (rehearsal)"),
+            false => state,
+        }
+    }
+
+    fn cause_of_pause(&self) -> String {
+        match self.interrupted_by {
+            Some(InterruptedBy::Ceiling) => self.used_up(),
+            Some(InterruptedBy::Approval) => match self.approved {
+                None => "approval needed".to_owned(),
+                Some(true) => "approved since then".to_owned(),
+                Some(false) => "approval denied".to_owned(),
+            },
+            Some(InterruptedBy::Sentinel) => "asked for by a sentinel".to_owned(),
+            Some(InterruptedBy::Stuck) => "stuck".to_owned(),
+            Some(InterruptedBy::Disk) => "no room left for the record".to_owned(),
+            Some(InterruptedBy::UsageLimit) => self.limit_ends().map_or_else(
+                || "usage limit".to_owned(),
+                |ends| format!("usage limit until {ends}"),
+            ),
+            Some(InterruptedBy::Stop | InterruptedBy::LostSession) | None => "interrupted".to_owned(),
+        }
+    }
+
+    /// Returns which budget paused the run: money or time of the total, where that is used up, else that of the codon that its cause names.
+    fn used_up(&self) -> String {
+        let money = self.money.limit.filter(|limit| self.money.counted() >= *limit);
+        let now = self.at.unwrap_or(Timestamp::UNIX_EPOCH);
+        let time = self.time_limit_ms.map(Duration::from_millis);
+        let time = time.filter(|limit| self.worked(now) >= *limit);
+        match (money, time) {
+            (Some(limit), _) => format!("total budget of {limit} spent"),
+            (None, Some(limit)) => format!("total time of {} used up", short_duration(limit)),
+            (None, None) => "budget spent".to_owned(),
+        }
+    }
+
+    /// Returns by how much the total budget is exceeded, in words: `over its budget by $0.0010`.
+    #[must_use]
+    pub fn overrun(&self) -> Option<String> {
+        let money = &self.money;
+        overrun_words(money.counted(), money.at_least, money.limit)
+    }
+
+    /// Returns the end of the usage limit that the run met last.
+    #[must_use]
+    pub fn limit_ends(&self) -> Option<Timestamp> {
+        let attempts = self.items.values().flat_map(|item| item.attempts.values());
+        attempts.filter_map(|attempt| attempt.why.as_ref()?.until).max()
+    }
+
+    /// Returns the name of an item with its position: `Build it (2 of at most 5)`.
+    #[must_use]
+    pub fn title(&self, item: &str, iteration: u32) -> String {
+        let name = self.name(item);
+        match self.position_in_loop(item, iteration) {
+            Some(position) => format!("{name} ({position})"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// Returns the name of an item, or its id where it is not known.
+    #[must_use]
+    pub fn name<'v>(&'v self, item: &'v str) -> &'v str {
+        self.items.get(item).map_or(item, |found| &found.name)
+    }
+
+    /// Returns the position of a codon in its loop: `2 of at most 5`, or `iteration 2` where no limit is known.
+    #[must_use]
+    pub fn position_in_loop(&self, item: &str, iteration: u32) -> Option<String> {
+        let within = self.items.get(item)?.within.as_ref()?;
+        Some(match self.items.get(within)?.most {
+            Some(most) => format!("{iteration} of at most {most}"),
+            None => format!("iteration {iteration}"),
+        })
+    }
+
+    fn make_next(&self) -> Option<String> {
+        if self.state.has_ended() {
+            return None;
+        }
+        let now = self.now.as_ref()?;
+        let item = self.items.get(&now.item)?;
+        let name = |id: &String| Some(self.items.get(id)?.name.as_str());
+        let after = |order: &[String], id: &str| {
+            let at = order.iter().position(|known| known == id)?;
+            order.get(at + 1).cloned()
+        };
+        let entry = item.within.as_deref().unwrap_or(&now.item);
+        let following = after(&self.order, entry);
+        let following = following.and_then(|id| self.first_of(&id)).map(str::to_owned);
+        let Some(of) = item.within.as_ref().and_then(|of| self.items.get(of)) else {
+            return Some(format!("Then {}", following?));
+        };
+        if let Some(next) = after(&of.order, &now.item).as_ref().and_then(name) {
+            return Some(format!("Then {next}"));
+        }
+        let again = of.order.first().and_then(name);
+        let again = again.filter(|_| of.most.is_none_or(|most| now.iteration < most));
+        match (again, following) {
+            (Some(again), Some(following)) => Some(format!("Then {again} again, or {following}")),
+            (Some(again), None) => Some(format!("Then {again} again, or the end")),
+            (None, following) => Some(format!("Then {}", following?)),
+        }
+    }
+
+    /// Iterates over the codons of the plan in order, each once, however often a loop repeats it.
+    pub fn codons(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().flat_map(|id| {
+            let inner = self.items.get(id).map_or(&[][..], |item| &item.order);
+            let own = inner.is_empty().then_some(id.as_str());
+            own.into_iter().chain(inner.iter().map(String::as_str))
+        })
+    }
+
+    /// Returns the number of codons before the current one, or that are done, and of all, each counted once.
+    #[must_use]
+    pub fn position(&self) -> (usize, usize) {
+        let OmittedItems { before, after } = self.omitted;
+        (before + self.done(), before + self.codons().count() + after)
+    }
+
+    fn done(&self) -> usize {
+        let place = |item: &str| self.codons().position(|id| id == item);
+        if let Some(now) = &self.now {
+            return place(&now.item).unwrap_or_default();
+        }
+        let attempts = self.items.iter().flat_map(|(id, item)| {
+            let attempts = item.attempts.values();
+            attempts.map(move |attempt| (attempt.seq, attempt.began, id, attempt.state))
+        });
+        let newest = attempts.max_by_key(|(seq, began, ..)| (*seq, *began));
+        let Some((.., id, state)) = newest else { return 0 };
+        let is_done = matches!(state, AttemptState::Completed | AttemptState::Skipped);
+        place(id).map_or(0, |place| place + usize::from(is_done))
+    }
+
+    /// Returns the number of codons of the plan that are completed, over all runs, and of all. Each counts once, one in a loop when the loop has ended.
+    #[must_use]
+    pub fn completed(&self) -> (usize, usize) {
+        (self.codons.completed, self.codons.planned)
+    }
+
+    fn count_codons(&self) -> CodonCount {
+        let OmittedItems { before, after } = self.omitted;
+        let is_completed = |id: &&str| {
+            let Some(item) = self.items.get(*id) else {
+                return false;
+            };
+            let newest = item.attempts.values().rfind(|attempt| !attempt.undone);
+            let is_completed = newest.is_some_and(|newest| newest.state == AttemptState::Completed);
+            is_completed && item.within.as_ref().is_none_or(|of| self.has_ended_loop(of))
+        };
+        CodonCount {
+            completed: before + self.codons().filter(is_completed).count(),
+            planned: before + self.codons().count() + after,
+        }
+    }
+
+    /// Whether no iteration of a loop follows.
+    fn has_ended_loop(&self, id: &str) -> bool {
+        let Some(item) = self.items.get(id) else {
+            return true;
+        };
+        let later = self.order.iter().skip_while(|known| *known != id).skip(1);
+        let has_started = |id: &String| {
+            let Some(item) = self.items.get(id) else {
+                return false;
+            };
+            let inner = item.order.iter().filter_map(|id| self.items.get(id));
+            let mut attempts = inner.chain([item]).flat_map(|item| item.attempts.values());
+            attempts.any(|attempt| !attempt.undone)
+        };
+        // A rollback leads back into what was complete.
+        let is_complete = self.state == RunState::Completed && self.rollback.is_none();
+        if is_complete || later.into_iter().any(has_started) {
+            return true;
+        }
+        let has_passed = item.iteration.and_then(|iteration| item.checks.get(&iteration));
+        let has_passed = has_passed.is_some_and(|check| check.passed);
+        let is_last = item.most.is_some() && item.iteration >= item.most;
+        let last = item.order.last().and_then(|id| self.items.get(id));
+        let last = last.and_then(|last| last.attempts.iter().next_back());
+        let is_through = last.is_some_and(|(key, attempt)| {
+            Some(key.iteration) == item.iteration && attempt.state == AttemptState::Completed
+        });
+        has_passed || (is_last && is_through)
+    }
+
+    /// Iterates over the names of the codons after the current one, in order.
+    pub fn coming(&self) -> impl Iterator<Item = &str> {
+        let first = self.done() + usize::from(self.now.is_some());
+        let name = |id| {
+            self.items
+                .get(id)
+                .map_or(id, |item: &ItemView| item.name.as_str())
+        };
+        self.codons().skip(first).map(name)
+    }
+
+    /// Name of the first codon of an entry.
+    fn first_of(&self, id: &str) -> Option<&str> {
+        let item = self.items.get(id)?;
+        match item.kind {
+            ItemKind::Codon => Some(&item.name),
+            ItemKind::Loop => Some(&self.items.get(item.order.first()?)?.name),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Ending a codon before its agent ends: on a user's order, at the end of the run, or after a failure.
+
+use hankweave_core::agent::FailureReason;
+
+use super::context::CodonRun;
+use super::orders::CodonCommand;
+use crate::shutdown::StopCause;
+
+/// Why a codon ends before its agent does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Interruption {
+    /// On a user's order.
+    Ordered(CodonCommand),
+    /// The run stops.
+    Stopped(Option<StopCause>),
+    /// Something failed.
+    Failure(FailureReason),
+}
+
+impl CodonRun<'_> {
+    /// Why the codon has to end, if it has to.
+    pub(super) fn interruption(&self) -> Option<Interruption> {
+        if !self.orders.token().is_cancelled() {
+            return None;
+        }
+        let order = self.orders.given().cloned();
+        Some(match order {
+            Some(order) => Interruption::Ordered(order),
+            None => Interruption::Stopped(self.run.shutdown.cause()),
+        })
+    }
+
+    /// Waits until nobody waits any longer for the sentinels of a codon that has ended: for another command, a stop, or because the disk has failed. The pause
+    /// that one of them has asked for lets the others finish.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn nobody_waits(&self) {
+        let (orders, shutdown) = (&self.orders, &self.run.shutdown);
+        let was_ordered = orders.given().is_some();
+        let stopped = async {
+            shutdown.requested().await;
+            if shutdown.cause() == Some(StopCause::Sentinel) {
+                std::future::pending::<()>().await;
+            }
+        };
+        let ordered = async {
+            orders.token().cancelled().await;
+            if was_ordered || orders.given().is_none() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = orders.force_token().cancelled() => {}
+            () = stopped => {}
+            () = ordered => {}
+            () = self.run.degraded() => {}
+        }
+    }
+
+    /// Waits until the codon has to end for a reason outside of its agent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn interrupted(&self) -> Interruption {
+        tokio::select! {
+            biased;
+            () = self.orders.token().cancelled() => {
+                self.interruption().unwrap_or(Interruption::Stopped(None))
+            }
+            () = self.run.degraded() => {
+                Interruption::Failure(FailureReason::unknown(true, "the state could not be saved"))
+            }
+        }
+    }
+}

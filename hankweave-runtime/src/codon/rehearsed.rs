@@ -1,0 +1,48 @@
+//! Steps that a rehearsal has left out.
+
+use std::sync::{Mutex, PoisonError};
+
+use hankweave_core::hank::RehearsedKind;
+use hankweave_core::id::CodonId;
+
+/// Step of a real run that a rehearsal has left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RehearsedStep {
+    /// Codon of the step.
+    pub codon: CodonId,
+    /// Kind of step.
+    pub kind: RehearsedKind,
+    /// Question, command, number of iterations, or sentinel.
+    pub text: String,
+}
+
+/// Steps that a rehearsal has left out so far, in order.
+#[derive(Debug, Default)]
+pub(crate) struct RehearsedSteps(Mutex<Vec<RehearsedStep>>);
+
+impl RehearsedSteps {
+    /// Adds a step; whether it is new.
+    pub(super) fn add(&self, codon: &CodonId, kind: RehearsedKind, text: &str) -> bool {
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let step = RehearsedStep {
+            codon: codon.clone(),
+            kind,
+            text: text.to_owned(),
+        };
+        // Those of one codon stand together.
+        let is_new = !steps
+            .iter()
+            .rev()
+            .take_while(|known| known.codon == *codon)
+            .any(|known| *known == step);
+        if is_new {
+            steps.push(step);
+        }
+        is_new
+    }
+
+    /// Takes all steps out.
+    pub(crate) fn take(&self) -> Vec<RehearsedStep> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

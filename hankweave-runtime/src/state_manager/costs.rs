@@ -1,0 +1,29 @@
+//! Figures of what the codons cost.
+
+use hankweave_core::cost::Usd;
+use hankweave_core::state::{LiveState, Totals};
+use hankweave_core::time::Timestamp;
+
+/// Cost of the codons (STATE-47): skipped codons count nothing, sentinels are apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CostFigures {
+    /// All codons of all runs.
+    pub total: Usd,
+    /// The codons of the current run; zero when there is none.
+    pub current_run: Usd,
+    /// When a cost was recorded last; `None` before the first one of this process.
+    pub last_updated: Option<Timestamp>,
+}
+
+impl CostFigures {
+    pub(super) fn of(live: &LiveState) -> Self {
+        let Totals {
+            total, current_run, ..
+        } = live.totals();
+        Self {
+            total,
+            current_run,
+            last_updated: live.costs_updated(),
+        }
+    }
+}
