@@ -111,21 +111,21 @@ fn build(started: impl Fn() + Send + Sync + 'static) -> io::Result<Runtime> {
 fn probe_threads(count: usize) -> io::Result<()> {
     let mut started = Vec::with_capacity(count);
     let refused = (0..count).find_map(|_| {
-        let (end, ended) = channel::<()>();
-        // It ends when the other end is dropped.
+        let (end_sender, end) = channel::<()>();
+        // It ends when the sender is dropped.
         let thread = std::thread::Builder::new().spawn(move || {
-            let _ = ended.recv();
+            let _ = end.recv();
         });
         match thread {
             Ok(thread) => {
-                started.push((end, thread));
+                started.push((end_sender, thread));
                 None
             }
             Err(error) => Some(error),
         }
     });
-    for (end, thread) in started {
-        drop(end);
+    for (end_sender, thread) in started {
+        drop(end_sender);
         // It does nothing that could panic.
         let _ = thread.join();
     }

@@ -205,7 +205,7 @@ async fn follow(
     };
     let prompt = Arc::new(PromptLine::new(form, view, elsewhere));
     followed.report.put_questions(&prompt);
-    let (found, places) = watch::channel(Vec::new());
+    let (checkpoint_sender, checkpoints) = watch::channel(Vec::new());
     let mut code = ExitCode::SUCCESS;
     let (suspensions, suspension) = watch::channel(None);
     let execution = typed.map(About::execution);
@@ -216,9 +216,9 @@ async fn follow(
             Ok(())
         }
         never = watch_suspension(execution, |found| { suspensions.send_replace(found); }) => match never {},
-        shown = followed.show(&mut client, &prompt, &found, suspension) => shown,
+        shown = followed.show(&mut client, &prompt, &checkpoint_sender, suspension) => shown,
         never = suspend::answer(SuspendSignals::new(), keyboard.as_ref()) => match never {},
-        () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, places, typed) => Ok(()),
+        () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, checkpoints, typed) => Ok(()),
         () = ignore_keys(keyboard.as_ref().filter(|_| !control)) => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
@@ -272,7 +272,7 @@ impl Followed<'_> {
         &mut self,
         client: &mut Client,
         prompt: &PromptLine,
-        found: &watch::Sender<Vec<ListedCheckpoint>>,
+        checkpoint_sender: &watch::Sender<Vec<ListedCheckpoint>>,
         mut suspension: watch::Receiver<Option<SuspendedRun>>,
     ) -> Result<(), CliError> {
         loop {
@@ -288,7 +288,7 @@ impl Followed<'_> {
             let shown = match next {
                 Ok(ServerMessage::Event(entry)) => {
                     if let Event::CheckpointList { checkpoints, .. } = &entry.event {
-                        found.send_replace(checkpoints.clone());
+                        checkpoint_sender.send_replace(checkpoints.clone());
                     }
                     if prompt.is_silent() {
                         prompt.take(&entry);
@@ -297,7 +297,7 @@ impl Followed<'_> {
                 }
                 Ok(ServerMessage::Direct(direct)) => {
                     if let DirectPayload::CheckpointList { checkpoints, .. } = direct.answer {
-                        found.send_replace(checkpoints);
+                        checkpoint_sender.send_replace(checkpoints);
                     }
                     Ok(())
                 }
@@ -366,7 +366,7 @@ async fn press(
     keyboard: Option<&Keyboard>,
     prompt: &PromptLine,
     commands: &CommandSender,
-    mut places: watch::Receiver<Vec<ListedCheckpoint>>,
+    mut checkpoints: watch::Receiver<Vec<ListedCheckpoint>>,
     typed: Option<&About>,
 ) {
     let Some(keyboard) = keyboard else {
@@ -390,7 +390,7 @@ async fn press(
             KeyAction::Say(text) => print_stderr(format!("{text}\n")),
             KeyAction::Send(command) => send(commands, command, typed).await,
             KeyAction::Detach => return,
-            KeyAction::List => match list(commands, &mut places).await {
+            KeyAction::List => match list(commands, &mut checkpoints).await {
                 Some(found) => print_stderr(format!("{}\n", keys.offer(found))),
                 None => print_stderr("the checkpoints were not told\n"),
             },
@@ -410,15 +410,18 @@ async fn ignore_keys(keyboard: Option<&Keyboard>) {
 /// Asks for the checkpoints, newest first.
 async fn list(
     commands: &CommandSender,
-    places: &mut watch::Receiver<Vec<ListedCheckpoint>>,
+    checkpoints: &mut watch::Receiver<Vec<ListedCheckpoint>>,
 ) -> Option<Vec<ListedCheckpoint>> {
-    places.mark_unchanged();
+    checkpoints.mark_unchanged();
     commands
         .send(Command::CheckpointList { run_id: None })
         .await
         .ok()?;
-    tokio::time::timeout(LIST, places.changed()).await.ok()?.ok()?;
-    Some(places.borrow_and_update().clone())
+    tokio::time::timeout(LIST, checkpoints.changed())
+        .await
+        .ok()?
+        .ok()?;
+    Some(checkpoints.borrow_and_update().clone())
 }
 
 /// Does what is typed until somebody detaches. The end of the input changes nothing.

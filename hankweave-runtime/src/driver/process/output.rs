@@ -45,8 +45,8 @@ pub(super) struct OutputLogger {
     /// Records that the agent writes itself, and the pool in which they are read.
     pub(super) records: Option<(Arc<dyn RecordSource>, Blocking)>,
     pub(super) events: EventSender,
-    /// Channel to the task that carries out the decoder's orders, for an agent that talks both ways.
-    pub(super) orders: Option<mpsc::Sender<Vec<AcpAction>>>,
+    /// Channel to the task that carries out the decoder's actions, for an agent that talks both ways.
+    pub(super) action_sender: Option<mpsc::Sender<Vec<AcpAction>>>,
 }
 
 impl OutputLogger {
@@ -69,7 +69,7 @@ impl OutputLogger {
         }
         self.send(events).await;
         // Nothing more is ordered.
-        self.orders = None;
+        self.action_sender = None;
         self
     }
 
@@ -110,11 +110,13 @@ impl OutputLogger {
 
     /// Has done what the decoder wants. While the agent does not listen, its output waits.
     async fn order(&mut self) {
-        let Some(attendant) = &self.orders else { return };
-        let orders = self.decoder.take_orders();
-        if !orders.is_empty() {
+        let Some(action_sender) = &self.action_sender else {
+            return;
+        };
+        let actions = self.decoder.take_orders();
+        if !actions.is_empty() {
             // The attendant ends with the process.
-            let _ = attendant.send(orders).await;
+            let _ = action_sender.send(actions).await;
         }
     }
 
@@ -161,7 +163,7 @@ mod tests {
             framer: LineFramer::new(100),
             decoder: Box::new(ClaudeDecoder::new(false)),
             records: None,
-            orders: None,
+            action_sender: None,
             events: sender,
         };
         let (chunks, output) = mpsc::channel(8);
@@ -207,7 +209,7 @@ mod tests {
             framer: LineFramer::new(1_000),
             decoder: Box::new(GeminiDecoder::default().recorded()),
             records: Some((reads.clone(), Blocking::Inline)),
-            orders: None,
+            action_sender: None,
             events: sender,
         };
         let (chunks, output) = mpsc::channel(8);

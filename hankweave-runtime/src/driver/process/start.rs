@@ -107,7 +107,7 @@ impl ProcessHost {
             framer: LineFramer::new(line_bytes),
             decoder,
             records,
-            orders: None,
+            action_sender: None,
             events: sender.clone(),
         };
         let pid = process.pid;

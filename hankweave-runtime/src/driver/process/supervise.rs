@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::attend::{AcpHost, StopSignals, WAITING_ORDERS, is_true};
+use super::attend::{AcpHost, StopSignals, WAITING_ACTIONS, is_true};
 use super::output::OutputLogger;
 use crate::driver::{AgentControl, EventSender};
 use crate::world::blocking::Blocking;
@@ -58,12 +58,12 @@ pub(super) struct Supervisor {
 
 /// Starts the task. Dropping the returned handle ends it, and with it the process.
 pub(super) fn supervise(supervisor: Supervisor) -> TaskControl {
-    let (ask, asked) = watch::channel(None);
-    let (tell_ended, ended) = watch::channel(None);
-    let task = tokio::spawn(run(supervisor, asked, tell_ended));
+    let (stop_sender, stop_request) = watch::channel(None);
+    let (exited_sender, exited) = watch::channel(None);
+    let task = tokio::spawn(run(supervisor, stop_request, exited_sender));
     TaskControl {
-        ask,
-        ended,
+        stop_sender,
+        exited,
         _task: AbortOnDropHandle::new(task),
     }
 }
@@ -71,25 +71,25 @@ pub(super) fn supervise(supervisor: Supervisor) -> TaskControl {
 /// Stops the task's process.
 #[derive(Debug)]
 pub(super) struct TaskControl {
-    ask: watch::Sender<Option<Duration>>,
-    ended: watch::Receiver<Option<Instant>>,
+    stop_sender: watch::Sender<Option<Duration>>,
+    exited: watch::Receiver<Option<Instant>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl AgentControl for TaskControl {
     fn stop<'a>(&'a self, grace: Duration) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.ask.send_replace(Some(grace));
+            self.stop_sender.send_replace(Some(grace));
             // An error means that the task has ended, and so has the process.
-            let _ = self.ended.clone().wait_for(Option::is_some).await;
+            let _ = self.exited.clone().wait_for(Option::is_some).await;
         })
     }
 }
 
 async fn run(
     supervisor: Supervisor,
-    asked: watch::Receiver<Option<Duration>>,
-    ended: watch::Sender<Option<Instant>>,
+    stop_request: watch::Receiver<Option<Duration>>,
+    exited_sender: watch::Sender<Option<Instant>>,
 ) {
     let Supervisor {
         process,
@@ -101,26 +101,29 @@ async fn run(
         grace,
         interrupt_first,
     } = supervisor;
-    let (chunks, waiting) = mpsc::channel(WAITING_CHUNKS);
-    let (ask_to_stop, stopping) = watch::channel(false);
-    let (tell_over, over) = watch::channel(false);
-    let signs = StopSignals {
+    let (chunk_sender, chunk_receiver) = mpsc::channel(WAITING_CHUNKS);
+    let (stopping_sender, stopping) = watch::channel(false);
+    let (work_done_sender, work_done) = watch::channel(false);
+    let signals = StopSignals {
         stopping,
-        over: tell_over,
+        work_done_sender,
     };
-    let attending = start_host(attendant, &mut logger, signs, ended.subscribe());
-    let logger = blocking.spawn(logger.run(waiting));
-    let stdout = Drain::new(process.stdout, &ended, drain);
-    let stderr = Drain::new(process.stderr, &ended, drain);
+    let attending = start_host(attendant, &mut logger, signals, exited_sender.subscribe());
+    let logger = blocking.spawn(logger.run(chunk_receiver));
+    let stdout = Drain::new(process.stdout, &exited_sender, drain);
+    let stderr = Drain::new(process.stderr, &exited_sender, drain);
     let mut process = Stoppable {
         control: process.control,
         interrupt_first,
-        ask_to_stop,
-        over,
+        stopping_sender,
+        work_done,
     };
-    let watched = watch_process(&mut process, asked, &ended, &events, grace);
+    let watched = watch_process(&mut process, stop_request, &exited_sender, &events, grace);
+    // None may be awaited before another one: a process whose output nobody reads waits at its full pipe and never ends, while a descendant that holds a pipe
+    // open keeps both readers from their end until the watch has sent the exit. An agent that talks both ways ends only once its host has closed its input,
+    // and that host gets its actions out of the chunks of the pump, and ends with the exit.
     let ((), stderr_tail, (exit, ended_by, sweep), ()) =
-        tokio::join!(pump(stdout, chunks), tail(stderr), watched, attending);
+        tokio::join!(pump(stdout, chunk_sender), tail(stderr), watched, attending);
     let logger = match logger.await {
         Ok(logger) => logger,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -146,20 +149,20 @@ async fn run(
 fn start_host(
     attendant: Option<AcpHost>,
     logger: &mut OutputLogger,
-    signs: StopSignals,
-    mut ended: watch::Receiver<Option<Instant>>,
+    signals: StopSignals,
+    mut exited: watch::Receiver<Option<Instant>>,
 ) -> impl Future<Output = ()> + use<> {
     let attending = attendant.map(|attendant| {
-        let (orders, ordered) = mpsc::channel(WAITING_ORDERS);
-        logger.orders = Some(orders);
-        attendant.run(ordered, signs)
+        let (action_sender, actions) = mpsc::channel(WAITING_ACTIONS);
+        logger.action_sender = Some(action_sender);
+        attendant.run(actions, signals)
     });
     async move {
         let Some(attending) = attending else { return };
         // An agent that has ended need not be told anything.
         tokio::select! {
             () = attending => {}
-            _ = ended.wait_for(Option::is_some) => {}
+            _ = exited.wait_for(Option::is_some) => {}
         }
     }
 }
@@ -168,18 +171,18 @@ fn start_host(
 /// know.
 async fn watch_process(
     process: &mut Stoppable,
-    mut asked: watch::Receiver<Option<Duration>>,
-    ended: &watch::Sender<Option<Instant>>,
+    mut stop_request: watch::Receiver<Option<Duration>>,
+    exited_sender: &watch::Sender<Option<Instant>>,
     events: &EventSender,
     grace: Duration,
 ) -> (ProcessExit, EndedBy, Sweep) {
-    let mut over = process.over.clone();
+    let mut work_done = process.work_done.clone();
     // The other arms only wait: losing them loses nothing.
     let (exit, ended_by) = tokio::select! {
         biased;
         exit = process.control.wait() => (exit, EndedBy::Itself),
-        grace = asked_to_stop(&mut asked) => (end(process, grace, &mut asked).await, EndedBy::Us),
-        () = is_true(&mut over) => (end_of_work(process, grace, &mut asked).await, EndedBy::Us),
+        grace = stop_requested(&mut stop_request) => (end(process, grace, &mut stop_request).await, EndedBy::Us),
+        () = is_true(&mut work_done) => (end_of_work(process, grace, &mut stop_request).await, EndedBy::Us),
         () = events.closed() => (process.stop(grace).await, EndedBy::Us),
     };
     let exit = exit.unwrap_or_else(|error| {
@@ -187,7 +190,7 @@ async fn watch_process(
         ProcessExit::Signaled(KILLED)
     });
     let sweep = process.control.sweep().await;
-    ended.send_replace(Some(Instant::now()));
+    exited_sender.send_replace(Some(Instant::now()));
     (exit, ended_by, sweep)
 }
 
@@ -195,11 +198,11 @@ async fn watch_process(
 async fn end(
     process: &mut Stoppable,
     grace: Duration,
-    asked: &mut watch::Receiver<Option<Duration>>,
+    stop_request: &mut watch::Receiver<Option<Duration>>,
 ) -> io::Result<ProcessExit> {
     let sooner = async {
-        let less = |asked: &Option<Duration>| asked.is_some_and(|asked| asked < grace);
-        if asked.wait_for(less).await.is_err() {
+        let less = |requested: &Option<Duration>| requested.is_some_and(|requested| requested < grace);
+        if stop_request.wait_for(less).await.is_err() {
             // The handle is gone: the task is about to be dropped.
             std::future::pending().await
         }
@@ -216,11 +219,11 @@ async fn end(
 async fn end_of_work(
     process: &mut Stoppable,
     grace: Duration,
-    asked: &mut watch::Receiver<Option<Duration>>,
+    stop_request: &mut watch::Receiver<Option<Duration>>,
 ) -> io::Result<ProcessExit> {
     match timeout(AFTER_WORK.min(grace), process.control.wait()).await {
         Ok(exit) => exit,
-        Err(_) => end(process, grace, asked).await,
+        Err(_) => end(process, grace, stop_request).await,
     }
 }
 
@@ -229,21 +232,21 @@ struct Stoppable {
     control: Box<dyn ProcessControl>,
     interrupt_first: bool,
     /// Has an agent told to stop that is talked to.
-    ask_to_stop: watch::Sender<bool>,
+    stopping_sender: watch::Sender<bool>,
     /// Its work is over.
-    over: watch::Receiver<bool>,
+    work_done: watch::Receiver<bool>,
 }
 
 impl Stoppable {
     async fn stop(&mut self, grace: Duration) -> io::Result<ProcessExit> {
-        if self.ask_to_stop.receiver_count() == 0 || *self.over.borrow() {
+        if self.stopping_sender.receiver_count() == 0 || *self.work_done.borrow() {
             return self.signal(grace).await;
         }
         // Half of the time is for words.
-        self.ask_to_stop.send_replace(true);
-        let mut over = self.over.clone();
+        self.stopping_sender.send_replace(true);
+        let mut work_done = self.work_done.clone();
         let has_stopped = async {
-            is_true(&mut over).await;
+            is_true(&mut work_done).await;
             tokio::time::sleep(AFTER_WORK).await;
         };
         tokio::select! {
@@ -265,8 +268,8 @@ impl Stoppable {
 /// Signal recorded for a process that even SIGKILL did not end.
 const KILLED: i32 = 9;
 
-async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
-    let grace = asked
+async fn stop_requested(stop_request: &mut watch::Receiver<Option<Duration>>) -> Duration {
+    let grace = stop_request
         .wait_for(Option::is_some)
         .await
         .ok()
@@ -279,14 +282,14 @@ async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duratio
 }
 
 /// Passes the output to its logger.
-async fn pump(mut output: Drain<impl AsyncRead + Unpin>, chunks: mpsc::Sender<Vec<u8>>) {
+async fn pump(mut output: Drain<impl AsyncRead + Unpin>, chunk_sender: mpsc::Sender<Vec<u8>>) {
     loop {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         if output.read(&mut chunk).await == 0 {
             return;
         }
         // The logger ends earlier only by a panic, which is passed on when it is awaited.
-        let _ = chunks.send(chunk).await;
+        let _ = chunk_sender.send(chunk).await;
     }
 }
 
@@ -305,16 +308,16 @@ async fn tail(mut output: Drain<impl AsyncRead + Unpin>) -> String {
 /// open.
 struct Drain<R> {
     pipe: R,
-    ended: watch::Receiver<Option<Instant>>,
+    exited: watch::Receiver<Option<Instant>>,
     patience: Duration,
     late_bytes: usize,
 }
 
 impl<R: AsyncRead + Unpin> Drain<R> {
-    fn new(pipe: R, ended: &watch::Sender<Option<Instant>>, patience: Duration) -> Self {
+    fn new(pipe: R, exited_sender: &watch::Sender<Option<Instant>>, patience: Duration) -> Self {
         Self {
             pipe,
-            ended: ended.subscribe(),
+            exited: exited_sender.subscribe(),
             patience,
             late_bytes: 0,
         }
@@ -328,7 +331,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
         // Both arms are cancel safe: a read that was not finished has taken nothing.
         let early = tokio::select! {
             biased;
-            deadline = deadline(&mut self.ended, self.patience) => Err(deadline),
+            deadline = deadline(&mut self.exited, self.patience) => Err(deadline),
             read = self.pipe.read_buf(chunk) => Ok(read),
         };
         let read = match early {
@@ -358,11 +361,11 @@ impl<R: AsyncRead + Unpin> Drain<R> {
 }
 
 /// Waits for the end of the process and returns when its output is no longer waited for.
-async fn deadline(ended: &mut watch::Receiver<Option<Instant>>, patience: Duration) -> Instant {
-    let ended = ended
+async fn deadline(exited: &mut watch::Receiver<Option<Instant>>, patience: Duration) -> Instant {
+    let exited = exited
         .wait_for(Option::is_some)
         .await
         .ok()
-        .and_then(|ended| *ended);
-    ended.unwrap_or_else(Instant::now) + patience
+        .and_then(|exited| *exited);
+    exited.unwrap_or_else(Instant::now) + patience
 }

@@ -151,17 +151,17 @@ mod tests {
     // covers: S12
     #[test]
     fn work_with_a_lock_ends_before_the_process_is_suspended() {
-        let (begun, has_begun) = channel();
-        let (end, may_end) = channel::<()>();
+        let (started_sender, started) = channel();
+        let (end_sender, end) = channel::<()>();
         let worker = std::thread::spawn(move || {
             uninterrupted(|| {
-                begun.send(()).unwrap();
-                may_end.recv().unwrap();
+                started_sender.send(()).unwrap();
+                end.recv().unwrap();
             });
         });
-        has_begun.recv().unwrap();
+        started.recv().unwrap();
         assert!(hold_work(Instant::now()).is_none());
-        end.send(()).unwrap();
+        end_sender.send(()).unwrap();
         worker.join().unwrap();
         assert!(hold_work(Instant::now()).is_some());
     }

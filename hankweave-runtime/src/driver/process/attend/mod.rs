@@ -24,8 +24,8 @@ use super::host::ProcessHost;
 /// The standard input of an agent.
 pub(super) type AgentInput = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// Lists of orders that may wait; then the agent waits at its pipe.
-pub(super) const WAITING_ORDERS: usize = 4;
+/// Lists of actions that may wait; then the agent waits at its pipe.
+pub(super) const WAITING_ACTIONS: usize = 4;
 
 /// Talks to one agent.
 pub(super) struct AcpHost {
@@ -51,7 +51,7 @@ pub(super) struct StopSignals {
     /// The agent is to stop what it does.
     pub(super) stopping: watch::Receiver<bool>,
     /// The work of the agent is over.
-    pub(super) over: watch::Sender<bool>,
+    pub(super) work_done_sender: watch::Sender<bool>,
 }
 
 impl AcpHost {
@@ -66,17 +66,17 @@ impl AcpHost {
     }
 
     /// Works until nothing more can be ordered. What was started is killed when this is dropped.
-    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Vec<AcpAction>>, mut signs: StopSignals) {
+    pub(super) async fn run(mut self, mut actions: mpsc::Receiver<Vec<AcpAction>>, mut signals: StopSignals) {
         loop {
             // Every arm is cancel safe: they only wait, or take nothing before they return.
             tokio::select! {
                 biased;
-                () = is_true(&mut signs.stopping), if !self.is_stopping => self.stop().await,
+                () = is_true(&mut signals.stopping), if !self.is_stopping => self.stop().await,
                 ended = self.terminals.wait_ended() => self.say_all(ended).await,
-                orders = orders.recv() => {
-                    let Some(orders) = orders else { return };
-                    for order in orders {
-                        self.carry_out(order, &signs.over).await;
+                list = actions.recv() => {
+                    let Some(list) = list else { return };
+                    for action in list {
+                        self.carry_out(action, &signals.work_done_sender).await;
                     }
                 }
             }
@@ -90,8 +90,8 @@ impl AcpHost {
         }
     }
 
-    async fn carry_out(&mut self, order: AcpAction, over: &watch::Sender<bool>) {
-        match order {
+    async fn carry_out(&mut self, action: AcpAction, work_done_sender: &watch::Sender<bool>) {
+        match action {
             AcpAction::Say(line) => self.write_line(line).await,
             AcpAction::Permit { answer, stopped } => {
                 let line = if self.is_stopping { stopped } else { answer };
@@ -100,7 +100,7 @@ impl AcpHost {
             AcpAction::StopWith(line) => self.stop_with = Some(line),
             AcpAction::Over => {
                 self.input = None;
-                over.send_replace(true);
+                work_done_sender.send_replace(true);
             }
             AcpAction::Do { id, what } => {
                 if let Some(done) = self.act(&id, what).await {
