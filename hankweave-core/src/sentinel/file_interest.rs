@@ -36,7 +36,7 @@ impl FileInterest {
 
     /// Whether a sentinel may wait for this change; `action` is its word in the event.
     #[must_use]
-    pub fn wants(&self, path: &str, action: &str, size: Option<u64>) -> bool {
+    pub fn matches(&self, path: &str, action: &str, size: Option<u64>) -> bool {
         let filename = path.rsplit('/').next().unwrap_or(path);
         let mut data = json!({"path": path, "filename": filename, "action": action});
         if let Some(size) = size {
@@ -72,15 +72,15 @@ mod tests {
             {"operator": "matches", "path": "path", "value": "(^|/)\\.env$"},
             {"operator": "contains", "path": "content", "value": "KEY"}]});
         let found = interest(json!([secrets])).unwrap();
-        assert!(found.wants("deploy/.env", "created", Some(3)));
-        assert!(!found.wants("a.py", "created", Some(3)));
+        assert!(found.matches("deploy/.env", "created", Some(3)));
+        assert!(!found.matches("a.py", "created", Some(3)));
         let large = json!({"type": "event", "on": ["*"], "conditions": [
             {"operator": "greaterThan", "path": "size", "value": 100}]});
         let found = interest(json!([secrets, large])).unwrap();
-        assert!(found.wants("a.py", "modified", Some(101)));
-        assert!(!found.wants("a.py", "deleted", None));
+        assert!(found.matches("a.py", "modified", Some(101)));
+        assert!(!found.matches("a.py", "deleted", None));
         let sequence = json!({"type": "sequence", "interestFilter": {"on": ["file.updated"]},
             "pattern": [{"type": "file.updated"}]});
-        assert!(interest(json!([sequence])).unwrap().wants("x", "deleted", None));
+        assert!(interest(json!([sequence])).unwrap().matches("x", "deleted", None));
     }
 }

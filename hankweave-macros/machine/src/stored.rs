@@ -29,7 +29,7 @@ use crate::{Extra, Name, Violation};
 use self::early::Early;
 
 pub use self::event::{StoredEvent, read_event, read_metadata, read_nothing, write_event, write_metadata};
-pub use self::recorded::{EarlyField, EarlyValue, UnreadableField, told};
+pub use self::recorded::{EarlyField, EarlyValue, UnreadableField, early_value};
 
 /// A stored enum, as its machine describes it.
 pub trait Stored: Sized {
@@ -49,7 +49,7 @@ pub trait Stored: Sized {
     /// Fails when it is no value of that type.
     fn early<'de, D: Deserializer<'de>>(name: &str, value: D) -> Result<EarlyValue, D::Error> {
         let _ = name;
-        told(value)
+        early_value(value)
     }
 
     /// Reads the fields of a value of this status.

@@ -106,7 +106,7 @@ fn early(machine: &MachineDef) -> Option<TokenStream> {
                 use stored::UnreadableField as _;
                 match name {
                     #(#arms)*
-                    _ => stored::told(value),
+                    _ => stored::early_value(value),
                 }
             }
         }

@@ -79,7 +79,7 @@ pub(crate) fn start(global: &Global, args: &RunArgs) -> Result<ExitCode, CliErro
         let awaited = until_begun(reports, &process, signals).await;
         let awaited = awaited.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
         match awaited.begun {
-            Some(begun) => told(global, &typed, &begun),
+            Some(begun) => print_started(global, &typed, &begun),
             None => ended_early(&mut process, &typed, awaited.from).await,
         }
     })
@@ -155,8 +155,8 @@ async fn until_begun(
     }
 }
 
-/// Says that the run continues, and how one watches it.
-fn told(global: &Global, typed: &HintCommands, begun: &BegunDetached) -> Result<ExitCode, CliError> {
+/// Prints that the run continues, and how to follow it.
+fn print_started(global: &Global, typed: &HintCommands, begun: &BegunDetached) -> Result<ExitCode, CliError> {
     let execution = real(typed.execution());
     let log = ExecutionDir::new(execution.clone()).detached_log();
     if global.json() {

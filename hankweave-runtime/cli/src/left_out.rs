@@ -47,15 +47,15 @@ impl LeftOut {
 
 /// The first of so many files on one line, with why they are left out; `None` when there are none.
 pub(crate) fn named(files: &[LeftOutFile], count: usize) -> Option<String> {
-    let told: Vec<String> = files.iter().take(NAMED).map(told).collect();
-    let more = match count.saturating_sub(told.len()) {
+    let named: Vec<String> = files.iter().take(NAMED).map(with_reason).collect();
+    let more = match count.saturating_sub(named.len()) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!told.is_empty()).then(|| format!("{}{more}", told.join(", ")))
+    (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
 }
 
-fn told(file: &LeftOutFile) -> String {
+fn with_reason(file: &LeftOutFile) -> String {
     let why = match (file.reason, file.size) {
         (LeftOutReason::TooLarge, Some(bytes)) => {
             format!("{}, more than `checkpointedFileLimitMb` allows", size(bytes))

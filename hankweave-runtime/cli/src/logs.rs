@@ -220,7 +220,7 @@ impl LineSink for LogPrinter<'_> {
         let Some(codon) = recorded::codon(line).or_else(|| self.codon_of(line)) else {
             return Ok(());
         };
-        if !self.wants(&codon) {
+        if !self.matches(&codon) {
             self.others.insert(codon.configured().to_owned());
             return Ok(());
         }
@@ -308,7 +308,7 @@ impl LogPrinter<'_> {
         let Some(codon) = newest
             .left_open
             .as_ref()
-            .filter(|codon| is_wanted && self.wants(codon))
+            .filter(|codon| is_wanted && self.matches(codon))
         else {
             return Ok(());
         };
@@ -334,7 +334,7 @@ impl LogPrinter<'_> {
     }
 
     /// Whether the codon is wanted; a codon of a loop stands for all its iterations.
-    fn wants(&self, codon: &CodonId) -> bool {
+    fn matches(&self, codon: &CodonId) -> bool {
         self.codon
             .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())
     }

@@ -44,7 +44,7 @@ pub(super) fn has_address(address: IpAddr) -> bool {
 }
 
 /// Entry of a process in the table of the system.
-struct Found {
+struct ProcessEntry {
     /// When it started, in the unit of the system.
     started: Option<u64>,
     /// It waits for its parent to reap it.

@@ -122,7 +122,7 @@ pub fn steered(crash: Crash, operations: impl Iterator<Item = u64> + Clone) -> R
     let mut crashes = 0;
     for (index, act) in ACTS.iter().enumerate() {
         for n in operations.clone() {
-            match tell(index, n, crash) {
+            match play_with_crash(index, n, crash) {
                 Ok(true) => crashes += 1,
                 Ok(false) => break,
                 Err(broken) => {
@@ -137,8 +137,8 @@ pub fn steered(crash: Crash, operations: impl Iterator<Item = u64> + Clone) -> R
     Ok(crashes)
 }
 
-/// Plays the story with one crash and tells whether it came to that.
-fn tell(crashed_act: usize, n: u64, crash: Crash) -> Result<bool, Broken> {
+/// Plays the story with one crash; returns whether it came to that.
+fn play_with_crash(crashed_act: usize, n: u64, crash: Crash) -> Result<bool, Broken> {
     let mut machine =
         Machine::new(&Rng::new(n), &hank(PLAIN.prompt), 0).map_err(|error| error.to_string())?;
     for (index, act) in ACTS.iter().enumerate() {

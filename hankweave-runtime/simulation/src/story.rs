@@ -116,7 +116,7 @@ impl Story {
 
     /// Lives one life and tells whether the hank is done.
     fn live(&mut self, machine: &mut Machine, plan: &LifePlan, crash: Crash) -> Result<bool, Broken> {
-        self.tell(&format!("  {plan:?}, a crash would be a {crash:?}\n"));
+        self.write_history(&format!("  {plan:?}, a crash would be a {crash:?}\n"));
         let end = live(machine, plan)?;
         self.passed.lives += 1;
         self.passed.operations += machine.disk.operations();
@@ -135,7 +135,7 @@ impl Story {
             LifeEnd::WentBack(back) => format!("went back: {back:?}"),
             LifeEnd::Crashed => "crashed".to_owned(),
         };
-        self.tell(&format!(
+        self.write_history(&format!(
             "    {ending} after {} operations\n",
             machine.disk.operations()
         ));
@@ -149,7 +149,7 @@ impl Story {
         Ok(done)
     }
 
-    fn tell(&mut self, what: &str) {
+    fn write_history(&mut self, what: &str) {
         // A String takes any text.
         let _ = self.history.write_str(what);
     }
@@ -183,7 +183,7 @@ impl Story {
         } else {
             &[name]
         };
-        self.tell(&format!("  {names:?} damaged\n"));
+        self.write_history(&format!("  {names:?} damaged\n"));
         for name in names {
             machine.damage(name, &mut self.rng);
         }

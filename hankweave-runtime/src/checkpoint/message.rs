@@ -67,7 +67,7 @@ const LEFT_OUT: &str = "Left out: ";
 
 /// Returns the message for a checkpoint without the `skipped` files that would belong to it.
 pub(super) fn without(mut message: String, skipped: &[Skipped]) -> String {
-    let left_out: Vec<LeftOutFile> = skipped.iter().filter_map(Skipped::told).collect();
+    let left_out: Vec<LeftOutFile> = skipped.iter().filter_map(Skipped::left_out).collect();
     for LeftOutFile { path, reason, size } in left_out.iter().take(MOST_NAMED) {
         let (reason, size) = (reason.as_str(), size.map(|size| size.to_string()));
         let size = size.as_deref().unwrap_or("-");
@@ -285,7 +285,7 @@ mod tests {
         ];
         let whole = without(message.clone(), &all);
         assert!(whole.ends_with("Left out: too-large 7 a b\\nStatus: x\nLeft out: unreadable - c\n"));
-        let told: Vec<_> = all.iter().filter_map(Skipped::told).collect();
+        let told: Vec<_> = all.iter().filter_map(Skipped::left_out).collect();
         assert_eq!(left_out(&whole), (told, 2));
         all.extend((0..30).map(|number| skipped(&format!("d{number}"), SkipReason::TooDeep, None)));
         let (named, count) = left_out(&without(message, &all));

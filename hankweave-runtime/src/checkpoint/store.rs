@@ -244,7 +244,7 @@ impl Checkpoint {
     /// Returns the files that belong to it and are not in it, in the order of the walk.
     #[must_use]
     pub fn left_out(&self) -> Vec<LeftOutFile> {
-        self.skipped.iter().filter_map(Skipped::told).collect()
+        self.skipped.iter().filter_map(Skipped::left_out).collect()
     }
 }
 
@@ -302,7 +302,7 @@ pub struct Skipped {
 impl Skipped {
     /// Returns the file for people and clients; `None` for one that never belongs to a checkpoint.
     #[must_use]
-    pub fn told(&self) -> Option<LeftOutFile> {
+    pub fn left_out(&self) -> Option<LeftOutFile> {
         let reason = match self.reason {
             SkipReason::Protected | SkipReason::NotAFile => return None,
             SkipReason::Unreadable => LeftOutReason::Unreadable,

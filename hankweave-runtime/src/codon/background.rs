@@ -47,17 +47,17 @@ impl<'a> BackgroundWait<'a> {
         }
     }
 
-    /// Notes what the agent has said: what was seen before says nothing of what runs now, and the event about a wait may not be the newest any more.
-    pub(super) async fn heard(&mut self, works: &[BackgroundWork], silence: &Silence) {
+    /// Takes in that the agent has printed something: what was seen before says nothing of what runs now, and the event about a wait may not be the newest any more.
+    pub(super) async fn take_output(&mut self, works: &[BackgroundWork], silence: &Silence) {
         self.seen = None;
         if let Some((_, until)) = &mut self.told {
             *until = Instant::now();
         }
-        self.tell(works, silence).await;
+        self.report_wait(works, silence).await;
     }
 
-    /// Tells what is waited for and until when, if that is news.
-    pub(super) async fn tell(&mut self, works: &[BackgroundWork], silence: &Silence) {
+    /// Reports what is waited for and until when, if that is news.
+    pub(super) async fn report_wait(&mut self, works: &[BackgroundWork], silence: &Silence) {
         let until = silence.waits_until();
         let wait = until.map(|until| (titles(works), until));
         let before = std::mem::replace(&mut self.told, wait.clone());
@@ -87,14 +87,14 @@ impl<'a> BackgroundWait<'a> {
         self.codon.run.publish(event).await;
     }
 
-    /// Looks at what the agent left running, and compares it with the look before.
-    pub(super) async fn look(&mut self, works: &[BackgroundWork]) -> LeftRunning {
+    /// Samples what the agent left running, and compares it with the sample before.
+    pub(super) async fn sample(&mut self, works: &[BackgroundWork]) -> LeftRunning {
         let Some(pid) = self.pid else {
             return LeftRunning::Idle;
         };
         let (spawner, marker) = (self.codon.run.world.spawner.clone(), self.codon.marker());
-        let look = move || spawner.family_use(pid, &marker);
-        let Some(now) = self.codon.run.world.blocking.run(look).await else {
+        let sample = move || spawner.family_use(pid, &marker);
+        let Some(now) = self.codon.run.world.blocking.run(sample).await else {
             return LeftRunning::Idle;
         };
         let at = Instant::now();

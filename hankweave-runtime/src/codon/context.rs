@@ -96,11 +96,11 @@ impl RunContext {
     /// Puts back what the codon has removed of the record, and says so.
     pub(crate) async fn tend_record(&self) {
         let Some(spare) = self.spare() else { return };
-        let look = move || {
-            spare.look();
+        let restore = move || {
+            spare.restore_missing();
             spare.take_put_back()
         };
-        if self.world.blocking.run(look).await {
+        if self.world.blocking.run(restore).await {
             let message = "`.hankweave` was removed and has been put back; nothing is lost".to_owned();
             self.publish(wire::Event::Info { message }).await;
         }

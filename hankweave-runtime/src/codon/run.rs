@@ -209,7 +209,7 @@ pub(super) async fn run(
                         let works = &listener.background;
                         silence.suspended(clock.suspended());
                         silence.broken(Instant::now(), listener.has_answered, !works.is_empty());
-                        background.heard(works, &silence).await;
+                        background.take_output(works, &silence).await;
                         continue;
                     }
                     HandledEvents::Overspent => StopReason::OverBudget,
@@ -331,7 +331,7 @@ async fn after_silence(
             None
         }
         SilenceAction::Look | SilenceAction::Settled(_) => {
-            let found = background.look(works).await;
+            let found = background.sample(works).await;
             let now = Instant::now();
             let is_settled = silence.is_settled(now);
             // What an agent waits for is waited for whether it is busy or not.
@@ -342,9 +342,9 @@ async fn after_silence(
                 false => is_settled && found == LeftRunning::Servers,
             };
             if ends {
-                return Some(settle(codon, silence.settle(), works).await);
+                return Some(report_settled(codon, silence.settle_time(), works).await);
             }
-            background.tell(works, silence).await;
+            background.report_wait(works, silence).await;
             None
         }
         SilenceAction::Cut(limit) => {
@@ -369,8 +369,8 @@ async fn after_silence(
     }
 }
 
-/// Says that what the agent left running is ended.
-async fn settle(codon: &CodonRun<'_>, settle: Duration, works: &[BackgroundWork]) -> StopReason {
+/// Reports that what the agent left running is ended.
+async fn report_settled(codon: &CodonRun<'_>, settle: Duration, works: &[BackgroundWork]) -> StopReason {
     let (id, settle) = (&codon.entry.codon_id, short_duration(settle));
     let message =
         format!("{id}: the agent has answered; what it left running is ended after {settle} (settleSeconds)");

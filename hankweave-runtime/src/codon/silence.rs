@@ -134,7 +134,7 @@ impl Silence {
     }
 
     /// Returns how long work that is not waited for may continue behind an answer.
-    pub(super) const fn settle(&self) -> Duration {
+    pub(super) const fn settle_time(&self) -> Duration {
         self.limits.settle
     }
 

@@ -255,7 +255,7 @@ impl WatchState {
         let store = Arc::clone(&codon.run.checkpoints);
         let mut content = ContentBudget::wanted(codon.tells_contents());
         let compare = move || {
-            let wanted = |path: &str, action, size| interest.wants(path, word(action), size);
+            let wanted = |path: &str, action, size| interest.matches(path, word(action), size);
             compare(&*store, before.as_deref(), files, &mut content, &wanted)
         };
         let mut survey = codon.run.world.blocking.run(compare).await;

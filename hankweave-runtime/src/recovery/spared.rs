@@ -26,7 +26,7 @@ impl SparedCheckpoints {
 
     /// Reads, after what is gone has been put back.
     fn reading(&self) -> &GitCheckpoints {
-        self.spare.look();
+        self.spare.restore_missing();
         &self.store
     }
 

@@ -176,8 +176,8 @@ impl Hub {
         }
     }
 
-    /// Passes on events that another process has recorded, with one patch of the view.
-    pub(super) fn pass_on(&self, events: &Events, replies: &Replies) {
+    /// Sends events that another process has recorded, with one patch of the view.
+    pub(super) fn send_recorded(&self, events: &Events, replies: &Replies) {
         self.send_events(events);
         self.inner().shown.patch(replies);
     }

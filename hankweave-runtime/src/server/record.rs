@@ -280,7 +280,7 @@ async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
             Ok(batch) if batch.last_seq() > 0 => {
                 shared
                     .hub
-                    .pass_on(&Events::after(Arc::new(batch), 0), &shared.replies);
+                    .send_recorded(&Events::after(Arc::new(batch), 0), &shared.replies);
                 // There may be more of them.
                 looks.reset_immediately();
             }

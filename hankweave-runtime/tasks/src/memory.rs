@@ -79,7 +79,7 @@ impl Memory {
         let done = done.unwrap_or_else(|| Err(TxError::Away("the memory is busy".to_owned())));
         drop(state);
         let done = done.map_err(|trouble| error_of(operation, trouble))?;
-        if O::WRITES && operation.wakes() {
+        if O::WRITES && operation.notifies() {
             self.hints.notify();
         }
         Ok(done)
@@ -292,7 +292,7 @@ impl Tx for MemoryTx<'_> {
     async fn names_with(&mut self, removed: Removed<'_>) -> TxResult<Vec<String>> {
         let held = self.state.locks.held().into_iter();
         let mut names: Vec<String> = held
-            .filter(|(_, held)| removed.wants(held))
+            .filter(|(_, held)| removed.matches(held))
             .map(|(name, _)| name.to_owned())
             .collect();
         names.dedup();
@@ -301,7 +301,7 @@ impl Tx for MemoryTx<'_> {
 }
 
 impl LocalTx for MemoryTx<'_> {
-    fn known(&mut self, name: &str) -> TxResult<Resource> {
+    fn read_resource(&mut self, name: &str) -> TxResult<Resource> {
         Ok(self.state.locks.resource(name))
     }
 

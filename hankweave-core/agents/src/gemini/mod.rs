@@ -143,7 +143,7 @@ impl GeminiDecoder {
     }
 
     fn handle_result(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
-        self.settle(events);
+        self.report_result(events);
         let success = line.status.as_deref() == Some("success") && self.gave_up.is_none();
         let error = line.error.0.and_then(|error| error.message.into_owned());
         let error = self.gave_up.take().or(error);
@@ -165,12 +165,12 @@ impl GeminiDecoder {
         self.last = Some(result.clone());
         self.waiting = Some((line.stats.0.unwrap_or_default(), result));
         if !self.is_recorded {
-            self.settle(events);
+            self.report_result(events);
         }
     }
 
-    /// Counts what a result tells beyond the session file, and passes it on.
-    fn settle(&mut self, events: &mut Vec<AgentEvent>) {
+    /// Counts what a result says beyond the session file, and reports it.
+    fn report_result(&mut self, events: &mut Vec<AgentEvent>) {
         let Some((stats, result)) = self.waiting.take() else {
             return;
         };
@@ -296,7 +296,7 @@ impl AgentDecoder for GeminiDecoder {
     }
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
-        self.settle(&mut Vec::new());
+        self.report_result(&mut Vec::new());
         // One that failed without a word is one that has said nothing.
         let last = self
             .last
@@ -333,6 +333,6 @@ impl AgentDecoder for GeminiDecoder {
                 events.extend(self.message(message, Some("sub-agent")));
             }
         }
-        self.settle(events);
+        self.report_result(events);
     }
 }

@@ -35,14 +35,14 @@ pub(super) enum Early {
 
 impl<'de> Deserialize<'de> for Early {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Told)
+        deserializer.deserialize_any(EarlyVisitor)
     }
 }
 
-/// Takes whatever is told.
-struct Told;
+/// Visitor that takes any value.
+struct EarlyVisitor;
 
-macro_rules! told {
+macro_rules! visit {
     ($($method:ident($type:ty) => $variant:ident;)*) => {
         $(
             fn $method<E>(self, value: $type) -> Result<Early, E> {
@@ -52,14 +52,14 @@ macro_rules! told {
     };
 }
 
-impl<'de> Visitor<'de> for Told {
+impl<'de> Visitor<'de> for EarlyVisitor {
     type Value = Early;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    told! {
+    visit! {
         visit_bool(bool) => Bool;
         visit_i64(i64) => Signed;
         visit_u64(u64) => Unsigned;

@@ -22,12 +22,12 @@ use super::early::Early;
 #[derive(Debug)]
 pub struct EarlyValue(pub(super) Early);
 
-/// Reads a value as the format tells it.
+/// Reads a value of any format.
 ///
 /// # Errors
 ///
 /// Fails when the format does.
-pub fn told<'de, D: Deserializer<'de>>(value: D) -> Result<EarlyValue, D::Error> {
+pub fn early_value<'de, D: Deserializer<'de>>(value: D) -> Result<EarlyValue, D::Error> {
     Early::deserialize(value).map(EarlyValue)
 }
 
@@ -74,13 +74,13 @@ impl<T: DeserializeOwned> EarlyField<T> {
 
 /// Reading for a type that cannot be read, which the compiler says elsewhere. The method of [`EarlyField`] itself is found first where its bound holds.
 pub trait UnreadableField: Sized {
-    /// Reads a value as the format tells it.
+    /// Reads a value of any format.
     ///
     /// # Errors
     ///
     /// Fails when the format does.
     fn read<'de, D: Deserializer<'de>>(self, value: D) -> Result<EarlyValue, D::Error> {
-        told(value)
+        early_value(value)
     }
 }
 

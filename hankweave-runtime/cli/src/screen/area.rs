@@ -20,7 +20,7 @@ use super::lost::{InfallibleWriter, is_lost};
 /// How often the lines are drawn again.
 const TICK: Duration = Duration::from_millis(120);
 
-static FOOT: Mutex<Foot> = Mutex::new(Foot {
+static FOOTER: Mutex<FooterState> = Mutex::new(FooterState {
     parts: Vec::new(),
     is_drawn: false,
     is_hidden: false,
@@ -31,13 +31,13 @@ static FOOT: Mutex<Foot> = Mutex::new(Foot {
 /// Wakes the thread that draws when there is nothing left to draw.
 static EMPTIED: Condvar = Condvar::new();
 
-/// How many feet are shown. While there is none, writers do not wait for one another: each may have a reader of its own.
+/// Number of footers that are shown. While there is none, writers do not wait for one another: each may have a reader of its own.
 static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
 type DrawPart = Box<dyn Fn(ScreenSize) -> SafeText + Send>;
 
 /// Last lines of the terminal.
-struct Foot {
+struct FooterState {
     parts: Vec<(usize, DrawPart)>,
     /// Lines are on the terminal; the cursor is on the first of them.
     is_drawn: bool,
@@ -48,11 +48,11 @@ struct Foot {
     ticker: Option<JoinHandle<()>>,
 }
 
-fn foot() -> MutexGuard<'static, Foot> {
-    FOOT.lock().unwrap_or_else(PoisonError::into_inner)
+fn footer() -> MutexGuard<'static, FooterState> {
+    FOOTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Foot {
+impl FooterState {
     fn draw(&mut self) {
         let term = Term::stderr();
         if self.is_hidden || !term.is_term() {
@@ -129,11 +129,11 @@ fn write(text: &str) {
 
 /// Draws until nothing is left to draw.
 fn tick(generation: usize) {
-    let mut foot = foot();
-    while foot.generation == generation {
-        foot.draw();
-        let waited = EMPTIED.wait_timeout(foot, TICK);
-        foot = waited.unwrap_or_else(PoisonError::into_inner).0;
+    let mut footer = footer();
+    while footer.generation == generation {
+        footer.draw();
+        let waited = EMPTIED.wait_timeout(footer, TICK);
+        footer = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 
@@ -142,29 +142,29 @@ pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     if SHOWN.load(Relaxed) == 0 || is_lost() {
         return write();
     }
-    let mut foot = foot();
-    foot.erase();
+    let mut footer = footer();
+    footer.erase();
     let written = write();
-    foot.draw();
+    footer.draw();
     written
 }
 
 /// Draws nothing for a while, because somebody needs the whole screen.
 pub(crate) fn set_aside() {
-    let mut foot = foot();
-    foot.erase();
-    foot.is_hidden = true;
+    let mut footer = footer();
+    footer.erase();
+    footer.is_hidden = true;
 }
 
 /// Draws again, below what others have written meanwhile.
 pub(crate) fn show_again() {
-    let mut foot = foot();
+    let mut footer = footer();
     // What was not erased before the program was stopped is below what the shell has written.
-    if std::mem::take(&mut foot.is_drawn) {
+    if std::mem::take(&mut footer.is_drawn) {
         write("\r\n\u{1b}[J");
     }
-    foot.is_hidden = false;
-    foot.draw();
+    footer.is_hidden = false;
+    footer.draw();
 }
 
 /// How much room there is, in characters.
@@ -207,10 +207,10 @@ pub(crate) struct Footer(usize);
 impl Footer {
     /// Shows what `draw` gives for the room that there is. It is called with the place locked, so it must not write.
     pub(crate) fn show(draw: impl Fn(ScreenSize) -> SafeText + Send + 'static) -> Self {
-        let mut foot = foot();
-        foot.generation += 1;
-        let generation = foot.generation;
-        foot.parts.push((generation, Box::new(draw)));
+        let mut footer = footer();
+        footer.generation += 1;
+        let generation = footer.generation;
+        footer.parts.push((generation, Box::new(draw)));
         SHOWN.fetch_add(1, Relaxed);
         EMPTIED.notify_all();
         #[expect(
@@ -221,8 +221,8 @@ impl Footer {
             .name("screen".to_owned())
             .spawn(move || tick(generation));
         // Without a thread the lines are drawn whenever something is printed.
-        let before = std::mem::replace(&mut foot.ticker, ticker.ok());
-        drop(foot);
+        let before = std::mem::replace(&mut footer.ticker, ticker.ok());
+        drop(footer);
         join(before);
         Self(generation)
     }
@@ -230,18 +230,18 @@ impl Footer {
 
 impl Drop for Footer {
     fn drop(&mut self) {
-        let mut foot = foot();
-        foot.parts.retain(|(number, _)| *number != self.0);
-        foot.draw();
+        let mut footer = footer();
+        footer.parts.retain(|(number, _)| *number != self.0);
+        footer.draw();
         SHOWN.fetch_sub(1, Relaxed);
         let mut ticker = None;
-        if foot.parts.is_empty() {
-            foot.erase();
-            foot.generation += 1;
-            ticker = foot.ticker.take();
+        if footer.parts.is_empty() {
+            footer.erase();
+            footer.generation += 1;
+            ticker = footer.ticker.take();
             EMPTIED.notify_all();
         }
-        drop(foot);
+        drop(footer);
         join(ticker);
     }
 }

@@ -4,7 +4,7 @@ use std::fs::read_to_string;
 
 use hankweave_core::discovery::{has_ended, is_stopped, start_ticks};
 
-use super::Found;
+use super::ProcessEntry;
 
 /// Identifies the current boot of the machine.
 pub(super) fn boot_id() -> Option<String> {
@@ -19,9 +19,9 @@ pub(super) fn pid_namespace() -> Option<String> {
 }
 
 /// The process with this number; `None` where it cannot be looked at.
-pub(super) fn find(pid: u32) -> Option<Found> {
+pub(super) fn find(pid: u32) -> Option<ProcessEntry> {
     let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(Found {
+    Some(ProcessEntry {
         started: start_ticks(&stat),
         has_ended: has_ended(&stat),
         is_stopped: is_stopped(&stat),

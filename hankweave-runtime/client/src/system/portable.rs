@@ -2,7 +2,7 @@
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
 
-use super::Found;
+use super::ProcessEntry;
 
 /// None: start times of processes are times of day here, which no other boot has.
 pub(super) fn boot_id() -> Option<String> {
@@ -15,13 +15,13 @@ pub(super) fn pid_namespace() -> Option<String> {
 }
 
 /// The process with this number; `None` where there is none or it cannot be looked at.
-pub(super) fn find(pid: u32) -> Option<Found> {
+pub(super) fn find(pid: u32) -> Option<ProcessEntry> {
     let (wanted, mut table) = (Pid::from_u32(pid), System::new());
     let looked = ProcessRefreshKind::nothing().without_tasks();
     table.refresh_processes_specifics(ProcessesToUpdate::Some(&[wanted]), true, looked);
     let process = table.process(wanted)?;
     let has_ended = matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead);
-    Some(Found {
+    Some(ProcessEntry {
         started: (!has_ended).then(|| process.start_time()),
         has_ended,
         is_stopped: process.status() == ProcessStatus::Stop,

@@ -278,11 +278,11 @@ impl SimDisk {
         self.life
     }
 
-    /// Looks at the files.
-    fn look<T>(&self, look: impl FnOnce(&Files) -> io::Result<T>) -> io::Result<T> {
+    /// Reads the files, also where the disk refuses others.
+    fn with_files<T>(&self, read: impl FnOnce(&Files) -> io::Result<T>) -> io::Result<T> {
         let shared = self.shared();
         shared.alive(self.life)?;
-        look(&shared.files)
+        read(&shared.files)
     }
 
     /// Reads, unless the disk refuses it.
@@ -469,7 +469,7 @@ impl Disk for SimDisk {
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let id = match self.look(|files| files.find(path)) {
+        let id = match self.with_files(|files| files.find(path)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return self.create_append(path),
             found => found?,
         };
@@ -569,7 +569,7 @@ impl Disk for SimDisk {
     }
 
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
-        self.look(|files| {
+        self.with_files(|files| {
             let (id, _) = files.find_followed(path)?;
             Ok(files
                 .directory(id)?
@@ -580,19 +580,19 @@ impl Disk for SimDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        self.look(|files| Ok(files.metadata(files.find(path)?)))
+        self.with_files(|files| Ok(files.metadata(files.find(path)?)))
     }
 
     fn metadata_followed(&self, path: &Path) -> io::Result<Metadata> {
-        self.look(|files| Ok(files.metadata(files.find_followed(path)?.0)))
+        self.with_files(|files| Ok(files.metadata(files.find_followed(path)?.0)))
     }
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        self.look(|files| Ok(files.find_followed(path)?.1))
+        self.with_files(|files| Ok(files.find_followed(path)?.1))
     }
 
     fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>> {
-        let id = self.look(|files| {
+        let id = self.with_files(|files| {
             let (id, _) = files.find_followed(path)?;
             files.directory(id).map(|_| id)
         })?;
@@ -600,7 +600,7 @@ impl Disk for SimDisk {
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
-        let (id, path) = self.look(|files| files.find_followed(path))?;
+        let (id, path) = self.with_files(|files| files.find_followed(path))?;
         let mut shared = self.shared();
         shared.files.directory(id)?;
         if shared.locks.contains_key(&id) {
@@ -677,7 +677,7 @@ struct SimLock {
 impl DirLockGuard for SimLock {
     fn still_guards(&self) -> bool {
         self.disk
-            .look(|files| files.find(&self.path))
+            .with_files(|files| files.find(&self.path))
             .is_ok_and(|id| id == self.id)
     }
 }

@@ -73,22 +73,22 @@ pub(super) fn send_on(_file: &File, _from: u64, _length: u64) {}
 /// The process with this number.
 pub(super) fn process(pid: i32) -> Option<Process> {
     let wanted = sysinfo::Pid::from_u32(u32::try_from(pid).ok()?);
-    let table = look(ProcessesToUpdate::Some(&[wanted]), nothing());
+    let table = read_table(ProcessesToUpdate::Some(&[wanted]), nothing());
     table.process(wanted).map(entry)
 }
 
 /// All processes.
 pub(super) fn processes() -> Vec<Process> {
-    let table = look(ProcessesToUpdate::All, nothing());
+    let table = read_table(ProcessesToUpdate::All, nothing());
     table.processes().values().map(entry).collect()
 }
 
-/// Only what every look tells.
+/// Only what every reading of the table has.
 fn nothing() -> ProcessRefreshKind {
     ProcessRefreshKind::nothing().without_tasks()
 }
 
-fn look(which: ProcessesToUpdate<'_>, at: ProcessRefreshKind) -> System {
+fn read_table(which: ProcessesToUpdate<'_>, at: ProcessRefreshKind) -> System {
     let mut table = System::new();
     table.refresh_processes_specifics(which, true, at);
     table
@@ -127,7 +127,7 @@ pub(super) fn has_ended(pid: i32) -> bool {
 pub(super) fn marker(pid: i32) -> Option<Vec<u8>> {
     let pid = sysinfo::Pid::from_u32(u32::try_from(pid).ok()?);
     let environment = nothing().with_environ(UpdateKind::Always);
-    let table = look(ProcessesToUpdate::Some(&[pid]), environment);
+    let table = read_table(ProcessesToUpdate::Some(&[pid]), environment);
     let value = |variable: &std::ffi::OsString| -> Option<Vec<u8>> {
         let value = variable
             .as_encoded_bytes()
@@ -141,7 +141,7 @@ pub(super) fn marker(pid: i32) -> Option<Vec<u8>> {
 pub(super) fn suspends_itself(pid: i32) -> bool {
     let program = |pid: u32| {
         let pid = sysinfo::Pid::from_u32(pid);
-        let table = look(
+        let table = read_table(
             ProcessesToUpdate::Some(&[pid]),
             nothing().with_exe(UpdateKind::Always),
         );
@@ -231,7 +231,7 @@ pub(super) fn close_later(first: c_uint) {
 /// Use of the machine by one process, without those of its children that have ended; nothing when it is gone. Who takes connections is not told.
 pub(super) fn usage(pid: i32) -> ChildUse {
     let pid = sysinfo::Pid::from_u32(u32::try_from(pid).unwrap_or_default());
-    let table = look(
+    let table = read_table(
         ProcessesToUpdate::Some(&[pid]),
         nothing().with_cpu().with_disk_usage(),
     );

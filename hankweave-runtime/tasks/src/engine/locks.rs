@@ -94,7 +94,7 @@ impl Transaction for Release {
         Ok(released.map(|held| held.moved_by(offset)))
     }
 
-    fn wakes(&self) -> bool {
+    fn notifies(&self) -> bool {
         self.resource.starts_with("task:")
     }
 }
@@ -194,7 +194,7 @@ async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> TxResult<u64> {
         let stays = |held: &LockGrant| {
             matches!(removed, Removed::OfOwner(_)) && terms_in(&name, &held.holder).is_some()
         };
-        after.held.retain(|held| !removed.wants(held) || stays(held));
+        after.held.retain(|held| !removed.matches(held) || stays(held));
         number += (before.held.len() - after.held.len()) as u64;
         tx.put_resource(&name, &before, after).await?;
     }
@@ -211,7 +211,7 @@ impl Transaction for CleanUp {
         remove(tx, Removed::Expired(now)).await
     }
 
-    fn wakes(&self) -> bool {
+    fn notifies(&self) -> bool {
         true
     }
 }
@@ -225,7 +225,7 @@ impl Transaction for EmergencyCleanUp {
         remove(tx, Removed::OfOwner(&self.0)).await
     }
 
-    fn wakes(&self) -> bool {
+    fn notifies(&self) -> bool {
         true
     }
 }

@@ -56,7 +56,8 @@ pub(crate) enum Removed<'a> {
 }
 
 impl Removed<'_> {
-    pub(crate) fn wants(self, held: &LockGrant) -> bool {
+    /// Whether a lock is one of them.
+    pub(crate) fn matches(self, held: &LockGrant) -> bool {
         match self {
             Self::Expired(now) => !held.lives(now),
             Self::OfOwner(owner) => *held.holder.owner == *owner,
@@ -150,7 +151,8 @@ pub(crate) trait Tx: Send {
 
 /// A transaction in which no question takes a way of its own.
 pub(crate) trait LocalTx: Tx {
-    fn known(&mut self, name: &str) -> TxResult<Resource>;
+    /// Reads a resource by its name.
+    fn read_resource(&mut self, name: &str) -> TxResult<Resource>;
     /// Greater than every token before it.
     fn next_token(&mut self) -> TxResult<u64>;
     /// The first resource after this one that the holder has, unless it has this one, too.
@@ -164,7 +166,7 @@ pub(crate) async fn see_locally<T: LocalTx>(
     beside: ReadSet<'_>,
 ) -> TxResult<ResourceView> {
     let mut seen = ResourceView {
-        resource: tx.known(name)?,
+        resource: tx.read_resource(name)?,
         ..ResourceView::default()
     };
     if let Some(id) = beside.task {
@@ -191,8 +193,8 @@ pub(crate) trait Transaction: Send + Sync + 'static {
 
     fn perform<T: Tx>(&self, tx: &mut T) -> impl Future<Output = TxResult<Self::Output>> + Send;
 
-    /// Whether somebody who waits for something to do should look again after it.
-    fn wakes(&self) -> bool {
+    /// Whether those who wait for a task or a lock are notified after it.
+    fn notifies(&self) -> bool {
         false
     }
 

@@ -104,7 +104,7 @@ impl Transaction for Create {
         })
     }
 
-    fn wakes(&self) -> bool {
+    fn notifies(&self) -> bool {
         true
     }
 
@@ -175,7 +175,7 @@ impl Transaction for CreateAll {
         Ok(rows)
     }
 
-    fn wakes(&self) -> bool {
+    fn notifies(&self) -> bool {
         true
     }
 
@@ -287,7 +287,7 @@ impl Transaction for RegistryChange {
         Ok(changed)
     }
 
-    fn wakes(&self) -> bool {
+    fn notifies(&self) -> bool {
         true
     }
 
@@ -321,7 +321,7 @@ impl Transaction for RequestCancel {
         Ok(row)
     }
 
-    fn wakes(&self) -> bool {
+    fn notifies(&self) -> bool {
         true
     }
 

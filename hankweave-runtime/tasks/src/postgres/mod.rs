@@ -153,7 +153,7 @@ impl Backend for Postgres {
             let (done, again) = self.attempt(&operation).await;
             match done {
                 Ok(output) => {
-                    if O::WRITES && operation.wakes() {
+                    if O::WRITES && operation.notifies() {
                         self.notify();
                     }
                     return Ok(output);

@@ -317,7 +317,7 @@ impl Tx for SqliteTx<'_> {
 }
 
 impl LocalTx for SqliteTx<'_> {
-    fn known(&mut self, name: &str) -> TxResult<Resource> {
+    fn read_resource(&mut self, name: &str) -> TxResult<Resource> {
         let sql = "SELECT version, written FROM resources WHERE name = ?1";
         let known = self.first(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let Some((version, written)) = known else {

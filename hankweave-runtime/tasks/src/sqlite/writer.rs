@@ -62,10 +62,10 @@ impl<O: Transaction> WriterJob for Waiting<O> {
     }
 
     fn answer(self: Box<Self>) -> bool {
-        let wakes = O::WRITES && self.done.is_ok() && self.operation.wakes();
+        let notifies = O::WRITES && self.done.is_ok() && self.operation.notifies();
         // Whoever has stopped waiting learns of it when it looks again.
         let _ = self.answer.send(self.done);
-        wakes
+        notifies
     }
 
     fn fail(self: Box<Self>, trouble: TxError) {
@@ -114,11 +114,11 @@ impl SqliteWriter {
     }
 
     fn answer(&self, jobs: impl IntoIterator<Item = Box<dyn WriterJob>>) {
-        let mut wakes = false;
+        let mut notifies = false;
         for job in jobs {
-            wakes |= job.answer();
+            notifies |= job.answer();
         }
-        if wakes {
+        if notifies {
             self.hints.notify();
         }
     }

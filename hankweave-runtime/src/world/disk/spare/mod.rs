@@ -117,7 +117,7 @@ struct Inner {
     /// Files were put back since the runner asked last.
     has_put_back: bool,
     /// Lines for our own log, written later: the log is one of the files. An error holds a warning.
-    unsaid: Vec<Result<String, String>>,
+    messages: Vec<Result<String, String>>,
 }
 
 impl Spares {
@@ -213,7 +213,7 @@ impl Spares {
             return;
         };
         let is_whole = spare.is_whole();
-        spare.tell();
+        spare.log_messages();
         if is_whole && !is_needed {
             place::remove(&spare.folder);
             drop(spare);
@@ -284,13 +284,13 @@ impl Spare {
     }
 
     /// Puts back what is gone, once agents could have removed it.
-    pub fn look(&self) {
+    pub fn restore_missing(&self) {
         self.with(|inner| {
             if self.is_missed(inner) || tree::lacks(&self.state_dir, &self.copy, &inner.mirrored) {
                 self.put_back(inner);
             }
         });
-        self.tell();
+        self.log_messages();
     }
 
     /// Returns whether files were put back since the last call.
@@ -373,13 +373,13 @@ impl Spare {
             Ok(Some(true)) => {
                 inner.has_put_back = true;
                 inner
-                    .unsaid
+                    .messages
                     .push(Ok(format!("{state_dir} was removed and has been put back")));
             }
             Err(_) if inner.is_pending => inner.has_put_back = true,
             Err(error) => {
                 inner
-                    .unsaid
+                    .messages
                     .push(Err(format!("{state_dir} cannot be put back: {error}")));
                 return false;
             }
@@ -507,15 +507,15 @@ impl Spare {
         if !std::mem::replace(&mut inner.given_up, true) {
             let folder = self.folder.display();
             inner
-                .unsaid
+                .messages
                 .push(Err(format!("the spare record in {folder} is given up: {error}")));
             place::remove(&self.folder);
         }
     }
 
-    /// Writes to our own log what has happened.
-    fn tell(&self) {
-        for line in self.with(|inner| std::mem::take(&mut inner.unsaid)) {
+    /// Writes the messages that wait to our own log.
+    fn log_messages(&self) {
+        for line in self.with(|inner| std::mem::take(&mut inner.messages)) {
             match line {
                 // An event says it to people; a warning would stand in the middle of their screen as well.
                 Ok(done) => tracing::info!("{done}"),
@@ -621,7 +621,7 @@ mod tests {
         let spare = kept.disk.spares().unwrap().of(&state_dir).unwrap();
         // A part that was removed last is noticed by the next write or start; the spare record has all of it.
         let _ = fs::remove_dir_all(&state_dir);
-        spare.look();
+        spare.restore_missing();
         let lines: String = (0..LINES).map(|number| format!("{number}\n")).collect();
         assert_eq!(fs::read_to_string(state_dir.join(LOG)).unwrap(), lines);
         assert_eq!(
@@ -646,7 +646,12 @@ mod tests {
         fs::rename(&state_dir, &moved).unwrap();
         // Both names of the file are still there.
         log.append(b"two\n").unwrap();
-        kept.disk.spares().unwrap().of(&state_dir).unwrap().look();
+        kept.disk
+            .spares()
+            .unwrap()
+            .of(&state_dir)
+            .unwrap()
+            .restore_missing();
         log.append(b"three\n").unwrap();
         assert_eq!(fs::read_to_string(moved.join(LOG)).unwrap(), "one\ntwo\n");
         assert_eq!(
@@ -675,10 +680,10 @@ mod tests {
         fs::remove_file(objects.join("one")).unwrap();
         spare.follow();
         fs::remove_dir_all(state_dir.join("checkpoints")).unwrap();
-        spare.look();
+        spare.restore_missing();
         assert!(objects.join("two").exists() && !objects.join("one").exists());
         fs::remove_dir_all(&objects).unwrap();
-        spare.look();
+        spare.restore_missing();
         assert!(objects.join("two").exists(), "also of a part");
     }
 
