@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Why a run is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StopCause {
     /// SIGINT, or Ctrl-C.
     Interrupt,

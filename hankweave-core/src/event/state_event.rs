@@ -31,6 +31,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum StateEvent {
     /// A run begins; it becomes the current run.
     RunStarted {

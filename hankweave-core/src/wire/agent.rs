@@ -8,6 +8,7 @@ use crate::shape::Named;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Named)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AgentAction {
     /// It thought.
     Thinking,

@@ -16,6 +16,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data")]
+#[non_exhaustive]
 pub enum Response {
     /// The only one that there is.
     #[serde(rename = "handshake.response")]
@@ -216,6 +217,7 @@ pub struct Ready {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CommandOutcome {
     /// The codon starts.
     Starting,

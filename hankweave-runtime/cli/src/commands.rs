@@ -46,6 +46,7 @@ pub(crate) async fn obey(
                 Ok(AcceptedCommand::RolledBack(rollback)) => {
                     print_stderr(crate::rollback::text(&rollback, false, None));
                 }
+                Ok(_) => print_stderr("accepted\n".to_owned()),
                 Err(refusal) => {
                     let instead = typed.instead_of(refusal.code());
                     let hint = instead.unwrap_or_else(|| refusal.hint().to_owned());

@@ -45,6 +45,7 @@ fn message(cause: Option<StopCause>, state: &HankweaveState, grace: Duration) ->
         Some(StopCause::HangUp) => ("stopping (SIGHUP)", "SIGTERM or Ctrl+C"),
         Some(StopCause::Sentinel) => ("stopping (a sentinel asked for a pause)", "Ctrl+C"),
         Some(StopCause::Request | StopCause::ForcedRequest) | None => ("stopping (on request)", "Ctrl+C"),
+        Some(_) => ("stopping", "Ctrl+C"),
     };
     let newest = state.runs.front().and_then(|run| run.codons.last());
     let running = match newest.map(|codon| codon.status()) {

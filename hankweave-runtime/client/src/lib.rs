@@ -59,6 +59,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// How a client connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Requested mode.
     pub mode: Mode,

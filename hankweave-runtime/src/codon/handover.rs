@@ -89,7 +89,7 @@ impl RecordedWork {
                     let tool = tool_name.clone().unwrap_or_else(|| content.clone());
                     *self.tools.entry(tool).or_default() += 1;
                 }
-                AgentAction::Message | AgentAction::Thinking => {}
+                _ => {}
             },
             Event::FileUpdated { path, .. } => drop(self.files.insert(path.clone())),
             _ => {}

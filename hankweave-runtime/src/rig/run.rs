@@ -44,6 +44,7 @@ pub struct Rig {
 
 /// Event of a running rig. `index` is the position of the item, counted from 0.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RigEvent {
     /// An item begins.
     Began {

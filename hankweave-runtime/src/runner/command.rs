@@ -61,6 +61,7 @@ pub enum RunCommand {
 
 /// A command that is being carried out.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum AcceptedCommand {
     /// This codon starts.
     Starting(CodonId),

@@ -6,6 +6,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 /// Limits of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerLimits {
     /// Clients with a token at the same time (WIRE-30).
     pub clients: usize,

@@ -103,7 +103,6 @@ pub(super) fn of_answer(answer: &DirectPayload) -> String {
         CommandOutcome::Denied => format!("{codon} may not begin, and the run ends"),
         CommandOutcome::Stopping => format!("stopping {codon}"),
         CommandOutcome::ShuttingDown => "the run is being stopped".to_owned(),
-        CommandOutcome::Done => "done".to_owned(),
         CommandOutcome::RolledBack => {
             let mut text = match codon {
                 "" => "rolled back to the beginning".to_owned(),
@@ -122,6 +121,7 @@ pub(super) fn of_answer(answer: &DirectPayload) -> String {
             }
             text
         }
+        _ => "done".to_owned(),
     };
     let again = if *repeated { " (was done before)" } else { "" };
     format!("{text}{again}")

@@ -177,6 +177,7 @@ fn quiet(event: &Event) -> Option<String> {
                 ProgressKind::Retry => "its agent asks again",
                 ProgressKind::Wait => "waits before another attempt",
                 ProgressKind::Background => "waits for background work",
+                _ => "works",
             };
             let place = match (done, total) {
                 (Some(done), Some(total)) => format!(", {done} of {total}"),
@@ -273,6 +274,7 @@ fn change(event: &StateEvent) -> String {
             let added = counted(extension.entries.len(), "codon");
             format!("a loop continues: {added} more in the plan")
         }
+        other => other.name().to_owned(),
     };
     format!("{codon}{what}")
 }

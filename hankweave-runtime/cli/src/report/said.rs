@@ -31,7 +31,6 @@ impl MarkedText {
                 tool_input,
                 ..
             } => match action {
-                AgentAction::Message => ("", Style::new(), content.clone()),
                 AgentAction::Thinking if all => ("~ ", Style::new().dimmed(), content.clone()),
                 AgentAction::Thinking => return None,
                 AgentAction::ToolUse => {
@@ -39,6 +38,8 @@ impl MarkedText {
                     let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
                     ("› ", cyan, format!("{tool} {}", subject(tool_input.as_ref())))
                 }
+                // Its messages, and what a newer version says.
+                _ => ("", Style::new(), content.clone()),
             },
             Event::ToolResult {
                 result,

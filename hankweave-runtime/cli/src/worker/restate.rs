@@ -81,13 +81,14 @@ async fn answer(args: &WorkerArgs) -> Result<(TcpListener, String), CliError> {
 }
 
 fn refused(error: RegisterError) -> CliError {
-    let hint = match &error {
-        RegisterError::Away { .. } => {
-            "name the admin interface of a Restate server that runs, such as --restate http://127.0.0.1:9070"
-        }
-        RegisterError::Refused { .. } => {
-            "Restate must reach the workers at the address of --advertise; new programs take an address of their own, so that executions end where they began"
-        }
-    };
-    CliError::new(CliErrorKind::Io, chain(&error)).hint(hint)
+    let failed = CliError::new(CliErrorKind::Io, chain(&error));
+    match error {
+        RegisterError::Away { .. } => failed.hint(
+            "name the admin interface of a Restate server that runs, such as --restate http://127.0.0.1:9070",
+        ),
+        RegisterError::Refused { .. } => failed.hint(
+            "Restate must reach the workers at the address of --advertise; new programs take an address of their own, so that executions end where they began",
+        ),
+        _ => failed,
+    }
 }

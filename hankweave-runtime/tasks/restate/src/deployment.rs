@@ -11,6 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why Restate does not have the workers.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegisterError {
     /// It was not reached.
     #[error("Restate at {admin} does not answer: {source}")]

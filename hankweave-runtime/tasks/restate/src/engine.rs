@@ -37,16 +37,13 @@ impl RestateEngine {
     pub fn new(
         layers: TaskLayers,
         world: World,
-        options: WorkerOptions,
+        mut options: WorkerOptions,
         told: impl Fn(&TaskRow) + Send + Sync + 'static,
     ) -> Self {
         let room = Arc::new(Semaphore::new(options.jobs));
-        let options = WorkerOptions {
-            jobs: 1,
-            once: true,
-            orphans: OrphanPolicyConfig::Leave,
-            ..options
-        };
+        options.jobs = 1;
+        options.once = true;
+        options.orphans = OrphanPolicyConfig::Leave;
         Self {
             layers,
             world,

@@ -25,6 +25,7 @@ pub const USUAL_TRIES: u32 = 5;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct WorkerOptions {
     /// Name of the worker.
     pub name: String,

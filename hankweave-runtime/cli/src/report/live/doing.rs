@@ -48,6 +48,7 @@ pub(super) fn words(activity: &CurrentActivity, now: Timestamp, width: usize) ->
         }
         ProgressKind::Wait if subject.is_some() => format!("the usage limit ends in {left}"),
         ProgressKind::Wait => format!("tried again in {left}{}", retries(activity)),
+        _ => subject.unwrap_or("at work").to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
     rename_all = "SCREAMING_SNAKE_CASE",
     rename_all_fields = "camelCase"
 )]
+#[non_exhaustive]
 pub enum LockFailure {
     /// Another process holds the resource in a mode that does not allow another holder.
     #[error("the resource is held by {existing_owner}")]
