@@ -10,7 +10,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_task_model::LogLevel;
 use hankweave_task_model::task::TaskStatus;
 
-use super::values::{dollars, duration, seconds};
+use super::values::{dollars, duration, seconds, time};
 
 /// Registry of tasks, and the folder of their files.
 #[derive(Debug, Clone, Default, Args)]
@@ -300,11 +300,11 @@ pub(crate) struct TaskHistoryArgs {
     /// Number of newest entries
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
-    /// Earliest time, such as 2026-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    /// Earliest time, such as 2026-01-31T12:00:00Z, or 8h for 8 hours ago
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) start: Option<Timestamp>,
-    /// Latest time
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    /// Latest time, or an age such as 8h
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) end: Option<Timestamp>,
 }
 

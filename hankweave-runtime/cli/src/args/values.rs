@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::{AgentChoice, Setting, SettingValue};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
 /// An agent as in a hank; its name needs no quotes.
 pub(super) fn agent(text: &str) -> Result<AgentChoice, String> {
@@ -71,6 +73,22 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
+/// Parses a time, or an age such as `8h`.
+pub(super) fn time(text: &str) -> Result<Timestamp, String> {
+    time_before(text, SystemClock.now())
+}
+
+fn time_before(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    let ago = |age: Duration| {
+        let millis = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        now.moved_by(-millis)
+    };
+    let time = Timestamp::parse(text)
+        .ok()
+        .or_else(|| duration(text).ok().map(ago));
+    time.ok_or_else(|| "a time such as 2026-01-31T12:00:00Z, or an age such as 90m, 8h or 2d".to_owned())
+}
+
 /// Parses the first digits of a SHA.
 pub(super) fn sha_prefix(text: &str) -> Result<String, String> {
     let is_hex = !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -104,6 +122,28 @@ mod tests {
         }
         for text in ["0", "-1", "0m", "8x", "inf", ""] {
             assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_one_of_the_calendar_or_an_age() {
+        let now = Timestamp::parse("2026-01-31T12:00:00.000Z").unwrap();
+        for (text, wanted) in [
+            ("2026-01-30T08:00:00Z", "2026-01-30T08:00:00.000Z"),
+            ("8h", "2026-01-31T04:00:00.000Z"),
+            ("1d12h", "2026-01-30T00:00:00.000Z"),
+            ("90", "2026-01-31T11:58:30.000Z"),
+            ("0", "2026-01-31T12:00:00.000Z"),
+        ] {
+            let time = time_before(text, now).map(|time| time.to_string());
+            assert_eq!(time.as_deref(), Ok(wanted), "{text}");
+        }
+        assert!(
+            time_before(&u64::MAX.to_string(), now).is_ok(),
+            "limited to the first year"
+        );
+        for text in ["", "yesterday", "-8h", "2026-01-31"] {
+            assert!(time_before(text, now).is_err(), "{text}");
         }
     }
 
