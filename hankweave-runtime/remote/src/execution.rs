@@ -54,11 +54,11 @@ impl RemoteExecution {
         self.0.starts_with("tasks/")
     }
 
-    /// Whether somebody who writes `wanted` may mean it: its id or the beginning of it, with or without its kind.
+    /// Whether `wanted` may mean it: its id, the start of it with or without its kind, or the end of it.
     #[must_use]
-    pub fn begins_with(&self, wanted: &str) -> bool {
+    pub fn is_meant_by(&self, wanted: &str) -> bool {
         let id = self.0.split_once('/').map_or("", |(_, id)| id);
-        self.0.starts_with(wanted) || id.starts_with(wanted)
+        self.0.starts_with(wanted) || id.starts_with(wanted) || id.ends_with(wanted)
     }
 }
 
@@ -130,7 +130,9 @@ mod tests {
         ] {
             assert_eq!(RemoteExecution::of_reference(wrong), None, "{wrong}");
         }
-        assert!(name("report-7").begins_with("rep") && name("report-7").begins_with("tasks/report"));
-        assert!(!name("report-7").begins_with("port"));
+        for wanted in ["rep", "tasks/report", "report-7-7", "7-7"] {
+            assert!(name("report-7").is_meant_by(wanted), "{wanted}");
+        }
+        assert!(!name("report-7").is_meant_by("port"));
     }
 }

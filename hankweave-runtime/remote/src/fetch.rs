@@ -48,7 +48,7 @@ pub(crate) async fn choose(
     let listed = list(world, url).await?;
     let names: Vec<RemoteExecution> = listed.into_iter().map(|listed| listed.execution).collect();
     let known = |names: &[RemoteExecution]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let fits = |name: &&RemoteExecution| wanted.is_none_or(|wanted| name.begins_with(wanted));
+    let fits = |name: &&RemoteExecution| wanted.is_none_or(|wanted| name.is_meant_by(wanted));
     let mut fitting: Vec<RemoteExecution> = names.iter().filter(fits).cloned().collect();
     let exact = |name: &RemoteExecution| wanted.is_some_and(|wanted| name.to_string() == wanted);
     if fitting.iter().any(exact) {

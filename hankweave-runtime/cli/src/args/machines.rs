@@ -46,7 +46,9 @@ pub(crate) struct CloneArgs {
     /// New or empty directory [default: the last name in URL]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
-    /// Run to clone: id of its first run or of its task, or start of one
+    /// Run to clone, as the id of its first run or of its task
+    ///
+    /// The start or end of the id is enough.
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
     #[command(flatten)]
