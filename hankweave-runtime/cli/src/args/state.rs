@@ -91,8 +91,8 @@ pub(crate) struct CheckpointsArgs {
     /// Execution directory, or -e DIR [default: .] [env: HANKWEAVE_EXECUTION]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
-    /// Execution directory; after a subcommand it is named with -e
-    #[arg(short, long, global = true, env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    /// Execution directory
+    #[arg(short, long, global = true, env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath, hide = true)]
     execution: PathBuf,
     #[command(subcommand)]
     pub(crate) command: Option<CheckpointsCommand>,
@@ -100,29 +100,68 @@ pub(crate) struct CheckpointsArgs {
 
 impl CheckpointsArgs {
     pub(crate) fn execution(&self) -> &Path {
-        self.dir.as_ref().unwrap_or(&self.execution)
+        let dir = self.dir_of_command().or(self.dir.as_deref());
+        dir.unwrap_or(&self.execution)
+    }
+
+    /// Whether a directory is named before the subcommand, and another one after it.
+    pub(crate) fn has_two_directories(&self) -> bool {
+        self.dir.is_some() && self.dir_of_command().is_some()
+    }
+
+    fn dir_of_command(&self) -> Option<&Path> {
+        match self.command.as_ref()? {
+            CheckpointsCommand::List { dir }
+            | CheckpointsCommand::Show { dir, .. }
+            | CheckpointsCommand::Diff { dir, .. } => dir.as_deref(),
+            CheckpointsCommand::Verify { .. } => None,
+        }
     }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointsCommand {
     /// List checkpoints, newest first; the default
-    List,
+    #[command(
+        after_long_help = "Examples:\n  hankweave checkpoints list my-hank\n  hankweave checkpoints list my-hank --json"
+    )]
+    List {
+        /// Execution directory, or -e DIR [default: .] [env: HANKWEAVE_EXECUTION]
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
     /// Show a checkpoint, its files and its changes
+    #[command(
+        after_long_help = "Examples:\n  hankweave checkpoints show 06a894ec641f\n  hankweave checkpoints show 06a894ec641f my-hank"
+    )]
     Show {
         /// SHA of the checkpoint, or start of it
         sha: String,
+        /// Execution directory, or -e DIR [default: .] [env: HANKWEAVE_EXECUTION]
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
     },
     /// List the files that differ between two checkpoints
+    #[command(
+        after_long_help = "Examples:\n  hankweave checkpoints diff 267746d687d7 06a894ec641f\n  hankweave checkpoints diff 267746d687d7 06a894ec641f my-hank"
+    )]
     Diff {
         /// SHA of the earlier checkpoint, or start of it
         from: String,
         /// SHA of the later checkpoint, or start of it
         to: String,
+        /// Execution directory, or -e DIR [default: .] [env: HANKWEAVE_EXECUTION]
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
     },
     /// Read every part of checkpoints and report damage
+    #[command(
+        after_long_help = "Examples:\n  hankweave checkpoints verify my-hank\n  hankweave checkpoints verify 06a894ec641f -e my-hank"
+    )]
     Verify {
-        /// Checkpoints to verify [default: all]
+        /// SHAs of checkpoints, or the execution directory alone [default: all]
+        ///
+        /// Where SHAs are given, -e DIR names the execution directory.
         #[arg(value_name = "SHA")]
         shas: Vec<String>,
     },

@@ -20,12 +20,19 @@ use self::catalogue::Catalogue;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
 use crate::directory::existing_state_dir;
 use crate::exit::{CliError, CliErrorKind};
+use crate::typed::in_folder;
 
 pub(super) use contents::{
     LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines, changed_lines_of, compare_file, diff,
 };
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, CliError> {
+    if args.has_two_directories() {
+        let message = "two execution directories are given, one before the subcommand and one after it";
+        let help = in_folder("checkpoints --help", Path::new("."));
+        let hint = format!("name one; `{help}` shows where");
+        return Err(CliError::new(CliErrorKind::Usage, message).hint(hint));
+    }
     // Other commands take the directory there.
     if let Some(CheckpointsCommand::Verify { shas }) = &args.command
         && let [directory] = &shas[..]
@@ -35,9 +42,9 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
     }
     let catalogue = Catalogue::of(args.execution())?;
     match &args.command {
-        None | Some(CheckpointsCommand::List) => list::list(global, &catalogue),
-        Some(CheckpointsCommand::Show { sha }) => show::show(global, &catalogue, sha),
-        Some(CheckpointsCommand::Diff { from, to }) => show::diff(global, &catalogue, from, to),
+        None | Some(CheckpointsCommand::List { .. }) => list::list(global, &catalogue),
+        Some(CheckpointsCommand::Show { sha, .. }) => show::show(global, &catalogue, sha),
+        Some(CheckpointsCommand::Diff { from, to, .. }) => show::diff(global, &catalogue, from, to),
         Some(CheckpointsCommand::Verify { shas }) => verify::verify(global, &catalogue, shas),
     }
 }

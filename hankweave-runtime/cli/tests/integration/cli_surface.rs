@@ -62,6 +62,8 @@ fn a_directory_is_named_as_the_last_argument_or_with_an_option() {
     );
     project.run(["run", "--headless"]).expect_code(0);
     let place = project.directory();
+    let sha = project.state(&place)["runs"][0]["codons"][0]["completionCheckpoint"].clone();
+    let sha = sha.as_str().expect("the codon has a checkpoint").to_owned();
     let place = place.to_str().unwrap();
     // The variable names another directory, which what was typed wins over.
     project.set("HANKWEAVE_EXECUTION", "/nowhere");
@@ -75,6 +77,10 @@ fn a_directory_is_named_as_the_last_argument_or_with_an_option() {
         &["diff"],
         &["diff", "a"],
         &["checkpoints"],
+        &["checkpoints", "list"],
+        &["checkpoints", "show", &sha],
+        &["checkpoints", "diff", &sha, &sha],
+        &["checkpoints", "verify"],
         &["journal"],
         &["op", "log"],
         &["undo", "--dry-run"],
@@ -110,6 +116,8 @@ fn wrong_usage_ends_with_two_and_touches_nothing() {
         &["thread", "-e", ".", "--state", "state.json"],
         &["history", ".", "--state", "state.json"],
         &["status", ".", "-e", "."],
+        &["checkpoints", "list", ".", "-e", "."],
+        &["checkpoints", ".", "list", "."],
         &["state", "show", "--state", "state.json", "-e", "."],
         &["attach", "-e", ".", "--url", "http://127.0.0.1:1/#token=abc"],
     ] {
