@@ -187,11 +187,7 @@ impl RunView {
     /// Returns the name of an item with its position: `Build it (2 of at most 5)`.
     #[must_use]
     pub fn title(&self, item: &str, iteration: u32) -> String {
-        let name = self.name(item);
-        match self.position_in_loop(item, iteration) {
-            Some(position) => format!("{name} ({position})"),
-            None => name.to_owned(),
-        }
+        format!("{}{}", self.name(item), self.position_in_loop(item, iteration))
     }
 
     /// Returns the name of an item, or its id where it is not known.
@@ -200,14 +196,16 @@ impl RunView {
         self.items.get(item).map_or(item, |found| &found.name)
     }
 
-    /// Returns the position of a codon in its loop: `2 of at most 5`, or `iteration 2` where no limit is known.
+    /// Returns the position of a codon in its loop, as it follows the name: ` (2 of at most 5)`, or ` (iteration 2)` where no limit is known; empty
+    /// outside of a loop.
     #[must_use]
-    pub fn position_in_loop(&self, item: &str, iteration: u32) -> Option<String> {
-        let within = self.items.get(item)?.within.as_ref()?;
-        Some(match self.items.get(within)?.most {
-            Some(most) => format!("{iteration} of at most {most}"),
-            None => format!("iteration {iteration}"),
-        })
+    pub fn position_in_loop(&self, item: &str, iteration: u32) -> String {
+        let within = self.items.get(item).and_then(|item| item.within.as_ref());
+        match within.and_then(|within| self.items.get(within)) {
+            None => String::new(),
+            Some(ItemView { most: Some(most), .. }) => format!(" ({iteration} of at most {most})"),
+            Some(ItemView { most: None, .. }) => format!(" (iteration {iteration})"),
+        }
     }
 
     fn make_next(&self) -> Option<String> {

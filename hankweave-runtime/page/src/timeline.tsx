@@ -6,7 +6,7 @@ import { Choice, useSecond } from "./parts";
 import { writePlan } from "./route";
 import { type Scale, longBreaks, makeScale, middleOf, ticksOf } from "./scale";
 import { Glyph, type Shape, shapeOf as shapeOfAttempt, word } from "./shapes";
-import { type Attempt, type Item, type Place, type View, attemptsOf, coming, hasEnded, isAsked, isDenied, isOver as isLoopOver, places, titleOf, undoneSum, worked } from "./view";
+import { type Attempt, type Item, type Place, type View, attemptsOf, coming, hasEnded, isAsked, isDenied, isOver as isLoopOver, iterationOf, places, titleOf, undoneSum, worked } from "./view";
 import { answerWords, changed, clock, cost, plural, seconds, took, usd } from "./words";
 
 /** The first one draws long waits as long as they were. */
@@ -216,7 +216,7 @@ function extent(attempt: Attempt, scale: Scale): [number, number] {
 function position(view: View, item: Item): string {
   if (item.iteration !== undefined && isLoopOver(view, item)) return plural(item.iteration, "iteration") + (item.checks?.[item.iteration]?.passed ? ", check passed" : "");
   if (item.iteration === undefined) return item.most === undefined ? "" : `at most ${item.most}`;
-  return item.most === undefined ? `iteration ${item.iteration}` : `${item.iteration} of at most ${item.most}`;
+  return iterationOf(item.iteration, item.most);
 }
 
 function Bar({ view, id, item, position, attempt, scale, address, isChosen }: { view: View; id: string; item: Item; position: string; attempt: Attempt; scale: Scale; address: RowProps["address"]; isChosen: boolean }) {
@@ -248,7 +248,7 @@ function Iterations({ view, item, attempts, scale }: { view: View; item: Item; a
   }
   for (const [iteration, [, to]] of spans) if (to < scale.from) spans.delete(iteration);
   const checks = Object.entries(item.checks ?? {}).filter(([iteration]) => spans.has(iteration));
-  const name = (iteration: string) => (item.most === undefined ? `Iteration ${iteration}` : `${iteration} of at most ${item.most}`);
+  const name = (iteration: string) => iterationOf(iteration, item.most);
   const rings = apart(checks.map(([iteration]) => scale.x(spans.get(iteration)![1]) - 0.3));
   return (
     <>

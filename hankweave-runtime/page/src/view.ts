@@ -151,12 +151,14 @@ export const nameOf = (view: View, id: string): string => view.items?.[configure
 /** Returns the id of hank.json. */
 export const configured = (id: string): string => id.replace(/#\d+$/, "");
 
+/** Returns the position in a loop: `2 of at most 5`, or `iteration 2` where no limit is known. */
+export const iterationOf = (iteration: number | string, most: number | undefined): string => (most === undefined ? `iteration ${iteration}` : `${iteration} of at most ${most}`);
+
 /** Returns the position of an attempt: `2 of at most 5, attempt 2`; empty for the only one. */
 export function positionOf(view: View, item: string, key: string): string {
   const [iteration, attempt] = key.split(".");
   const within = view.items?.[item]?.in;
-  const most = within && view.items?.[within]?.most;
-  const place = within && (most === undefined ? `iteration ${iteration}` : `${iteration} of at most ${most}`);
+  const place = within && iterationOf(iteration!, view.items?.[within]?.most);
   return [place, attempt !== "1" && `attempt ${attempt}`].filter(Boolean).join(", ");
 }
 

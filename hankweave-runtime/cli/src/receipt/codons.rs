@@ -31,6 +31,9 @@ use crate::status::StatusView;
 pub(super) struct CodonReport {
     pub(super) id: CodonId,
     pub(super) name: String,
+    /// Position in its loop, as it follows the name.
+    #[serde(skip)]
+    pub(super) position: String,
     /// Beginning of its prompt as the agent got it, cut; of a record without it that of the hank, or the names of its files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<String>,
@@ -120,6 +123,9 @@ pub(super) struct AskingReport {
 pub(super) struct PlannedReport {
     pub(super) id: CodonId,
     pub(super) name: String,
+    /// Position in its loop, as it follows the name.
+    #[serde(skip)]
+    pub(super) position: String,
     /// Beginning of its prompt, or the files that hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<String>,
@@ -151,18 +157,24 @@ pub(super) fn asking(
     let (id, denied) = status.asked()?;
     let config = hank.zip(hank.and_then(|hank| hank.codon(id.configured())));
     Some(AskingReport {
-        planned: PlannedReport::of(id, config?, values),
+        planned: PlannedReport::of(id, config?, values, &heard.view),
         denied,
         agent: agent(id, config, &heard.view),
     })
 }
 
 impl PlannedReport {
-    fn of(id: &CodonId, (hank, codon): (&Hank, &CodonConfig), values: Option<&PromptValues>) -> Self {
+    fn of(
+        id: &CodonId,
+        (hank, codon): (&Hank, &CodonConfig),
+        values: Option<&PromptValues>,
+        view: &RunView,
+    ) -> Self {
         let required = hank.required_of(codon);
         Self {
             id: id.clone(),
             name: codon.name.clone(),
+            position: view.position_in_loop(id.configured(), id.iteration()),
             asked: written(codon, values),
             requires: required
                 .filter(|required| required.needs_files())
@@ -177,6 +189,7 @@ impl PlannedReport {
         Self {
             id: id.clone(),
             name: id.configured().to_owned(),
+            position: String::new(),
             asked: None,
             requires: None,
             asks: false,
@@ -190,7 +203,7 @@ pub(super) fn planned(
     status: &StatusView<'_>,
     ids: Vec<&CodonId>,
     hank: Option<&Hank>,
-    values: Option<&PromptValues>,
+    (values, view): (Option<&PromptValues>, &RunView),
 ) -> Vec<PlannedReport> {
     let approval = status.state.approval.as_ref().filter(|answer| answer.granted);
     let of_task = status.answer().filter(|answer| answer.approval.granted);
@@ -200,7 +213,7 @@ pub(super) fn planned(
         .or(of_task);
     let of = |id: &CodonId| {
         let report = match hank.and_then(|hank| Some((hank, hank.codon(id.configured())?))) {
-            Some(config) => PlannedReport::of(id, config, values),
+            Some(config) => PlannedReport::of(id, config, values, view),
             None => PlannedReport::unknown(id),
         };
         PlannedReport {
@@ -235,6 +248,7 @@ pub(super) fn codons(
             let mixed = mixed_changes(status, record);
             CodonReport {
                 name: config.map_or_else(|| id.configured().to_owned(), |config| config.name.clone()),
+                position: heard.view.position_in_loop(id.configured(), id.iteration()),
                 asked: record
                     .asked()
                     .map(str::to_owned)

@@ -191,8 +191,8 @@ impl Receipt {
             asking: asking(status, hank, &heard, values.as_ref()),
             keeps_a_part: hank
                 .is_some_and(|hank| hank.codons().any(|codon| !codon.checkpointed_files.is_empty())),
-            after_next: planned(status, status.after_next(), hank, values.as_ref()),
-            not_started: planned(status, not_started(status), hank, values.as_ref()),
+            after_next: planned(status, status.after_next(), hank, (values.as_ref(), &heard.view)),
+            not_started: planned(status, not_started(status), hank, (values.as_ref(), &heard.view)),
             loops: hank.map_or_else(Vec::new, loops),
             directory,
             occasions: with_waits(heard, status),

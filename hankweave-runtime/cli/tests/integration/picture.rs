@@ -88,7 +88,7 @@ fn the_run_screen_can_be_drawn_from_a_real_run() {
             && screen.contains("3 failed")
     });
     let picture = svg(terminal.screen());
-    assert!(picture.contains("Build it, 1 of at most 5"), "{picture}");
+    assert!(picture.contains("Build it (1 of at most 5)"), "{picture}");
     terminal.press("\u{3}");
     assert_eq!(terminal.close(), Some(130));
     if let Some(path) = std::env::var_os("HANKWEAVE_TEST_PICTURE") {

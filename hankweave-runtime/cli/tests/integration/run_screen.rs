@@ -56,7 +56,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
         "{screen}"
     );
     assert!(
-        lines[1].contains(" Name of two, 1 of at most 2 T ") && lines[1].ends_with(" running"),
+        lines[1].contains(" Name of two (1 of at most 2) T ") && lines[1].ends_with(" running"),
         "{screen}"
     );
     assert_eq!(
@@ -207,9 +207,9 @@ fn who_comes_later_sees_which_checks_failed() {
     };
     terminal.until_standing(|screen| {
         screen.contains("approval")
-            && screen.contains("↻ Name of mend, 1 of at most 4")
+            && screen.contains("↻ Name of mend (1 of at most 4)")
             && screen.contains("    check failed: 1 of 2")
-            && screen.contains("✓ Name of mend, 2 of at most 4")
+            && screen.contains("✓ Name of mend (2 of at most 4)")
             && screen.contains("    check passed")
     });
     project.run(["stop"]).expect_code(0);

@@ -51,8 +51,9 @@ impl Receipt {
             };
             writeln!(
                 text,
-                "| {} ({}) | {}{attempts} | {} | {} | {} | {} |",
+                "| {}{} ({}) | {}{attempts} | {} | {} | {} | {} |",
                 plain(&codon.name),
+                codon.position,
                 code(codon.id.as_str()),
                 codon.state(),
                 codon.outcome.time(),
@@ -65,7 +66,11 @@ impl Receipt {
             )?;
         }
         if let Some(asking) = &self.asking {
-            let (name, id) = (plain(&asking.planned.name), code(asking.planned.id.as_str()));
+            let planned = &asking.planned;
+            let (name, id) = (
+                plain(&planned.name) + &planned.position,
+                code(planned.id.as_str()),
+            );
             let state = if asking.denied {
                 "denied"
             } else {
@@ -92,7 +97,7 @@ impl Receipt {
             .not_started
             .split_at(self.not_started.len().min(PLANNED_ROWS));
         for codon in first {
-            let (name, id) = (plain(&codon.name), code(codon.id.as_str()));
+            let (name, id) = (plain(&codon.name) + &codon.position, code(codon.id.as_str()));
             let asks = match (codon.asks, codon.approved) {
                 (_, true) => ", approved",
                 (true, false) => ", asks first",

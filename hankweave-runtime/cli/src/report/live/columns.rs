@@ -39,8 +39,8 @@ impl Columns {
     pub(super) fn of(view: &RunView, columns: usize) -> Self {
         let longest = view.codons().map(|id| widest_title(view, id)).max();
         let longest = longest.unwrap_or_default().max(1);
-        let position = view.codons().filter_map(|id| widest_position(view, id)).max();
-        let position = position.map_or(0, |position| measure_text_width(&position));
+        let position = view.codons().map(|id| widest_position(view, id)).max();
+        let position = position.unwrap_or_default();
         let widths = [
             if view.has_lost_time() {
                 "≥ 59m59s"
@@ -69,7 +69,7 @@ impl Columns {
     /// Returns the line of an attempt after its mark; `last` stands in the place of the changed files.
     pub(super) fn line(
         &self,
-        (name, position): (&str, Option<&str>),
+        (name, position): (&str, &str),
         (attempt, time): (&AttemptView, Duration),
         last: &str,
     ) -> String {
@@ -93,14 +93,11 @@ impl Columns {
     }
 
     /// Returns a name with its position in a loop; where both do not fit the name is cut, as long as something of it is left.
-    fn title(&self, name: &str, position: Option<&str>) -> String {
-        let Some(position) = position.map(|position| format!(", {position}")) else {
-            return name.to_owned();
-        };
-        let left = self.title.saturating_sub(measure_text_width(&position));
-        match left < LEAST_NAME.min(measure_text_width(name)) {
-            true => name.to_owned() + &position,
-            false => truncate_str(name, left, "…").into_owned() + &position,
+    fn title(&self, name: &str, position: &str) -> String {
+        let left = self.title.saturating_sub(measure_text_width(position));
+        match position.is_empty() || left < LEAST_NAME.min(measure_text_width(name)) {
+            true => name.to_owned() + position,
+            false => truncate_str(name, left, "…").into_owned() + position,
         }
     }
 }
@@ -121,16 +118,16 @@ pub(in crate::report) fn files(changed: Option<u64>) -> String {
 
 /// Columns of the name of a codon with its longest position.
 fn widest_title(view: &RunView, id: &str) -> usize {
-    let position = widest_position(view, id).map_or(0, |position| measure_text_width(&position));
-    measure_text_width(view.name(id)) + position
+    measure_text_width(view.name(id)) + widest_position(view, id)
 }
 
-/// Longest position of a codon in its loop, as it stands after a name.
-fn widest_position(view: &RunView, id: &str) -> Option<String> {
-    let within = view.items.get(id)?.within.as_ref()?;
+/// Columns of the longest position of a codon in its loop.
+fn widest_position(view: &RunView, id: &str) -> usize {
+    let within = view.items.get(id).and_then(|item| item.within.as_ref());
+    let within = within.and_then(|within| view.items.get(within));
     // A loop without a known limit may go round often.
-    let most = view.items.get(within)?.most.unwrap_or(99);
-    Some(format!(", {}", view.position_in_loop(id, most)?))
+    let most = within.and_then(|within| within.most).unwrap_or(99);
+    measure_text_width(&view.position_in_loop(id, most))
 }
 
 #[cfg(test)]
@@ -183,7 +180,7 @@ mod tests {
             let view = plan(&NAMES, is_looped);
             for width in 20..220 {
                 let columns = Columns::of(&view, width);
-                let position = is_looped.then_some("3 of at most 10");
+                let position = if is_looped { " (3 of at most 10)" } else { "" };
                 let cut = columns.line(
                     (NAMES[2], position),
                     (&attempt(0, false), Duration::from_millis(4_600)),
@@ -192,12 +189,12 @@ mod tests {
                 assert!(
                     !is_looped
                         || width < 40
-                        || cut.contains("…, 3 of at most 10 ")
-                        || cut.contains("read it, 3"),
+                        || cut.contains("… (3 of at most 10) ")
+                        || cut.contains("read it (3"),
                     "{width}: {cut:?}"
                 );
                 let lines = NAMES.map(|name| {
-                    let place = if name == "Plan" { None } else { position };
+                    let place = if name == "Plan" { "" } else { position };
                     columns.line(
                         (name, place),
                         (
@@ -228,7 +225,7 @@ mod tests {
             let attempt = attempt(23_100_000, false);
             let time = Duration::from_secs(200);
             columns.line(
-                ("Review it", Some("2 of at most 10")),
+                ("Review it", " (2 of at most 10)"),
                 (&attempt, time),
                 &files(Some(0)),
             )
@@ -236,9 +233,9 @@ mod tests {
         assert_eq!(
             [39, 79, 199].map(line),
             [
-                "Review it, 2 of at most 10      3m20s",
-                "Review it, 2 of at most 10                  3m20s    $0.0231  changed nothing",
-                "Review it, 2 of at most 10                                                        3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
+                "Review it (2 of at most 10)     3m20s",
+                "Review it (2 of at most 10)                 3m20s    $0.0231  changed nothing",
+                "Review it (2 of at most 10)                                                        3m20s    $0.0231       0 tokens  changed nothing  5e7c33ec384c",
             ]
         );
         assert_eq!([None, Some(1), Some(12)].map(files), ["", "1 file", "12 files"]);

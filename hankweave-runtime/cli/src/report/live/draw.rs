@@ -125,7 +125,7 @@ fn write_current(
     };
     text.styled(AnsiColor::Cyan.on_default(), turn)?;
     let position = view.position_in_loop(&current.item, current.iteration);
-    let name = (view.name(&current.item), position.as_deref());
+    let name = (view.name(&current.item), position.as_str());
     let open = AttemptView {
         at_least: attempt.at_least || view.is_working(),
         ..attempt.clone()

@@ -78,7 +78,7 @@ fn write_line(
 ) -> fmt::Result {
     let (mark, style) = mark(attempt.state, notes);
     let position = view.position_in_loop(item, key.iteration);
-    let name = (view.name(item), position.as_deref());
+    let name = (view.name(item), position.as_str());
     let changed = files(attempt.files_changed);
     let changed = match key.attempt {
         0 | 1 => changed,
