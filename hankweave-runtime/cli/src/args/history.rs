@@ -89,11 +89,20 @@ pub(crate) struct CleanupArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpCommand {
     /// List operations, newest first, with their cost and number of files
-    #[command(alias = "list")]
+    #[command(
+        alias = "list",
+        after_long_help = "Examples:\n  hankweave op log my-hank\n  hankweave op log my-hank --limit 5"
+    )]
     Log(OpLogArgs),
     /// Show an operation, with the state before and after it
+    #[command(
+        after_long_help = "Examples:\n  hankweave op show 1f3a9c07b2e4\n  hankweave op show 1f3a9c07b2e4 my-hank"
+    )]
     Show(OpShowArgs),
     /// Return to the state after an operation; this is an operation too
+    #[command(
+        after_long_help = "Examples:\n  hankweave op restore 1f3a9c07b2e4 --dry-run\n  hankweave op restore 1f3a9c07b2e4 my-hank"
+    )]
     Restore(OpRestoreArgs),
 }
 

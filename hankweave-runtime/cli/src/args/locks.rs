@@ -18,21 +18,33 @@ pub(crate) struct LockArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum LockCommand {
     /// List locks and their owners
+    #[command(after_long_help = "Examples:\n  hankweave lock list\n  hankweave lock list --json")]
     List,
     /// Take a lock for some time
-    ///
-    /// For example: hankweave lock acquire deploy:web --owner ann --lease 10m && ./deploy; hankweave lock release deploy:web --owner ann
+    #[command(
+        after_long_help = "Examples:\n  hankweave lock acquire deploy:web --owner ann --lease 10m && ./deploy\n  hankweave lock acquire build-cache --owner ann --collaborative"
+    )]
     Acquire(LockAcquireArgs),
     /// Renew a lock
+    #[command(
+        after_long_help = "Examples:\n  hankweave lock renew deploy:web --token 7\n  hankweave lock renew deploy:web --token 7 --lease 10m"
+    )]
     Renew(LockRenewArgs),
     /// Release a lock
+    #[command(
+        after_long_help = "Examples:\n  hankweave lock release deploy:web --owner ann\n  hankweave lock release deploy:web --owner ann --scope deploy"
+    )]
     Release(LockReleaseArgs),
     /// Remove all locks of an owner that no longer exists
+    #[command(
+        after_long_help = "Examples:\n  hankweave lock free lifecycle:worker-7\n  hankweave lock free ann --json"
+    )]
     Free {
         /// Owner, such as lifecycle:worker-7
         owner: String,
     },
     /// Remove expired locks
+    #[command(after_long_help = "Examples:\n  hankweave lock cleanup\n  hankweave lock cleanup --json")]
     Cleanup,
 }
 

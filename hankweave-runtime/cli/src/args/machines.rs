@@ -14,7 +14,9 @@ pub(crate) struct PushArgs {
     /// Remote to push to, remembered [default: the last one] [env: HANKWEAVE_REMOTE]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) remote: Option<String>,
-    /// Keep this history when both sides continued; the other stays on the remote
+    /// Keep this history when both sides continued
+    ///
+    /// The other one stays on the remote.
     #[arg(long)]
     pub(crate) replace: bool,
 }
@@ -23,7 +25,9 @@ pub(crate) struct PushArgs {
 pub(crate) struct PullArgs {
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
-    /// Take the remote's history when both sides continued; this one stays there
+    /// Take the history of the remote when both sides continued
+    ///
+    /// This one is kept on the remote.
     #[arg(long)]
     pub(crate) replace: bool,
     #[command(flatten)]

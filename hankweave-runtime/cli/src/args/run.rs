@@ -194,7 +194,7 @@ pub(crate) struct SettingArgs {
     /// It replaces the budget of the hank. A paused run ends with exit code 3.
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true, help_heading = "Limits, all runs together")]
     pub(crate) max_cost: Option<Usd>,
-    /// Total time at work of all runs together; the run pauses when it is over
+    /// Total time at work of all runs together; the run pauses after it
     ///
     /// Seconds, or a time such as 90m, 8h or 1h30m. Waits between codons do not count: for an approval, a command, a usage limit or a retry. It replaces the limit of the hank. A paused run ends with exit code 3.
     #[arg(long, value_name = "DURATION", value_parser = seconds, allow_negative_numbers = true, help_heading = "Limits, all runs together")]

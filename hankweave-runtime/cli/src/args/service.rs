@@ -17,8 +17,12 @@ pub(crate) enum ServiceCommand {
     )]
     Install(ServiceInstallArgs),
     /// Stop and remove the service of a directory; the record stays
+    #[command(
+        after_long_help = "Examples:\n  hankweave service uninstall night\n  hankweave service uninstall -e work"
+    )]
     Uninstall(ExecutionArgs),
     /// List the services with their state
+    #[command(after_long_help = "Examples:\n  hankweave service status\n  hankweave service status --json")]
     Status,
 }
 

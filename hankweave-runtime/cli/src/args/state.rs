@@ -38,8 +38,14 @@ pub(crate) struct HistoryArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StateCommand {
     /// Print the state document
+    #[command(
+        after_long_help = "Examples:\n  hankweave state show my-hank\n  hankweave state show my-hank | jq '.runs | length'"
+    )]
     Show(Document),
     /// Check the state files; with --repair also repair them
+    #[command(
+        after_long_help = "Examples:\n  hankweave state validate my-hank\n  hankweave state validate my-hank --repair"
+    )]
     Validate(StateValidateArgs),
     /// Fold events into a document and print the result; writes nothing
     #[command(hide = true)]
@@ -59,7 +65,9 @@ pub(crate) struct StateValidateArgs {
     /// JSON list of SHAs that stands in for the repository
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) known_checkpoints: Option<PathBuf>,
-    /// Repair the files as a start would: quarantine damaged ones, write the rest
+    /// Repair the files as the start of a run would
+    ///
+    /// Damaged ones are quarantined, and the rest is written.
     #[arg(long, conflicts_with = "state")]
     pub(crate) repair: bool,
 }
@@ -81,7 +89,9 @@ pub(crate) struct StateApplyArgs {
 pub(crate) struct StateCostArgs {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// Count only this run, as its id or the start or end of it, and newer ones
+    /// Count only this run and newer ones
+    ///
+    /// The run is its id, or the start or end of it.
     #[arg(long, value_name = "RUN")]
     pub(crate) since: Option<String>,
 }

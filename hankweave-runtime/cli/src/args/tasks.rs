@@ -42,11 +42,21 @@ pub(crate) enum TaskCommand {
     )]
     Create(TaskCreateArgs),
     /// List tasks, newest first; --search TEXT, --count, --workers
+    #[command(
+        after_long_help = "Examples:\n  hankweave task list --status failed\n  hankweave task list --search report --limit 10"
+    )]
     List(TaskListArgs),
     /// Show a task and its result; --report, --attempts, --decisions
+    #[command(
+        after_long_help = "Examples:\n  hankweave task show task_1770110100250\n  hankweave task show task_1770110100250 --attempts"
+    )]
     Show(TaskShowArgs),
     /// Print the log of a task
-    #[command(name = "log", alias = "history")]
+    #[command(
+        name = "log",
+        alias = "history",
+        after_long_help = "Examples:\n  hankweave task log task_1770110100250\n  hankweave task log task_1770110100250 --level error --start 8h"
+    )]
     History(TaskHistoryArgs),
     /// Print the decisions of agents in a task
     #[command(hide = true)]
@@ -64,8 +74,17 @@ pub(crate) enum TaskCommand {
     )]
     Restore(TaskRestoreArgs),
     /// Recover the state of a task whose file cannot be read
+    ///
+    /// It comes from the newest checkpoint that is whole, or else its status alone from the log.
+    #[command(
+        hide = true,
+        after_long_help = "Examples:\n  hankweave task recover task_1770110100250\n  hankweave task recover task_1770110100250 --json"
+    )]
     Recover(TaskName),
     /// Cancel tasks; stop their runs if they are running
+    #[command(
+        after_long_help = "Examples:\n  hankweave task cancel task_1770110100250\n  hankweave task cancel task_1770110100250 task_1770110100251"
+    )]
     Cancel(TaskNames),
     /// Requeue failed or cancelled tasks, or start them for an agent
     ///
@@ -85,25 +104,30 @@ pub(crate) enum TaskCommand {
     ///
     /// `task resume` lets the task ask again.
     #[command(
-        after_long_help = "Example:\n  hankweave task deny task_1770110100250 --reason \"not on a Friday\""
+        after_long_help = "Examples:\n  hankweave task deny task_1770110100250\n  hankweave task deny task_1770110100250 --reason \"not on a Friday\""
     )]
     Deny(TaskAnswerArgs),
     /// Mark a running task as completed by hand
     ///
     /// A task with a live worker is refused.
     #[command(
-        after_long_help = "Example:\n  hankweave task complete task_1770110100250 -m \"Finished by hand\" -r '{\"pages\": 3}'"
+        after_long_help = "Examples:\n  hankweave task complete task_1770110100250\n  hankweave task complete task_1770110100250 -m \"By hand\" -r '{\"pages\": 3}'"
     )]
     Complete(TaskCompleteArgs),
-    /// Requeue running tasks that have lost their worker, or that you work on by hand
+    /// Requeue running tasks without a worker, or that you work on by hand
     ///
     /// A task that a live worker holds is refused until its lease has ended. The next worker continues its run after the last codon that completed.
-    #[command(after_long_help = "Example:\n  hankweave task detach task_1770110100250")]
+    #[command(
+        after_long_help = "Examples:\n  hankweave task detach task_1770110100250\n  hankweave task detach task_1770110100250 --agent ann"
+    )]
     Detach(TaskDetachArgs),
     /// List the attempts of a task: worker, time, cost and outcome
     #[command(hide = true)]
     Executions(TaskName),
     /// Delete an ended task and its files
+    #[command(
+        after_long_help = "Examples:\n  hankweave task delete task_1770110100250\n  hankweave task delete task_1770110100250 --force"
+    )]
     Delete(TaskDeleteArgs),
     /// Count tasks by status
     #[command(hide = true)]
@@ -117,6 +141,9 @@ pub(crate) enum TaskCommand {
     #[command(hide = true)]
     Metrics(TaskMetricsArgs),
     /// Check the registry, the files and orphaned tasks
+    #[command(
+        after_long_help = "Examples:\n  hankweave task health --details\n  hankweave task health --fail-fast"
+    )]
     Health(TaskHealthArgs),
 }
 
