@@ -1,12 +1,12 @@
 //! Agents of lists with the values of the variables that they name (HANK-84).
 
+use std::ffi::OsStr;
+
 use hankweave_core::hank::{AgentChoice, CodonConfig, FallbackAgent};
 use hankweave_core::plan::ListedAgent;
 
 use crate::world::environment::Environment;
-
-/// Variable by which hankweave itself asks for something.
-const OWN: &str = "HANKWEAVE_";
+use crate::world::process::child_name;
 
 /// Returns the codon as this agent runs it. A variable that is not set is left out: preflight has refused that, and a value of its own would be none.
 pub(crate) fn resolved(agent: ListedAgent<'_>, environment: &Environment) -> CodonConfig {
@@ -24,11 +24,18 @@ pub(crate) fn resolved(agent: ListedAgent<'_>, environment: &Environment) -> Cod
     codon
 }
 
-/// Returns the value of a variable as a requirement of a hank finds it: `X`, or `HANKWEAVE_X`.
+/// Returns the value of the variable `X`, or that of `HANKWEAVE_X` where X is not set or empty. A variable of hankweave's own, such as `HANKWEAVE_TOKEN`,
+/// is not looked up: a hank could send it to an agent.
 pub(crate) fn value_of(variable: &str, environment: &Environment) -> Option<String> {
-    let names = [variable.to_owned(), format!("{OWN}{variable}")];
-    let value = |name: &String| environment.get(name)?.to_str().map(str::to_owned);
-    names.iter().filter_map(value).find(|value| !value.is_empty())
+    let prefixed = format!("HANKWEAVE_{variable}");
+    let mut names = vec![variable];
+    if child_name(OsStr::new(&prefixed)).is_some() {
+        names.push(&prefixed);
+    }
+    let values = names
+        .into_iter()
+        .filter_map(|name| environment.get(name)?.to_str());
+    values.filter(|value| !value.is_empty()).map(str::to_owned).next()
 }
 
 /// Whether an agent that was started with one environment can continue a session in another one: they differ in keys alone, not in the
@@ -77,6 +84,22 @@ mod tests {
         let all: Vec<&CodonConfig> = hank.codons().collect();
         assert!(shares_sessions(all[0], all[1]));
         assert!(!shares_sessions(all[1], all[2]) && !shares_sessions(all[2], all[3]));
+    }
+
+    // covers: CLI-21, HANK-84
+    #[test]
+    fn a_list_of_agents_gets_variables_for_children_and_none_of_hankweaves_own() {
+        let environment = Environment::from_iter([
+            ("PROXY", ""),
+            ("HANKWEAVE_PROXY", "theirs"),
+            ("HANKWEAVE_TOKEN", "secret"),
+            ("TASKS", "theirs"),
+            ("HANKWEAVE_TASKS", "/tasks"),
+        ]);
+        let value = |name| value_of(name, &environment);
+        assert_eq!(value("PROXY").as_deref(), Some("theirs"));
+        assert_eq!(value("TOKEN"), None);
+        assert_eq!(value("TASKS").as_deref(), Some("theirs"));
     }
 
     // covers: HANK-84

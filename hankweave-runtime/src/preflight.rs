@@ -17,7 +17,7 @@ use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::options::RunOptions;
 use crate::sentinel::unloadable;
 use crate::world::World;
-use crate::world::process::environment;
+use crate::world::process::child_environment;
 
 /// Why a hank cannot be run here; nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -410,7 +410,7 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
         &options.prices,
         limited,
         |codon, name| {
-            let variables = environment(&world.environment, &codon.env);
+            let variables = child_environment(&world.environment, &codon.env);
             let value = variables.get(OsStr::new(name))?.to_str()?;
             (!value.is_empty()).then(|| value.to_owned())
         },

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{self, Disk};
 use hankweave_runtime::world::environment::{find_program, umask_of_user};
-use hankweave_runtime::world::process::{MARKER_VARIABLE, SPARED_MARKER, environment};
+use hankweave_runtime::world::process::{MARKER_VARIABLE, SPARED_MARKER, child_environment};
 use tokio::process::{Child, Command};
 
 /// Opens a file with what the user has chosen for it.
@@ -76,7 +76,7 @@ fn opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
         ])
         .args([program, file])
         .env_clear()
-        .envs(environment(&world.environment, &mark))
+        .envs(child_environment(&world.environment, &mark))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

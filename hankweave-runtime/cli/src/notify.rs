@@ -16,7 +16,7 @@ use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
 use hankweave_runtime::world::http::HttpRequest;
-use hankweave_runtime::world::process::{CommandSpec, GroupSignal, Stdin, environment};
+use hankweave_runtime::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 use hankweave_runtime::{AnswerTokens, RunOutcome, RunResult, StopCause};
 use serde::Serialize;
 use serde_json::json;
@@ -272,7 +272,7 @@ impl Notifier {
 
     /// A command gets the news as JSON on its standard input, and in variables.
     async fn run(&self, program: &Path, args: Vec<OsString>, news: &Notification) {
-        let mut env = environment(&self.world.environment, &BTreeMap::new());
+        let mut env = child_environment(&self.world.environment, &BTreeMap::new());
         let reason = with_zoned_times(&news.reason);
         for (name, value) in [
             ("HANKWEAVE_EVENT", news.event),

@@ -11,7 +11,7 @@ use hankweave_core::agent::ProcessExit;
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
 use hankweave_runtime::world::process::{
-    BoundedLines, CommandSpec, GroupSignal, SpawnedProcess, Stdin, environment,
+    BoundedLines, CommandSpec, GroupSignal, SpawnedProcess, Stdin, child_environment,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
@@ -304,7 +304,7 @@ async fn read(stream: &mut Pin<Box<dyn AsyncRead + Send>>, into: &mut Vec<u8>, m
 }
 
 fn environment_of(world: &World) -> BTreeMap<OsString, OsString> {
-    let mut own = environment(&world.environment, &BTreeMap::new());
+    let mut own = child_environment(&world.environment, &BTreeMap::new());
     for name in PASSED_ON {
         if let Some(value) = world.environment.get(name) {
             own.insert(name.into(), value.to_owned());

@@ -11,7 +11,7 @@ use hankweave_core::wire::{Event, ProgressKind};
 use super::context::CodonRun;
 use super::result;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
-use crate::world::process::{ITERATION_VARIABLE, environment};
+use crate::world::process::{ITERATION_VARIABLE, child_environment};
 
 /// Returns the variables of the codon's commands besides inherited ones: those of the hank, and the iteration, as for its agent.
 pub(crate) fn variables(config: &CodonConfig, entry: &PlanEntry) -> BTreeMap<String, String> {
@@ -29,7 +29,7 @@ pub(super) async fn rig(codon: &CodonRun<'_>) -> Rig {
         world: run.world.clone(),
         hank: run.loaded.root.clone(),
         workspace: run.dir.root().to_owned(),
-        env: environment(&run.world.environment, &own),
+        env: child_environment(&run.world.environment, &own),
         marker: codon.marker(),
         deadline: Rig::DEFAULT_DEADLINE,
         grace: run.options.grace,

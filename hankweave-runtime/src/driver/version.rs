@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use crate::world::World;
-use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
+use crate::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 
 /// How long a program may take to say it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ pub async fn version_of(world: &World, program: &Path) -> Option<String> {
     let spec = CommandSpec {
         program: program.to_owned(),
         args: vec!["--version".into()],
-        env: environment(&world.environment, &BTreeMap::new()),
+        env: child_environment(&world.environment, &BTreeMap::new()),
         work_dir: "/".into(),
         stdin: Stdin::Closed,
         marker: format!("version/{}", program.display()),

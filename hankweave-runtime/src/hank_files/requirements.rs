@@ -27,7 +27,7 @@ pub fn missing_requirements(
     disk: &dyn Disk,
 ) -> Vec<MissingRequirement> {
     let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
-    let for_children = process::environment(environment, &BTreeMap::new());
+    let for_children = process::child_environment(environment, &BTreeMap::new());
     let is_given = |name: &str| {
         for_children
             .get(OsStr::new(name))

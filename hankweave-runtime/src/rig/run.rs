@@ -26,7 +26,7 @@ pub struct Rig {
     pub hank: PathBuf,
     /// The agent's workspace: where copies go and commands run.
     pub workspace: PathBuf,
-    /// The complete environment of the commands; see [`environment`](crate::world::process::environment).
+    /// The complete environment of the commands; see [`child_environment`](crate::world::process::child_environment).
     pub env: BTreeMap<OsString, OsString>,
     /// Unique to this process tree; see [`CommandSpec::marker`](crate::world::process::CommandSpec::marker).
     pub marker: String,

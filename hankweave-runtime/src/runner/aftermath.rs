@@ -25,7 +25,7 @@ use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::disk::{Disk, read_if_present, remove_if_present, replace};
-use crate::world::process::{environment, marker};
+use crate::world::process::{child_environment, marker};
 
 /// A larger note is not one of ours.
 const MAX_NOTE_BYTES: u64 = 64 << 10;
@@ -244,7 +244,7 @@ impl<'a> CodonFinish<'a> {
             world: self.world.clone(),
             hank: self.dir.root().to_owned(),
             workspace: self.dir.root().to_owned(),
-            env: environment(&self.world.environment, &own),
+            env: child_environment(&self.world.environment, &own),
             marker: marker(
                 &*self.world.disk,
                 self.dir.root(),

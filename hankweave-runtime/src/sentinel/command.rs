@@ -14,7 +14,7 @@ use super::call::CallError;
 use super::{Context, sentinel_marker};
 use crate::world::World;
 use crate::world::environment::find_program;
-use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
+use crate::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 use crate::world::suspension::Stopwatch;
 
 /// An answer may not be longer.
@@ -44,7 +44,7 @@ fn find(program: &str, hank: &Path, world: &World, env: &BTreeMap<String, String
         let path = hank.join(program);
         return world.disk.metadata_followed(&path).is_ok().then_some(path);
     }
-    let env = environment(&world.environment, env);
+    let env = child_environment(&world.environment, env);
     let path = env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
     find_program(&*world.disk, program, &path)
 }
@@ -61,7 +61,7 @@ pub(super) async fn call(
         .ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
     let found = find(program, &context.hank, &context.world, &context.env)
         .ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
-    let mut env = environment(&context.world.environment, &context.env);
+    let mut env = child_environment(&context.world.environment, &context.env);
     env.insert("HANKWEAVE_HANK".into(), context.hank.clone().into_os_string());
     let spec = CommandSpec {
         program: found,

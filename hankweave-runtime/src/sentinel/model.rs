@@ -22,7 +22,7 @@ use super::call::CallError;
 use crate::hank_files::LoadedHank;
 use crate::structured::CheckedForm;
 use crate::world::http::{HttpError, HttpRequest};
-use crate::world::process::environment;
+use crate::world::process::child_environment;
 use crate::world::secrets::Secrets;
 
 /// Default limit of a model's output, in tokens.
@@ -257,7 +257,7 @@ impl SentinelModel {
         endpoint: &ModelEndpoint,
         body: Vec<u8>,
     ) -> Result<ModelReply, CallRefusal> {
-        let variables = environment(&context.world.environment, &context.env);
+        let variables = child_environment(&context.world.environment, &context.env);
         let fixed = endpoint.api.headers().iter();
         let own = |(name, value): (&'static str, String)| (Cow::Borrowed(name), value);
         let mut headers: Vec<_> = fixed
@@ -315,7 +315,7 @@ impl PendingQuestion {
 
 /// Returns the model's endpoint, by the variables of its codon.
 fn endpoint(config: &SentinelConfig, context: &Context) -> Result<ModelEndpoint, EndpointError> {
-    let variables = environment(&context.world.environment, &context.env);
+    let variables = child_environment(&context.world.environment, &context.env);
     ModelEndpoint::of(config, |name| {
         let value = variables.get(&OsString::from(name))?.to_str()?;
         (!value.is_empty()).then(|| value.to_owned())

@@ -47,7 +47,7 @@ impl Default for ProcessLimits {
 }
 
 impl ProcessHost {
-    /// A host in `world`. Agents inherit its environment, but for what [`process::environment`] leaves out;
+    /// A host in `world`. Agents inherit its environment, but for what [`process::child_environment`] leaves out;
     /// it is also where `HANKWEAVE_CLAUDE_PATH` is looked up.
     #[must_use]
     pub fn new(world: &World) -> Self {
@@ -72,7 +72,7 @@ impl ProcessHost {
 
     /// All variables of an agent that has these of its own.
     pub(super) fn environment(&self, own: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
-        process::environment(&self.world.environment, own)
+        process::child_environment(&self.world.environment, own)
     }
 
     /// The folder of an agent that works there with these variables of its own.

@@ -19,7 +19,8 @@ mod table;
 
 pub use activity::{ChildUse, FamilyUse};
 pub use child::{ChildSpawner, until_ended};
-pub use environment::environment;
+pub use environment::child_environment;
+pub(crate) use environment::child_name;
 pub use lines::{BoundedLines, LinePiece};
 pub(crate) use seam::marker;
 pub use seam::{
