@@ -1,16 +1,17 @@
-//! The function of `next`: `apply` calls it for events from outside, so it is defined for every value, or says where it is not (`try_next`).
+//! Refusal of a `next` that may panic: `apply` calls it for events from outside and must never panic.
 //!
-//! Methods are known by their names alone: those of the standard library that hold for all values are listed, and every other one is for a function of the
-//! user's own, who answers for it.
+//! A method is judged by its name, because a macro knows no types. Those listed here are the ones of the standard library that have a result for every
+//! value; all others of it are refused. A path that does not lead into the standard library is a function of the user's own, who answers for it.
+//! Operators need no check: `expand/checked.rs` makes them refuse the step.
 
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Expr, ExprIndex, ExprMethodCall, ExprPath, Item, Macro, Stmt};
+use syn::{Expr, ExprIndex, ExprMethodCall, ExprPath, Item, LitStr, Macro, Stmt, Type};
 
 use crate::ast::Next;
 use crate::error::Errors;
 
-/// Beginnings of the names of methods that say in their result when there is none, or go to the edge.
+/// Prefixes of the names of total methods, with the exceptions in [`PARTIAL`].
 const TOTAL_FAMILIES: [&str; 13] = [
     "as_",
     "checked_",
@@ -27,7 +28,31 @@ const TOTAL_FAMILIES: [&str; 13] = [
     "wrapping_",
 ];
 
-/// Other methods of the standard library that hold for all values.
+/// Methods of the families above that panic all the same: on a division by zero, a radix above 36, or a duration that does not fit.
+const PARTIAL: [&str; 20] = [
+    "from_days",
+    "from_digit",
+    "from_hours",
+    "from_mins",
+    "from_nanos_u128",
+    "from_secs_f32",
+    "from_secs_f64",
+    "from_str_radix",
+    "from_weeks",
+    "is_digit",
+    "overflowing_div",
+    "overflowing_div_euclid",
+    "overflowing_rem",
+    "overflowing_rem_euclid",
+    "saturating_div",
+    "to_digit",
+    "wrapping_div",
+    "wrapping_div_euclid",
+    "wrapping_rem",
+    "wrapping_rem_euclid",
+];
+
+/// Other total methods of the standard library.
 const TOTAL: [&str; 100] = [
     "abs_diff",
     "all",
@@ -131,20 +156,22 @@ const TOTAL: [&str; 100] = [
     "zip",
 ];
 
-/// Macros that only make a value.
-const MAKES_A_VALUE: [&str; 3] = ["concat", "format", "stringify"];
-
-/// Checks the function, and tells whether it can be used. A machine of types alone has no `apply`: its functions run where the program calls a step.
-pub(super) fn check(next: &Next, is_option: bool, types: bool, errors: &mut Errors) -> bool {
-    if types && next.may_fail {
+/// Reports what makes `next` unusable, and returns whether it can be used. A machine of `types` alone has no `apply`: its functions run where the program
+/// calls a step, and may panic there.
+pub(super) fn check(next: &Next, field_is_option: bool, types_alone: bool, errors: &mut Errors) -> bool {
+    if types_alone && next.may_fail {
         let message = "a machine of `types` alone has no `apply` that could refuse the step: write `next`";
         errors.at(&next.function, message);
         return false;
     }
-    if types {
+    if types_alone {
         return true;
     }
-    if let Some(call) = optional_result(&next.function).filter(|_| !next.may_fail && !is_option) {
+    // The compiler would refuse it too, but with a type error in generated code that does not mention `try_next`.
+    if !next.may_fail
+        && !field_is_option
+        && let Some(call) = final_checked_call(&next.function)
+    {
         let message = format!(
             "`{}` returns an `Option`: write `try_next = ..`, and the step is refused where there is none",
             call.method
@@ -152,16 +179,13 @@ pub(super) fn check(next: &Next, is_option: bool, types: bool, errors: &mut Erro
         errors.at(&call.method, message);
         return false;
     }
-    let mut partial = Partial {
-        errors,
-        is_total: true,
-    };
-    partial.visit_expr_mut(&mut next.function.clone());
-    partial.is_total
+    let mut visitor = PanicVisitor { errors, found: false };
+    visitor.visit_expr_mut(&mut next.function.clone());
+    !visitor.found
 }
 
-/// The last call of a function whose result is an `Option` by its name.
-fn optional_result(function: &Expr) -> Option<&ExprMethodCall> {
+/// Returns the call whose result a closure returns, if its name says that this is an `Option`, as in `|tries| tries.checked_add(1)`.
+fn final_checked_call(function: &Expr) -> Option<&ExprMethodCall> {
     let body = match function {
         Expr::Closure(closure) => &*closure.body,
         _ => return None,
@@ -180,63 +204,90 @@ fn optional_result(function: &Expr) -> Option<&ExprMethodCall> {
 }
 
 fn is_total(method: &str) -> bool {
-    TOTAL.contains(&method) || TOTAL_FAMILIES.iter().any(|family| method.starts_with(family))
+    let in_family = || TOTAL_FAMILIES.iter().any(|family| method.starts_with(family));
+    TOTAL.contains(&method) || (in_family() && !PARTIAL.contains(&method))
 }
 
-struct Partial<'a> {
+/// Reports each call that may panic.
+struct PanicVisitor<'a> {
     errors: &'a mut Errors,
-    is_total: bool,
+    found: bool,
 }
 
-impl Partial<'_> {
+impl PanicVisitor<'_> {
     fn report(&mut self, tokens: impl ToTokens, what: &str) {
         let message = format!(
             "{what} may panic, and `apply` never does: write what holds for all values, or `try_next = ..` with a function that returns an `Option`, so \
              that the step is refused; a function of your own may be called, and is yours"
         );
         self.errors.at(tokens, message);
-        self.is_total = false;
-    }
-
-    /// Whether a path leads into the standard library, so that its function is known by its name.
-    fn is_of_std(path: &ExprPath) -> bool {
-        let first = path
-            .path
-            .segments
-            .first()
-            .map(|first| first.ident.to_string())
-            .unwrap_or_default();
-        let is_number = matches!(
-            first.as_bytes(),
-            [b'u' | b'i' | b'f', rest @ ..] if rest == b"size" || (!rest.is_empty() && rest.iter().all(u8::is_ascii_digit))
-        );
-        let known = [
-            "core",
-            "std",
-            "alloc",
-            "char",
-            "str",
-            "String",
-            "Vec",
-            "Duration",
-            "Instant",
-            "SystemTime",
-            "Option",
-            "Result",
-            "Add",
-            "Sub",
-            "Mul",
-            "Div",
-            "Rem",
-            "Neg",
-            "Shl",
-            "Shr",
-        ];
-        path.qself.is_some() || is_number || known.contains(&first.as_str())
+        self.found = true;
     }
 }
 
-impl VisitMut for Partial<'_> {
+/// Whether a path leads into the standard library, so that its function is known by its name. `<T>::f` counts too: its type may be one of it.
+fn is_of_std(path: &ExprPath) -> bool {
+    let first = path
+        .path
+        .segments
+        .first()
+        .map(|first| first.ident.to_string())
+        .unwrap_or_default();
+    let is_number = matches!(
+        first.as_bytes(),
+        [b'u' | b'i' | b'f', rest @ ..] if rest == b"size" || (!rest.is_empty() && rest.iter().all(u8::is_ascii_digit))
+    );
+    let known = [
+        "core",
+        "std",
+        "alloc",
+        "char",
+        "str",
+        "String",
+        "Vec",
+        "Duration",
+        "Instant",
+        "SystemTime",
+        "Option",
+        "Result",
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Rem",
+        "Neg",
+        "Shl",
+        "Shr",
+    ];
+    path.qself.is_some() || is_number || known.contains(&first.as_str())
+}
+
+/// Whether a path is `Duration::new`, the one `new` that panics: on seconds that do not fit.
+fn is_new_duration(path: &ExprPath) -> bool {
+    let segments = &path.path.segments;
+    let owner = match path.qself.as_ref().map(|of| &*of.ty) {
+        Some(Type::Path(owner)) => owner.path.segments.last(),
+        Some(_) => None,
+        None => segments.iter().rev().nth(1),
+    };
+    let is_named = |name: &str, segment: &syn::PathSegment| segment.ident == name;
+    segments.last().is_some_and(|method| is_named("new", method))
+        && owner.is_some_and(|owner| is_named("Duration", owner))
+}
+
+/// Whether a macro makes a value out of text alone. Arguments of `format!` are refused: operators in them are not checked. So is a `$`: a width that
+/// is a variable may be too large.
+fn is_total_macro(name: &str, call: &Macro) -> bool {
+    match name {
+        "concat" | "stringify" => true,
+        "format" => call
+            .parse_body::<LitStr>()
+            .is_ok_and(|text| !text.value().contains('$')),
+        _ => false,
+    }
+}
+
+impl VisitMut for PanicVisitor<'_> {
     fn visit_expr_method_call_mut(&mut self, call: &mut ExprMethodCall) {
         visit_mut::visit_expr_method_call_mut(self, call);
         let name = call.method.to_string();
@@ -254,7 +305,7 @@ impl VisitMut for Partial<'_> {
             .map(|last| last.ident.to_string())
             .unwrap_or_default();
         let is_function = name.starts_with(char::is_lowercase) && path.path.segments.len() > 1;
-        if is_function && Self::is_of_std(path) && !is_total(&name) {
+        if is_function && is_of_std(path) && (!is_total(&name) || is_new_duration(path)) {
             self.report(&*path, &format!("`{name}`"));
         }
     }
@@ -264,21 +315,21 @@ impl VisitMut for Partial<'_> {
         self.report(&*index, "an index");
     }
 
-    fn visit_macro_mut(&mut self, mac: &mut Macro) {
-        let name = mac
+    fn visit_macro_mut(&mut self, call: &mut Macro) {
+        let name = call
             .path
             .segments
             .last()
             .map(|last| last.ident.to_string())
             .unwrap_or_default();
-        if !MAKES_A_VALUE.contains(&name.as_str()) {
-            self.report(&mac.path, &format!("`{name}!`"));
+        if !is_total_macro(&name, call) {
+            self.report(&call.path, &format!("`{name}!`"));
         }
     }
 
     fn visit_item_mut(&mut self, item: &mut Item) {
         let message = "what `next` calls stands beside the machine, where it is a function of your own: move the item there";
         self.errors.at(&*item, message);
-        self.is_total = false;
+        self.found = true;
     }
 }

@@ -21,6 +21,18 @@ pub enum DoorRecord {
         digit: u8,
         #[carry(next = |pause| { fn twice(pause: u8) -> u8 { pause * 2 } twice(pause) })]
         pause: u8,
+        #[carry(next = |share: u32| share.wrapping_div(share).overflowing_rem_euclid(share).0.saturating_div(share))]
+        share: u32,
+        #[carry(next = |radix: u32| 'f'.to_digit(radix).unwrap_or(u32::from('f'.is_digit(radix))))]
+        radix: u32,
+        #[carry(next = |size: u32| u32::from_str_radix("f", size).map_or(0, |_| char::from_digit(1, size).map_or(0, u32::from)))]
+        size: u32,
+        #[carry(next = |seconds: f64| std::time::Duration::from_secs_f64(seconds).as_secs_f64())]
+        seconds: f64,
+        #[carry(next = |long: u64| Duration::new(long, 2_000_000_000).as_secs())]
+        long: u64,
+        #[carry(next = |word: String| format!("{}", word.parse::<u8>().unwrap()))]
+        word: String,
     },
     #[terminal]
     Removed,
