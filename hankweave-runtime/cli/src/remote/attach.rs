@@ -20,7 +20,7 @@ use hankweave_runtime::world::blocking::Blocking;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::sync::watch;
 
-use super::keys::{self, KeyAction, MenuState};
+use super::menu::{self, KeyAction, MenuState};
 use super::words::{self, AttachInput};
 use super::{asking, command_failure, connect, connect_failure, ended_failure, runtime};
 use crate::approval_prompt::KEYS;
@@ -166,7 +166,7 @@ async fn follow(
         known(typed).of_client(&client.session().client_id)
     });
     report.notice(&match (control, &keyboard) {
-        (true, Some(_)) => format!("attached: {}", keys::HELP),
+        (true, Some(_)) => format!("attached: {}", menu::HELP),
         (true, None) => "attached; `help` lists the commands, `detach` leaves the run to itself".to_owned(),
         (false, _) if is_denied => {
             "attached: this token may only read, and no key commands the run; Ctrl-C leaves it to itself"
@@ -372,13 +372,13 @@ async fn press(
     let Some(keyboard) = keyboard else {
         return std::future::pending().await;
     };
-    let mut keys = MenuState::default();
+    let mut menu = MenuState::default();
     loop {
         let pressed = match keyboard.key().await {
             Ok(key) => match (prompt.press(key), key) {
                 (PromptKey::Answer(answer), _) => KeyAction::Send(answer.into()),
                 (PromptKey::Taken, _) | (_, None) => KeyAction::Nothing,
-                (PromptKey::Ignored, Some(key)) => keys.press(key),
+                (PromptKey::Ignored, Some(key)) => menu.press(key),
             },
             Err(error) => {
                 tracing::warn!(%error, "the keyboard cannot be read any more");
@@ -390,8 +390,8 @@ async fn press(
             KeyAction::Say(text) => print_stderr(format!("{text}\n")),
             KeyAction::Send(command) => send(commands, command, typed).await,
             KeyAction::Detach => return,
-            KeyAction::List => match list(commands, &mut checkpoints).await {
-                Some(found) => print_stderr(format!("{}\n", keys.offer(found))),
+            KeyAction::ListCheckpoints => match list(commands, &mut checkpoints).await {
+                Some(found) => print_stderr(format!("{}\n", menu.offer(found))),
                 None => print_stderr("the checkpoints were not told\n"),
             },
         }
@@ -468,7 +468,7 @@ async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, CliE
 
 /// Asks once more before files change.
 async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
-    print_stderr("the files of the project are taken back; type yes to continue\n");
+    print_stderr("take the files of the project back? type yes to continue\n");
     let answer = lines.next_line().await.ok().flatten();
     let meant = answer.is_some_and(|answer| answer.trim() == "yes");
     if !meant {

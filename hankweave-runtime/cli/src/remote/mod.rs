@@ -1,7 +1,7 @@
 //! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live; where its page is (CLI-15).
 
 mod attach;
-mod keys;
+mod menu;
 mod page;
 mod words;
 
