@@ -1,52 +1,57 @@
-//! Sentinels, whichever codon they watch.
+//! Sentinels of a run: status, last answer and cost of each.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::attempt::is_free;
 use super::text::{LINE, NAME, answer, excerpt};
 use crate::cost::Usd;
 use crate::wire::Event;
 
-/// Sentinels that a view lists.
-const SENTINELS: usize = 50;
+/// Maximum of sentinels in a view; the one that was heard of longest ago goes first.
+const MAX_SENTINELS: usize = 50;
 
-/// A sentinel.
+/// A sentinel, summed over all codons that it watched.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct SentinelView {
-    /// State.
+    /// Status.
     pub state: WatchStatus,
     /// Last answer or failure, cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
-    /// Number of the event that changed it last.
+    /// Number of the last event about it.
     pub seq: u64,
-    /// Number of answers.
+    /// Number of published answers.
     pub answers: u64,
-    /// Cost of the answers, in US dollars.
+    /// Known cost in US dollars: of each published answer at once, of failed and unpublished ones when it stops watching a codon. A sentinel that does not
+    /// publish that either (`lifecycle` of its reports) has their cost in [`AttemptView::sentinels`](super::AttemptView::sentinels) alone.
     pub cost: Usd,
-    /// It has cost more than is known.
+    /// Part of `cost` that its answers about the current codon have, in US dollars.
+    #[serde(skip_serializing_if = "is_free")]
+    pub codon_cost: Usd,
+    /// Whether it may have cost more than `cost`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
 
-/// State of a sentinel.
+/// Status of a sentinel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WatchStatus {
-    /// It watches a codon.
+    /// Watches a codon.
     #[default]
     Watching,
-    /// Its last answer failed.
+    /// Watches a codon, but failed to answer last.
     Failed,
-    /// It watches no longer.
+    /// Has stopped watching; the next codon may start it again.
     Ended,
 }
 
-/// Takes an event about a sentinel in; others change nothing.
+/// Applies an event about a sentinel; other events change nothing.
 pub(super) fn take(sentinels: &mut BTreeMap<String, SentinelView>, event: &Event, seq: u64) {
     let id = match event {
         Event::SentinelLoaded { sentinel_id, .. }
@@ -57,18 +62,20 @@ pub(super) fn take(sentinels: &mut BTreeMap<String, SentinelView>, event: &Event
     };
     let sentinel = sentinels.entry(id).or_default();
     sentinel.seq = seq;
-    sentinel.change(event);
-    if sentinels.len() > SENTINELS {
-        let oldest = sentinels.iter().min_by_key(|(_, sentinel)| sentinel.seq);
-        let oldest = oldest.map(|(id, _)| id.clone());
-        sentinels.retain(|id, _| Some(id) != oldest.as_ref());
+    sentinel.apply(event);
+    if sentinels.len() > MAX_SENTINELS {
+        let oldest = sentinels.values().map(|sentinel| sentinel.seq).min();
+        sentinels.retain(|_, sentinel| Some(sentinel.seq) != oldest);
     }
 }
 
 impl SentinelView {
-    fn change(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         match event {
-            Event::SentinelLoaded { .. } => self.state = WatchStatus::Watching,
+            Event::SentinelLoaded { .. } => {
+                self.state = WatchStatus::Watching;
+                self.codon_cost = Usd::ZERO;
+            }
             Event::SentinelOutput {
                 content,
                 cost,
@@ -79,6 +86,7 @@ impl SentinelView {
                 self.says = Some(excerpt(&answer(content), LINE));
                 self.answers = self.answers.saturating_add(1);
                 self.cost += *cost;
+                self.codon_cost += *cost;
                 self.at_least |= *cost_is_lower_bound == Some(true);
             }
             Event::SentinelError { message, .. } => {
@@ -86,9 +94,14 @@ impl SentinelView {
                 self.says = Some(excerpt(message, LINE));
             }
             Event::SentinelUnloaded {
-                cost_is_lower_bound, ..
+                final_cost,
+                cost_is_lower_bound,
+                ..
             } => {
                 self.state = WatchStatus::Ended;
+                // `final_cost` counts the published answers too.
+                self.cost += final_cost.saturating_sub(self.codon_cost);
+                self.codon_cost = Usd::ZERO;
                 self.at_least |= *cost_is_lower_bound == Some(true);
             }
             _ => {}

@@ -2,6 +2,7 @@
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::{CheckpointType, CodonStatus};
+use hankweave_core::cost::Usd;
 use hankweave_core::document::{ContinuationSource, PendingRollback, PlanEntry};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::LiveState;
@@ -504,6 +505,35 @@ fn what_the_sentinels_may_have_cost_more_is_not_forgotten_when_the_agent_answers
     let (_, attempt) = view.current().unwrap();
     assert_eq!(attempt.spent().display(attempt.at_least), "at least $0.7500");
     assert!(view.money.at_least);
+}
+
+// covers: WIRE-39
+#[test]
+fn a_sentinel_has_cost_what_its_failed_and_unpublished_answers_cost_too() {
+    let id = |kind: &str, mut data: Value| {
+        data["sentinelId"] = json!("guard");
+        data["codonId"] = json!("a");
+        serde_json::from_value(json!({"type": kind, "data": data})).unwrap()
+    };
+    let loaded = || {
+        let data = json!({"model": "haiku", "triggerType": "event", "executionStrategy": "immediate", "conversational": false, "source": "inline"});
+        id("sentinel.loaded", data)
+    };
+    let output = json!({"triggerNumber": 1, "outputType": "text", "content": "fine", "cost": 0.25, "tokens": {"input": 1, "output": 1}, "eventCount": 1});
+    let unloaded = |cost: f64| {
+        let data = json!({"reason": "codon-complete", "finalCost": cost, "llmCallCount": 2});
+        id("sentinel.unloaded", data)
+    };
+    let events = [
+        loaded(),
+        id("sentinel.output", output),
+        unloaded(0.75),
+        loaded(),
+        unloaded(0.125),
+    ];
+    let entries: Vec<_> = (1..).zip(events).map(|(seq, event)| entry(seq, event)).collect();
+    let sentinel = &fold(&entries).sentinels["guard"];
+    assert_eq!((sentinel.answers, sentinel.cost), (1, Usd::from_micros(875_000)));
 }
 
 // covers: WIRE-39
