@@ -1,4 +1,4 @@
-//! `hankweave cost`
+//! Command `hankweave cost`: costs and tokens of codons and runs.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus, SentinelState};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::document::{RunRecord, RunStatus};
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::id::{CodonId, RunId, SentinelId};
 use hankweave_core::thread;
 use serde::Serialize;
 
 use super::look;
-use crate::args::{Global, StateCostArgs};
+use crate::args::{Document, Global, StateCostArgs};
 use crate::exit::{CliError, CliErrorKind};
 use crate::output;
 use crate::owning_task::OwningTask;
@@ -22,20 +22,7 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let state = look::read(&args.document)?;
     let count = match &args.since {
         None => state.runs.len(),
-        Some(text) => {
-            let id = look::named_run(&state, text, &args.document)?;
-            state
-                .runs
-                .iter()
-                .position(|run| run.run_id == id)
-                .ok_or_else(|| {
-                    CliError::new(CliErrorKind::Input, format!("run `{id}` does not exist")).hint(format!(
-                        "`{}` lists the runs",
-                        look::history_command(&args.document)
-                    ))
-                })?
-                + 1
-        }
+        Some(run) => count_since(&state, run, &args.document)?,
     };
     let execution = &args.document.execution.execution;
     let process = look::process_of(args.document.state.as_deref(), execution, &state);
@@ -45,16 +32,19 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let runs: Vec<RunCost> = state.runs.iter().take(count).map(|run| cost_of(run)).collect();
     let current = state.current_run().map(cost_of);
     let is_whole = args.document.state.is_none() && args.since.is_none();
-    let task = is_whole.then(|| OwningTask::of(execution).map(OwningTask::looked_up));
-    let task = task.flatten();
-    // Runs of a worker that was lost may be recorded elsewhere alone.
-    let is_lower_bound = task.as_ref().is_some_and(OwningTask::cost_is_lower_bound);
+    let task = if is_whole {
+        OwningTask::of(execution).map(OwningTask::looked_up)
+    } else {
+        None
+    };
+    // Runs of a lost worker may be recorded on its machine alone.
+    let lacks_runs = task.as_ref().is_some_and(OwningTask::cost_is_lower_bound);
     let total = CostTotals::sum(runs.iter().map(|run| run.figures));
     let report = CostReport {
         current_run: CostTotals::sum(current.iter().map(|run| run.figures)),
         total: CostTotals {
-            is_lower_bound: total.is_lower_bound || is_lower_bound,
-            agents_at_least: total.agents_at_least || is_lower_bound,
+            spend_at_least: total.spend_at_least || lacks_runs,
+            codon_cost_at_least: total.codon_cost_at_least || lacks_runs,
             ..total
         },
         runs,
@@ -65,13 +55,24 @@ pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Cl
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = report.write(current.is_some() && process.is_live(), &mut text);
-    // Elsewhere the task may have a larger budget.
-    let is_here = is_whole && !task.is_some_and(|task| task.is_elsewhere());
-    if is_here && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)? {
+    // The budget in this directory is not that of a task that another worker has.
+    let has_own_budget = is_whole && !task.is_some_and(|task| task.is_elsewhere());
+    if has_own_budget && let Some(overrun) = look::overrun(&args.document.execution.execution, &state)? {
         text.push_str(&format!("in all {overrun}\n"));
     }
     output::print_lines(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the number of runs from the newest to `run`, which is named by a part of its id.
+fn count_since(state: &HankweaveState, run: &str, document: &Document) -> Result<usize, CliError> {
+    let id = look::named_run(state, run, document)?;
+    let position = state.runs.iter().position(|run| run.run_id == id);
+    let position = position.ok_or_else(|| {
+        CliError::new(CliErrorKind::Input, format!("run `{id}` does not exist"))
+            .hint(format!("`{}` lists the runs", look::history_command(document)))
+    })?;
+    Ok(position + 1)
 }
 
 /// Output of `--format json`; runs newest first.
@@ -83,24 +84,28 @@ struct CostReport<'a> {
     runs: Vec<RunCost<'a>>,
 }
 
-/// The two costs (STATE-47, CLI-11), and the tokens that go with the first.
+/// Costs and tokens of a codon, a run or all runs: without skipped codons and sentinels (`codon_cost`, `tokens`), and all that was spent (STATE-47, CLI-11).
 #[derive(Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CostTotals {
+    /// Cost of agents, without skipped codons.
     codon_cost: Usd,
+    /// Cost of agents and sentinels, with skipped codons.
     spend: Usd,
+    /// Whether `spend` is a lower bound.
     #[serde(rename = "costIsLowerBound", skip_serializing_if = "std::ops::Not::not")]
-    is_lower_bound: bool,
+    spend_at_least: bool,
+    /// Tokens of agents, without skipped codons.
     tokens: TokenUsage,
     /// Whether `codon_cost` is a lower bound.
     #[serde(skip)]
-    agents_at_least: bool,
-    /// Tokens that go with `spend`, those of skipped codons as well.
+    codon_cost_at_least: bool,
+    /// Tokens of agents, with skipped codons; those of sentinels are not counted.
     #[serde(skip)]
-    used: TokenUsage,
-    /// Whether more tokens were used than are known.
+    all_tokens: TokenUsage,
+    /// Whether `all_tokens` is a lower bound.
     #[serde(skip)]
-    used_at_least: bool,
+    all_tokens_at_least: bool,
 }
 
 #[derive(Serialize)]
@@ -146,17 +151,18 @@ struct SentinelCost<'a> {
 }
 
 impl CostTotals {
-    /// Returns the figures of a codon; one that works may have used more than is known.
+    /// Returns the figures of a codon. Those of one whose agent is at work are lower bounds: it may be in the middle of an answer.
     fn of(codon: &CodonExecution) -> Self {
-        let is_lower_bound = codon.spends_at_least();
+        let agent_at_least = codon.uses_at_least();
         Self {
             codon_cost: codon.codon_cost(),
             spend: codon.spend(),
-            is_lower_bound,
+            spend_at_least: codon.spends_at_least(),
             tokens: codon.codon_tokens(),
-            agents_at_least: is_lower_bound && codon.status() != CodonStatus::Skipped,
-            used: codon.agent_tokens(),
-            used_at_least: codon.uses_at_least(),
+            // A skipped codon costs exactly nothing here.
+            codon_cost_at_least: agent_at_least && codon.status() != CodonStatus::Skipped,
+            all_tokens: codon.agent_tokens(),
+            all_tokens_at_least: agent_at_least,
         }
     }
 
@@ -164,23 +170,24 @@ impl CostTotals {
         figures.fold(Self::default(), |sum, next| Self {
             codon_cost: sum.codon_cost + next.codon_cost,
             spend: sum.spend + next.spend,
-            is_lower_bound: sum.is_lower_bound || next.is_lower_bound,
+            spend_at_least: sum.spend_at_least || next.spend_at_least,
             tokens: sum.tokens + next.tokens,
-            agents_at_least: sum.agents_at_least || next.agents_at_least,
-            used: sum.used + next.used,
-            used_at_least: sum.used_at_least || next.used_at_least,
+            codon_cost_at_least: sum.codon_cost_at_least || next.codon_cost_at_least,
+            all_tokens: sum.all_tokens + next.all_tokens,
+            all_tokens_at_least: sum.all_tokens_at_least || next.all_tokens_at_least,
         })
     }
 }
 
 impl<'a> RunCost<'a> {
     fn of(run: &'a RunRecord, process: RunProcess, undone: &HashSet<(&RunId, usize)>) -> Self {
-        let codons = run.codons.iter().enumerate();
-        let codons = codons.map(|(at, codon)| CodonCost {
-            undone: undone.contains(&(&run.run_id, at)),
-            ..CodonCost::of(codon, process)
-        });
-        let codons: Vec<CodonCost> = codons.collect();
+        let numbered = run.codons.iter().enumerate();
+        let codons: Vec<CodonCost> = numbered
+            .map(|(index, codon)| CodonCost {
+                undone: undone.contains(&(&run.run_id, index)),
+                ..CodonCost::of(codon, process)
+            })
+            .collect();
         Self {
             run_id: &run.run_id,
             status: match (run.status, process) {
@@ -222,7 +229,7 @@ impl<'a> SentinelCost<'a> {
 }
 
 impl<'a> CostReport<'a> {
-    /// Returns the newest attempt of each codon that counts, the oldest first.
+    /// Returns the newest attempt of each codon that was not undone, the oldest first.
     fn newest(&self) -> Vec<&CodonCost<'a>> {
         let newest_first = self.runs.iter().flat_map(|run| run.codons.iter().rev());
         let mut known = HashSet::new();
@@ -232,8 +239,8 @@ impl<'a> CostReport<'a> {
         newest
     }
 
-    /// Writes the table. What sentinels and skipped codons cost is counted as spent, and has a column only where there is any.
-    fn write(&self, has_current_run: bool, text: &mut String) -> std::fmt::Result {
+    /// Writes the table. It has a column for agents only where some row spent something else, on sentinels or a skipped codon.
+    fn write(&self, has_live_run: bool, text: &mut String) -> std::fmt::Result {
         let mut rows = Vec::new();
         for run in &self.runs {
             rows.push(CostRow::of(format!("run {}", run.run_id), run.state, run.figures));
@@ -246,41 +253,40 @@ impl<'a> CostReport<'a> {
                 rows.extend(codon.sentinels.iter().map(CostRow::of_sentinel));
             }
         }
-        if let Some(run) = self.runs.first().filter(|_| has_current_run) {
-            rows.push(CostRow::of("current run".to_owned(), "", run.figures));
+        if has_live_run {
+            rows.push(CostRow::of("current run".to_owned(), "", self.current_run));
         }
         rows.push(CostRow::of("total".to_owned(), "", self.total));
-        let name = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
-        let state = rows.iter().map(|row| row.state.len()).max().unwrap_or_default();
-        let state = state.max(10);
+        let name_width = rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+        let state_width = rows.iter().map(|row| row.state.len()).fold(10, usize::max);
         let is_same = |row: &CostRow| {
-            let [agents, spent] = [&row.cost, &row.spent].map(|amount| amount.trim_start_matches("≥ "));
+            let [agents, spent] = [&row.agents, &row.spent].map(|amount| amount.trim_start_matches("≥ "));
             agents == spent || agents.is_empty() && spent == Usd::ZERO.to_string()
         };
-        let differ = !rows.iter().all(is_same);
+        let has_agents_column = !rows.iter().all(is_same);
         let head = CostRow {
             name: String::new(),
             state: "status",
-            cost: "agents".to_owned(),
+            agents: "agents".to_owned(),
             spent: "spent".to_owned(),
             tokens: "tokens".to_owned(),
             note: "",
         };
         for row in [head].iter().chain(&rows) {
-            write!(text, "{:<name$}  {:<state$}", row.name, row.state)?;
-            if differ {
-                write!(text, " {:>10}", row.cost)?;
+            write!(text, "{:<name_width$}  {:<state_width$}", row.name, row.state)?;
+            if has_agents_column {
+                write!(text, " {:>10}", row.agents)?;
             }
             let line = format!(" {:>11} {:>8}  {}", row.spent, row.tokens, row.note);
             writeln!(text, "{}", line.trim_end())?;
         }
         for codon in self.newest() {
             if let Some(exceeded) = codon.budget_exceeded {
-                let limit = at_its_budget(codon.status, exceeded, codon.figures.is_lower_bound);
+                let limit = at_its_budget(codon.status, exceeded, codon.figures.spend_at_least);
                 writeln!(text, "{}: {limit}", codon.codon_id)?;
             }
         }
-        if differ {
+        if has_agents_column {
             writeln!(text, "agents: cost of the agents, without skipped codons")?;
             writeln!(
                 text,
@@ -291,11 +297,11 @@ impl<'a> CostReport<'a> {
     }
 }
 
-/// One line of the table.
+/// Row of the table; empty cells stay blank.
 struct CostRow {
     name: String,
     state: &'static str,
-    cost: String,
+    agents: String,
     spent: String,
     tokens: String,
     note: &'static str,
@@ -306,11 +312,11 @@ impl CostRow {
         Self {
             name,
             state,
-            cost: money(figures.codon_cost, figures.agents_at_least),
-            spent: money(figures.spend, figures.is_lower_bound),
-            tokens: match figures.used.total() {
-                0 if figures.used_at_least => "unknown".to_owned(),
-                used => tokens_at_least(used, figures.used_at_least),
+            agents: money(figures.codon_cost, figures.codon_cost_at_least),
+            spent: money(figures.spend, figures.spend_at_least),
+            tokens: match figures.all_tokens.total() {
+                0 if figures.all_tokens_at_least => "unknown".to_owned(),
+                used => tokens_at_least(used, figures.all_tokens_at_least),
             },
             note: "",
         }
@@ -320,10 +326,36 @@ impl CostRow {
         Self {
             name: format!("    sentinel {}", sentinel.id),
             state: "",
-            cost: String::new(),
+            agents: String::new(),
             spent: money(sentinel.total_cost, sentinel.is_lower_bound),
             tokens: String::new(),
             note: "",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // covers: CLI-11, STATE-47
+    #[test]
+    fn an_uncertain_sentinel_does_not_make_the_cost_of_the_agents_uncertain() {
+        let sentinel = json!({"id": "s", "model": "haiku", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 1, "failedLLMCalls": 0,
+            "totalCost": 0.25, "uncountedRequests": 1, "status": "unloaded"});
+        let codon: CodonExecution = serde_json::from_value(json!({
+            "status": "completed", "codonId": "a", "startTime": "2025-01-04T12:00:00Z", "endTime": "2025-01-04T12:00:05Z", "exitCode": 0, "resultMessageReceived": true,
+            "finalCost": 1.0, "claudeSessionId": "s", "claudeLogPath": "l", "completionCheckpoint": "7ff2e640f6b747bac8a4cf7f5762064acaeeaee5",
+            "finalTokens": {"inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0},
+            "sentinels": {"executed": [sentinel], "totalCost": 0.25},
+        }))
+        .unwrap();
+        let row = CostRow::of("a".to_owned(), "completed", CostTotals::of(&codon));
+        assert_eq!(
+            (row.agents.as_str(), row.spent.as_str()),
+            ("$1.0000", "≥ $1.2500")
+        );
     }
 }
