@@ -117,7 +117,7 @@ fn what_a_crash_left_in_no_checkpoint_is_named_and_shown() {
         &text(&project, &["report"]),
         &[
             "> `build`: 2 files changed so far, `done.txt`, `half.txt`, what you have changed included, ",
-            " Without 2 files that `build` has changed so far and no checkpoint has.",
+            " Not counted: 2 files that `build` has changed so far, which no checkpoint has.",
         ],
     );
     running.kill();

@@ -684,7 +684,7 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
     assert_has(
         &lines,
         &[
-            "` brings all of it back, but undoes what came after it, with the files that are in checkpoints since, yours too: `a`\n",
+            "` brings all of it back, but also undoes `a`, which came after it, with every file that a checkpoint has saved since, yours too\n",
         ],
     );
     assert!(!lines.contains("` brings all of it back\n"), "{lines}");
@@ -1052,7 +1052,7 @@ fn files_of_an_attempt_that_was_kept_are_those_of_its_codon_and_others_are_count
         &[
             "requires changes of one.made (met ",
             "- `work`: `done.txt` changed, `one.made` new, `two.made` new",
-            " 1 of them by no codon above, but by a set-up or by an attempt that counts no longer or by a user.",
+            " No codon above changed 1 of them; a setup or an attempt that no longer counts or a user did.",
         ],
     );
 }

@@ -1,4 +1,4 @@
-//! Sections of files and rollbacks.
+//! Sections "Files" and "Rollbacks" of a report.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -16,7 +16,7 @@ use crate::checkpoints::LineCounts;
 use crate::report::counted;
 use crate::screen::offset_time;
 
-/// Files that are listed by name.
+/// Maximum of files that the section lists.
 const NAMED_FILES: usize = 40;
 
 impl Receipt {
@@ -25,36 +25,21 @@ impl Receipt {
             return Ok(());
         };
         writeln!(text, "## Files\n")?;
-        let unsaved = self
-            .codons
-            .iter()
-            .filter_map(|codon| Some((codon, codon.unsaved.as_ref()?)));
-        let unsaved = unsaved.filter(|(_, left)| left.without_checkpoint > 0);
-        let unsaved = unsaved.map(|(codon, left)| {
-            let count = counted(left.without_checkpoint, "file");
-            let id = code(codon.id.as_str());
-            let did = if left.is_at_work {
-                "has changed so far"
-            } else {
-                "left"
-            };
-            format!(" Without {count} that {id} {did} and no checkpoint has.")
-        });
-        let unsaved: String = unsaved.collect();
+        let not_counted = self.not_counted();
         if count == 0 {
-            return writeln!(text, "None has changed since the start.{unsaved}\n");
+            return writeln!(text, "None has changed since the start.{not_counted}\n");
         }
         let lines = self
             .files
             .lines
             .map(|lines| format!(", {}", lines_changed(lines)));
-        let lines = lines.unwrap_or_default();
-        let nobody = self.of_no_codon();
         writeln!(
             text,
-            "{} since the start{lines}: {}.{nobody}{unsaved}\n",
+            "{} since the start{}: {}.{}{not_counted}\n",
             changed(count as u64),
-            code(&self.files.shown_by)
+            lines.unwrap_or_default(),
+            code(&self.files.shown_by),
+            self.by_no_codon()
         )?;
         if self.keeps_a_part {
             writeln!(
@@ -71,38 +56,61 @@ impl Receipt {
         writeln!(text)
     }
 
-    /// Returns how many of the files no codon of the table has changed, in a sentence; nothing where not all are listed.
-    fn of_no_codon(&self) -> String {
-        let is_listed = |codon: &CodonReport| {
+    /// Returns a sentence for each codon with changed files that no checkpoint has: the number of files above is that of checkpoints.
+    fn not_counted(&self) -> String {
+        let mut sentences = String::new();
+        for codon in &self.codons {
+            let Some(unsaved) = &codon.unsaved else { continue };
+            if unsaved.without_checkpoint == 0 {
+                continue;
+            }
+            let count = counted(unsaved.without_checkpoint, "file");
+            let id = code(codon.id.as_str());
+            let did = if unsaved.is_at_work {
+                "has changed so far"
+            } else {
+                "left"
+            };
+            sentences.push_str(&format!(
+                " Not counted: {count} that {id} {did}, which no checkpoint has."
+            ));
+        }
+        sentences
+    }
+
+    /// Returns a sentence with the number of changed files that no listed codon has changed; empty if there are none, or if not every file and codon
+    /// is listed.
+    fn by_no_codon(&self) -> String {
+        let is_complete = |codon: &CodonReport| {
             u64::try_from(codon.changes.len()) == Ok(codon.files_changed.unwrap_or_default())
         };
         let all = self.files.changes.iter().map(|file| file.path.as_str());
         let is_whole = self.files.count == Some(all.len()) && self.more_codons == 0;
-        if !is_whole || !self.codons.iter().all(is_listed) {
+        if !is_whole || !self.codons.iter().all(is_complete) {
             return String::new();
         }
-        let own = self.codons.iter().flat_map(|codon| &codon.changes);
-        let own: BTreeSet<&str> = own.map(|file| file.path.as_str()).collect();
-        match all.filter(|path| !own.contains(path)).count() {
+        let by_codons = self.codons.iter().flat_map(|codon| &codon.changes);
+        let by_codons: BTreeSet<&str> = by_codons.map(|file| file.path.as_str()).collect();
+        match all.filter(|path| !by_codons.contains(path)).count() {
             0 => String::new(),
             others => format!(
-                " {others} of them by no codon above, but {}.",
-                self.others().join(" or ")
+                " No codon above changed {others} of them; {} did.",
+                self.other_authors().join(" or ")
             ),
         }
     }
 
-    /// Returns who else than the codons of the table may have changed files.
-    fn others(&self) -> Vec<&'static str> {
+    /// Returns all that may have changed files besides the listed codons.
+    fn other_authors(&self) -> Vec<&'static str> {
         let has_set_up = self.codons.iter().any(|codon| codon.terms.has_set_up());
         [
-            has_set_up.then_some("by a set-up"),
-            (!self.sentinels.is_empty()).then_some("by a sentinel"),
+            has_set_up.then_some("a setup"),
+            (!self.sentinels.is_empty()).then_some("a sentinel"),
             self.undone
                 .is_some()
-                .then_some("by an attempt that counts no longer"),
-            (self.own_runs < self.runs).then_some("by an earlier run"),
-            Some("by a user"),
+                .then_some("an attempt that no longer counts"),
+            (self.own_runs < self.runs).then_some("an earlier run"),
+            Some("a user"),
         ]
         .into_iter()
         .flatten()
@@ -114,9 +122,11 @@ impl Receipt {
             return Ok(());
         }
         writeln!(text, "## Rollbacks\n")?;
-        self.rollbacks.iter().try_for_each(|back| back.write(text))?;
+        self.rollbacks
+            .iter()
+            .try_for_each(|rollback| rollback.write(text))?;
         if !self.state.has_ended() {
-            writeln!(text, "\nNothing goes back while the run lives.")?;
+            writeln!(text, "\nThese commands work once the run has ended.")?;
         }
         writeln!(text)
     }
@@ -150,24 +160,21 @@ impl RollbackReport {
             Some(command) if self.takes_back.is_empty() => {
                 writeln!(text, "; {} brings all of it back", code(command))?;
             }
-            Some(command) => {
-                let later = named(self.takes_back.iter().map(CodonId::as_str));
-                let command = code(command);
-                writeln!(
-                    text,
-                    "; {command} brings all of it back, but undoes what came after it, with the files that are in checkpoints since, yours too: {later}"
-                )?;
-            }
+            Some(command) => writeln!(
+                text,
+                "; {} brings all of it back, but also undoes {}, which came after it, with every file that a checkpoint has saved since, yours too",
+                code(command),
+                named(self.takes_back.iter().map(CodonId::as_str))
+            )?,
             None => writeln!(text)?,
         }
-        let mut named = self.changes.iter();
-        named.try_for_each(|file| {
+        for file in &self.changes {
             let kind = match file.kind {
                 ChangeKind::Added => "back again",
                 kind => kind_words(kind),
             };
-            writeln!(text, "  - {} {kind}", code(&file.path))
-        })?;
+            writeln!(text, "  - {} {kind}", code(&file.path))?;
+        }
         let listed = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
         match self.count.saturating_sub(listed) {
             more if more > 0 && listed > 0 => {
