@@ -1,6 +1,6 @@
-//! The whole screen, for as long as a [`Full`] lives. What others print meanwhile is kept and comes out after it.
+//! Alternate screen of the terminal, taken for as long as a [`FullScreen`] lives. Other output is held meanwhile and printed after it.
 //!
-//! The terminal is given back as it was however the program ends: by [`Full`] being dropped, or by [`give_back`] where nothing is dropped.
+//! The terminal is given back as it was however the program ends: a dropped [`FullScreen`] does it, and [`give_back`] where nothing is dropped.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Stdout, Write as _};
@@ -17,20 +17,21 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use super::area;
 use super::lost::{InfallibleWriter, is_lost, note_lost};
 
-/// More of what others print is forgotten, the oldest first.
-const KEPT_BYTES: usize = 256 << 10;
+/// Maximum of held output, in bytes; above it the oldest texts are dropped.
+const MAX_HELD_BYTES: usize = 256 << 10;
 
-/// Output that is held while the whole screen is taken.
+/// Output that is held; `None` while the screen is not taken.
 static HELD: Mutex<Option<HeldOutput>> = Mutex::new(None);
 
 #[derive(Debug, Default)]
 struct HeldOutput {
     texts: VecDeque<(OutputStream, String)>,
     bytes: usize,
-    forgotten: usize,
+    /// Number of dropped texts.
+    dropped: usize,
 }
 
-/// Stream of output.
+/// Stream that a held text is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OutputStream {
     Out,
@@ -41,56 +42,59 @@ fn held() -> MutexGuard<'static, Option<HeldOutput>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps what is to be printed, if the whole screen is taken.
+/// Holds a text until the screen is given back. Returns whether it did: `false` says that the screen is not taken, and the caller prints.
 pub(super) fn hold(stream: OutputStream, text: &str) -> bool {
     let mut held = held();
     let Some(held) = held.as_mut() else { return false };
     held.bytes += text.len();
     held.texts.push_back((stream, text.to_owned()));
-    while held.bytes > KEPT_BYTES
+    while held.bytes > MAX_HELD_BYTES
         && let Some((_, oldest)) = held.texts.pop_front()
     {
         held.bytes -= oldest.len();
-        held.forgotten += 1;
+        held.dropped += 1;
     }
     true
 }
 
-/// Whether somebody has the whole screen.
+/// Whether the screen is taken.
 pub(crate) fn is_taken() -> bool {
     held().is_some()
 }
 
-/// Terminal of ratatui, which complains on standard error when it cannot show the cursor again, and panics when that fails as well.
+/// Terminal of ratatui. Its writer never fails: ratatui prints to standard error when it cannot show the cursor again, and panics if that fails too.
 type Screen = Terminal<CrosstermBackend<InfallibleWriter<Stdout>>>;
 
-/// The whole screen.
-pub(crate) struct Full {
+/// Taken screen; dropping it gives the screen back.
+pub(crate) struct FullScreen {
     terminal: Screen,
-    /// In columns and lines, as long as it has been drawn on.
+    /// Columns and lines of what was drawn last.
     size: (u16, u16),
 }
 
-impl std::fmt::Debug for Full {
+impl std::fmt::Debug for FullScreen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Full")
+        f.write_str("FullScreen")
     }
 }
 
-impl Full {
+impl FullScreen {
     /// Takes the screen.
     pub(crate) fn take() -> io::Result<Self> {
         area::set_aside();
         *held() = Some(HeldOutput::default());
-        let entered = execute!(io::stdout(), EnterAlternateScreen, Hide);
-        let empty = entered.and_then(|()| Self::empty());
-        empty
-            .map(|(terminal, size)| Self { terminal, size })
-            .inspect_err(|_| give_back())
+        let empty = execute!(io::stdout(), EnterAlternateScreen, Hide).and_then(|()| Self::empty());
+        match empty {
+            Ok((terminal, size)) => Ok(Self { terminal, size }),
+            Err(error) => {
+                give_back();
+                Err(error)
+            }
+        }
     }
 
-    /// An empty screen. Its size is fixed: where ratatui follows the size itself, it asks the terminal where the cursor is, and whoever reads keys gets the
-    /// answer.
+    /// Clears the screen and returns a terminal of its size. The size is fixed, because a terminal that follows it asks where the cursor is, and the reader
+    /// of keys would take the answer for keys.
     fn empty() -> io::Result<(Screen, (u16, u16))> {
         let size = size()?;
         execute!(io::stdout(), Clear(ClearType::All))?;
@@ -101,14 +105,14 @@ impl Full {
         Ok((terminal, size))
     }
 
-    /// Draws what has changed. A terminal that has another size now is drawn again.
+    /// Draws what has changed, or all of it if the terminal has another size now.
     ///
     /// # Errors
     ///
-    /// When the terminal was closed.
+    /// If the terminal was closed.
     pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         if size()? != self.size {
-            self.begin_anew()?;
+            self.reset()?;
         }
         self.terminal.draw(draw)?;
         match is_lost() {
@@ -117,24 +121,24 @@ impl Full {
         }
     }
 
-    /// Lets the shell have the screen, before the program is stopped.
+    /// Leaves the screen to the shell before the program is suspended; output stays held.
     pub(crate) fn lend(&mut self) -> io::Result<()> {
         execute!(io::stdout(), Show, LeaveAlternateScreen)
     }
 
-    /// Takes it again.
+    /// Takes the screen again after [`lend`](Self::lend); the next [`draw`](Self::draw) draws all of it.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
-        self.begin_anew()
+        self.reset()
     }
 
-    fn begin_anew(&mut self) -> io::Result<()> {
+    fn reset(&mut self) -> io::Result<()> {
         (self.terminal, self.size) = Self::empty()?;
         Ok(())
     }
 }
 
-/// Columns and lines of the terminal. crossterm would start a program to find out where the terminal does not say.
+/// Returns columns and lines of the terminal. `console` asks the terminal alone; crossterm would start the program `tput` if that fails.
 fn size() -> io::Result<(u16, u16)> {
     if !io::stdout().is_terminal() {
         note_lost();
@@ -148,25 +152,58 @@ fn closed() -> io::Error {
     io::Error::other("the terminal was closed")
 }
 
-impl Drop for Full {
+impl Drop for FullScreen {
     fn drop(&mut self) {
         give_back();
     }
 }
 
-/// Gives the screen back, if it was taken, and prints what was kept.
+/// Gives the screen back and prints the held output; does nothing if the screen is not taken.
 pub(crate) fn give_back() {
-    let Some(held) = held().take() else { return };
-    // A terminal that has gone needs nothing.
-    let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
+    // A terminal that was closed needs no leaving.
+    let leave = || drop(execute!(io::stdout(), Show, LeaveAlternateScreen));
+    let Some(held) = release(leave) else { return };
     area::show_again();
-    if held.forgotten > 0 {
-        super::print_stderr(format!("{} earlier messages are left out\n", held.forgotten));
+    if held.dropped > 0 {
+        super::print_stderr(format!("{} earlier messages are left out\n", held.dropped));
     }
     for (stream, text) in held.texts {
         let _ = area::above(|| match stream {
             OutputStream::Out => anstream::stdout().lock().write_all(text.as_bytes()),
             OutputStream::Error => anstream::stderr().lock().write_all(text.as_bytes()),
         });
+    }
+}
+
+/// Leaves the screen, then ends the holding of output. The order matters: once output is not held, another thread prints, and its text would be lost with
+/// the alternate screen.
+fn release(leave: impl FnOnce()) -> Option<HeldOutput> {
+    let mut held = held();
+    if held.is_some() {
+        leave();
+    }
+    held.take()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{self, RecvTimeoutError};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    // covers: CLI-35
+    #[test]
+    fn nothing_is_printed_before_the_screen_is_left() {
+        *held() = Some(HeldOutput::default());
+        let (sender, was_held) = mpsc::channel();
+        let released = release(|| {
+            thread::spawn(move || sender.send(hold(OutputStream::Out, "text")));
+            let meanwhile = was_held.recv_timeout(Duration::from_millis(100));
+            assert_eq!(meanwhile, Err(RecvTimeoutError::Timeout), "it would print");
+        });
+        assert!(released.is_some());
+        assert!(!was_held.recv().unwrap(), "it may print now");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use area::{
     Footer, ScreenSize, columns, columns_of_errors, columns_of_output, is_in_background, set_aside,
     show_again,
 };
-pub(crate) use full::{Full, give_back, is_taken};
+pub(crate) use full::{FullScreen, give_back, is_taken};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::SafeText;

@@ -28,7 +28,7 @@ use crate::approval_prompt::PromptKey;
 use crate::directory::watch_suspension;
 use crate::keyboard::{self, Keyboard};
 use crate::keys::{Key, KeyDecoder};
-use crate::screen::Full;
+use crate::screen::FullScreen;
 use crate::suspend::SuspendSignals;
 use crate::suspended_run::SuspendedRun;
 
@@ -78,7 +78,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     let Some(keyboard) = Keyboard::of_stdin() else {
         return Err(io::Error::other("the standard input is no terminal"));
     };
-    let mut full = Full::take()?;
+    let mut screen = FullScreen::take()?;
     let mut watched = App {
         model: RunModel::new(std::mem::take(&mut known.view)),
         view: View::default(),
@@ -119,16 +119,16 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
             () = until(leaves_at) => return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended)),
             is_asked = suspending.asks() => {
                 if is_asked {
-                    full.lend()?;
+                    screen.lend()?;
                     keyboard.lend();
                     suspending.suspend().await;
                 }
                 keyboard.again();
-                full.take_again()?;
+                screen.take_again()?;
             }
             never = &mut watcher => match never {},
             Ok(()) = suspension.changed() => watched.viewer.suspended = *suspension.borrow_and_update(),
-            _ = tick.tick() => if full.draw(|frame| watched.draw(frame)).is_err() {
+            _ = tick.tick() => if screen.draw(|frame| watched.draw(frame)).is_err() {
                 return Ok(ExitReason::HungUp);
             },
             key = &mut pressed => {
