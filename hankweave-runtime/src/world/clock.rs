@@ -32,7 +32,7 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
         Duration::ZERO
     }
 
-    /// Shows each suspension of this process once it has ended; `None` where there are none.
+    /// Receiver of the newest suspension of this process that has ended, which may miss earlier ones; `None` where a process is never suspended.
     fn suspensions(&self) -> Option<watch::Receiver<Option<Suspension>>> {
         None
     }

@@ -1,4 +1,4 @@
-//! Time for which this process was suspended, which no limit counts (S12).
+//! Suspensions of this process, as by Ctrl+Z: no time limit counts them (S12).
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,25 +14,32 @@ use super::clock::{Clock, SystemClock};
 pub struct Suspension {
     /// When it began.
     pub from: Timestamp,
-    /// How long it lasted, with the sleep of the machine.
+    /// How long it lasted, with any sleep of the machine where the system reports its uptime.
     pub length: Duration,
 }
 
-/// Suspensions of a process: as a whole, so there is one account of them.
+/// Suspensions of this process so far. There is one account, because the system suspends a process as a whole.
 #[derive(Debug)]
 struct SuspensionAccount {
-    /// Suspension that has not ended.
     open: Option<OpenSuspension>,
-    /// All that have ended, by tokio's clock.
+    /// Length of all that have ended, by tokio's clock.
     total: Duration,
 }
 
-#[derive(Debug)]
+/// Suspension that has not ended: when it began, by three clocks.
+#[derive(Debug, Clone, Copy)]
 struct OpenSuspension {
     begun: Instant,
     from: Timestamp,
-    /// Uptime of the machine when it began.
-    up: Option<Duration>,
+    /// Uptime of the machine, which counts its sleep.
+    uptime: Option<Duration>,
+}
+
+impl SuspensionAccount {
+    /// Begins a suspension, and returns the one that is open: an earlier one that has not ended, as after a second Ctrl+Z, keeps its beginning.
+    fn open(&mut self, new: OpenSuspension) -> OpenSuspension {
+        *self.open.get_or_insert(new)
+    }
 }
 
 static ACCOUNT: Mutex<SuspensionAccount> = Mutex::new(SuspensionAccount {
@@ -40,7 +47,7 @@ static ACCOUNT: Mutex<SuspensionAccount> = Mutex::new(SuspensionAccount {
     total: Duration::ZERO,
 });
 
-/// Work to do before the process stops, by a number of its own.
+/// Functions that are called before the process is suspended, by a number of their own.
 type Preparations = Vec<(u64, Box<dyn Fn(Option<Duration>) + Send>)>;
 
 static PREPARATIONS: Mutex<Preparations> = Mutex::new(Vec::new());
@@ -51,29 +58,30 @@ fn account() -> MutexGuard<'static, SuspensionAccount> {
     ACCOUNT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts from here on as suspended.
+/// Begins a suspension and calls the preparations.
 pub(super) fn begin() {
-    let open = OpenSuspension {
+    let open = account().open(OpenSuspension {
         begun: Instant::now(),
         from: SystemClock.now(),
-        up: SystemClock.uptime(),
-    };
-    let up = open.up;
-    account().open.get_or_insert(open);
-    preparations().iter().for_each(|(_, prepare)| prepare(up));
+        uptime: SystemClock.uptime(),
+    });
+    preparations()
+        .iter()
+        .for_each(|(_, prepare)| prepare(open.uptime));
 }
 
 fn preparations() -> MutexGuard<'static, Preparations> {
     PREPARATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps a preparation for each suspension of this process until it is dropped.
+/// Function that is called before each suspension of this process, until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropped, it prepares nothing"]
 pub(crate) struct Preparation(u64);
 
 impl Preparation {
-    /// Does this before each suspension, with the uptime of the machine: other processes may look at what it has written while this one is stopped.
+    /// Adds `prepare`, which gets the uptime of the machine at which the suspension began. It writes what other processes are to read while this one is
+    /// stopped.
     pub(crate) fn new(prepare: impl Fn(Option<Duration>) + Send + 'static) -> Self {
         let mut all = preparations();
         let number = all.last().map_or(0, |(last, _)| last + 1);
@@ -88,40 +96,43 @@ impl Drop for Preparation {
     }
 }
 
-/// Whether the process is suspended, or about to be.
+/// Whether a suspension is open: the process is about to be stopped, or has just continued.
 pub(super) fn is_open() -> bool {
     account().open.is_some()
 }
 
-/// Counts as working from here on, and reports the suspension.
+/// Ends the open suspension, if there is one, and reports it to the receivers of [`newest`].
 pub(super) fn end() {
     let mut account = account();
     let Some(open) = account.open.take() else { return };
+    // Limits are waited for by tokio's clock, so the time taken out of them is, too.
     let by_tokio = open.begun.elapsed();
     account.total += by_tokio;
     drop(account);
-    let up = SystemClock.uptime().zip(open.up);
-    let length = up.map_or(by_tokio, |(now, then)| now.saturating_sub(then));
+    let uptimes = SystemClock.uptime().zip(open.uptime);
+    let length = uptimes.map_or(by_tokio, |(now, then)| now.saturating_sub(then));
     let from = open.from;
     NEWEST.send_replace(Some(Suspension { from, length }));
 }
 
-/// Time for which this process was suspended so far, by tokio's clock. One that has just continued is counted before anybody can look.
+/// Returns the time for which this process was suspended so far, by tokio's clock. An open suspension is counted, so that a limit that is checked right
+/// after it, before [`end`], does not take it for work.
 pub(super) fn total() -> Duration {
     let account = account();
     let open = account.open.as_ref();
     account.total + open.map_or(Duration::ZERO, |open| open.begun.elapsed())
 }
 
-/// Shows each suspension once it has ended.
+/// Returns a receiver of the newest suspension that has ended. It keeps one value: a receiver that looks late misses earlier ones.
 pub(super) fn newest() -> watch::Receiver<Option<Suspension>> {
     NEWEST.subscribe()
 }
 
-/// Time at work since a start: without that for which this process was suspended.
+/// Measure of the time since a start without suspensions of this process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     begun: Instant,
+    /// Time for which the process had been suspended before.
     suspended: Duration,
 }
 
@@ -138,7 +149,7 @@ impl Stopwatch {
         all.saturating_sub(clock.suspended().saturating_sub(self.suspended))
     }
 
-    /// Waits until this much time has passed.
+    /// Waits until `length` has elapsed.
     ///
     /// # Cancel safety
     ///
@@ -158,37 +169,61 @@ impl Stopwatch {
 mod tests {
     use super::*;
 
-    /// A clock of a process that was suspended for this long after its first 10 s.
+    /// Clock of a process that is suspended for `length` after its first 10 s.
     #[derive(Debug)]
-    struct Suspended(Instant, Duration);
+    struct SuspendedClock {
+        begun: Instant,
+        length: Duration,
+    }
 
-    impl Clock for Suspended {
+    impl Clock for SuspendedClock {
         fn now(&self) -> Timestamp {
             Timestamp::UNIX_EPOCH
         }
 
         fn suspended(&self) -> Duration {
-            self.0
-                .elapsed()
-                .saturating_sub(Duration::from_secs(10))
-                .min(self.1)
+            let after = self.begun.elapsed().saturating_sub(Duration::from_secs(10));
+            after.min(self.length)
         }
+    }
+
+    // covers: S12
+    #[test]
+    fn a_suspension_that_is_open_already_keeps_its_beginning_and_preparations_get_that() {
+        let at = |seconds: u32| OpenSuspension {
+            begun: Instant::now(),
+            from: Timestamp::from_millis(i64::from(seconds) * 1000),
+            uptime: Some(Duration::from_secs(seconds.into())),
+        };
+        let mut account = SuspensionAccount {
+            open: None,
+            total: Duration::ZERO,
+        };
+        assert_eq!(account.open(at(5)).uptime, Some(Duration::from_secs(5)));
+        let second = account.open(at(9));
+        assert_eq!(
+            (second.uptime, second.from),
+            (Some(Duration::from_secs(5)), at(5).from)
+        );
     }
 
     // covers: S12
     #[tokio::test(start_paused = true)]
     async fn a_stopwatch_stands_still_while_the_process_is_suspended() {
-        let clock = Suspended(Instant::now(), Duration::from_secs(3600));
+        let clock = SuspendedClock {
+            begun: Instant::now(),
+            length: Duration::from_secs(3600),
+        };
         let watch = Stopwatch::start(&clock);
         watch.reach(&clock, Duration::from_secs(8)).await;
-        assert_eq!(clock.0.elapsed(), Duration::from_secs(8));
+        assert_eq!(clock.begun.elapsed(), Duration::from_secs(8));
         watch.reach(&clock, Duration::from_secs(60)).await;
-        assert_eq!(clock.0.elapsed(), Duration::from_secs(3660));
+        assert_eq!(clock.begun.elapsed(), Duration::from_secs(3660));
         assert_eq!(watch.elapsed(&clock), Duration::from_secs(60));
         let later = Stopwatch::start(&clock);
         later.reach(&clock, Duration::from_secs(5)).await;
         assert_eq!(
-            clock.0.elapsed(),
+            clock.begun.elapsed(),
             Duration::from_secs(3665),
             "nothing of before counts"
         );
