@@ -18,13 +18,13 @@ use crate::fallback::{resolved, shares_sessions};
 pub(super) struct AgentOfCodon<'c> {
     /// The codon as this agent runs it.
     pub(super) config: Cow<'c, CodonConfig>,
-    /// Note for the record; `None` where the codon has no fallbacks.
+    /// Agent for the record; `None` if the codon has no fallbacks.
     pub(super) chosen: Option<ChosenAgent>,
-    /// Whether it stands in for the agent of the attempt before, or for the codon's own.
+    /// Whether a fallback takes over: neither the codon's own agent nor that of the attempt before.
     pub(super) falls_back: bool,
 }
 
-/// Chooses the agent of a codon that begins now.
+/// Returns the agent of a codon that starts now.
 pub(super) fn choose_agent<'c>(
     context: &'c RunContext,
     thread: &ThreadTip<'_>,
@@ -41,25 +41,27 @@ pub(super) fn choose_agent<'c>(
     };
     let now = context.world.clock.now();
     let position = match list.next(thread, id, now, context.options.max_wait) {
+        // The run has waited for its limit, or a command has cut the wait short: waiting here would undo the command.
         NextAgent::Use(position) | NextAgent::Wait(position, _) => position,
+        // The codon starts all the same, because a user or its policy wants that: with its own agent, as without a list.
         NextAgent::Exhausted => 0,
     };
     let Some(agent) = list.entry(position).cloned() else {
         return own;
     };
     let chosen = list.chosen(thread, id, position, now);
-    let before = attempts_in_a_row(thread, id)
+    let previous_entry = failed_attempts_in_a_row(thread, id)
         .next()
         .map(CodonExecution::entry_of_agent);
     let entry = chosen.as_ref().map(|chosen| chosen.entry);
     AgentOfCodon {
         config: Cow::Owned(resolved(agent, &context.world.environment)),
-        falls_back: position > 0 && before != entry,
+        falls_back: position > 0 && previous_entry != entry,
         chosen,
     }
 }
 
-/// Returns the wait that is left before a codon runs again; `None` when another agent of its list can begin at once.
+/// Returns the wait before a codon is retried; `None` if an agent of its list can start at once.
 pub(super) fn wait_left<'r>(
     context: &RunContext,
     thread: &ThreadTip<'_>,
@@ -68,7 +70,8 @@ pub(super) fn wait_left<'r>(
     let id = &retry.entry.codon_id;
     let config = context.hank.codon(id.configured());
     let list = config.and_then(|config| AgentList::of(&context.hank, config));
-    let Some(list) = list.filter(|_| retry.falls_back || retry.limit.is_some()) else {
+    let may_change_agent = retry.falls_back || retry.limit.is_some();
+    let (Some(list), true) = (list, may_change_agent) else {
         return Some(Cow::Borrowed(retry));
     };
     match list.next(thread, id, context.world.clock.now(), context.options.max_wait) {
@@ -84,20 +87,26 @@ pub(super) fn wait_left<'r>(
     }
 }
 
-/// Returns the session of the newest attempt, which failed and which another model of the same agent takes over.
+/// Returns the session of the newest attempt if that failed and a fallback takes over. Whether the fallback can continue it, [`can_resume`] says.
 pub(super) fn failed_session<'t>(
     thread: &'t ThreadTip<'_>,
     agent: &AgentOfCodon<'_>,
     id: &CodonId,
 ) -> Option<&'t SessionId> {
-    agent.chosen.as_ref().filter(|_| agent.falls_back)?;
+    if agent.chosen.is_none() || !agent.falls_back {
+        return None;
+    }
     let newest = thread.newest()?.codon;
-    let is_its = newest.codon_id() == id && newest.status() == CodonStatus::Failed;
-    newest.agent_session_id().filter(|_| is_its)
+    let has_failed = newest.codon_id() == id && newest.status() == CodonStatus::Failed;
+    if has_failed {
+        newest.agent_session_id()
+    } else {
+        None
+    }
 }
 
-/// Whether the agent can continue a session: that of an attempt of its own, or of another model or account of the same agent in which something was
-/// done. Sessions that no record has are those of the codon's own agent.
+/// Whether the agent can continue a session: one of its own, or one of the same agent with another model or account in which tokens were used (HANK-81).
+/// A session without a record is tried, since nothing says that another agent began it.
 pub(super) fn can_resume(
     context: &RunContext,
     state: &HankweaveState,
@@ -106,22 +115,27 @@ pub(super) fn can_resume(
     session: &SessionId,
 ) -> bool {
     let records = state.runs.iter().flat_map(|run| run.codons.iter().rev());
-    let mut records = records.filter(|record| record.agent_session_id() == Some(session));
-    let Some(record) = records.next() else {
+    let mut of_session = records.filter(|record| record.agent_session_id() == Some(session));
+    let Some(record) = of_session.next() else {
         return true;
     };
-    let entry = agent.chosen.as_ref().map_or(0, |chosen| chosen.entry);
-    let is_its_own = record.codon_id() == id && record.entry_of_agent() == entry;
-    if is_its_own || (agent.chosen.is_none() && record.chosen_agent().is_none()) {
+    let is_its_own = record.codon_id() == id && record.entry_of_agent() == entry_of(agent);
+    // Without fallbacks on either side the hank was checked to continue no other agent's session.
+    let has_no_fallbacks = agent.chosen.is_none() && record.chosen_agent().is_none();
+    if is_its_own || has_no_fallbacks {
         return true;
     }
-    let did_something = record.agent_tokens() != TokenUsage::ZERO;
-    let before = agent_of(&context.hank, record);
-    let before = before.map(|before| resolved(before, &context.world.environment));
-    did_something && before.is_some_and(|before| shares_sessions(&before, &agent.config))
+    if record.agent_tokens() == TokenUsage::ZERO {
+        return false;
+    }
+    agent_of(&context.hank, record).is_some_and(|previous| {
+        let previous = resolved(previous, &context.world.environment);
+        shares_sessions(&previous, &agent.config)
+    })
 }
 
-/// Returns the work of another agent that a codon takes over without its session: earlier attempts of the codon, or the conversation that it continues.
+/// Returns the work of another agent that a codon takes over without its session, for a summary in the prompt: earlier attempts of the codon, else the
+/// conversation of `left`, the session that the codon would continue if its agent could.
 pub(super) fn earlier_work(
     context: &RunContext,
     thread: &ThreadTip<'_>,
@@ -129,22 +143,48 @@ pub(super) fn earlier_work(
     agent: &AgentOfCodon<'_>,
     left: Option<&SessionId>,
 ) -> Option<EarlierWork> {
-    let entry = agent.chosen.as_ref().map_or(0, |chosen| chosen.entry);
-    let row: Vec<&CodonExecution> = attempts_in_a_row(thread, id).collect();
-    let of_other = row.iter().position(|attempt| attempt.entry_of_agent() != entry);
-    if let Some((at, oldest)) = of_other.zip(row.last()) {
-        // What this agent has done itself since is none of it.
-        let own = at.checked_sub(1).and_then(|next| row.get(next));
-        let until = own.map(|own| *own.start_time());
-        return work_of(context, row[at], (*oldest.start_time(), until), None);
+    let attempts: Vec<&CodonExecution> = failed_attempts_in_a_row(thread, id).collect();
+    let entry = entry_of(agent);
+    match attempts
+        .iter()
+        .position(|attempt| attempt.entry_of_agent() != entry)
+    {
+        Some(newest_of_other) => work_of_attempts(context, &attempts, newest_of_other),
+        None => work_of_conversation(context, thread, id, left?),
     }
-    let of_session = thread
+}
+
+/// Returns the work of the attempts from the oldest to the newest of another agent; `attempts` has the newest first.
+fn work_of_attempts(
+    context: &RunContext,
+    attempts: &[&CodonExecution],
+    newest_of_other: usize,
+) -> Option<EarlierWork> {
+    let oldest = attempts.last()?;
+    // Later attempts are the agent's own, so it needs no summary of them.
+    let next_own = newest_of_other.checked_sub(1).map(|next| attempts[next]);
+    let until = next_own.map(|own| *own.start_time());
+    work_of(
+        context,
+        attempts[newest_of_other],
+        (*oldest.start_time(), until),
+        None,
+    )
+}
+
+/// Returns the work of the newest attempt in this session, of which the codon `id` is the continuation.
+fn work_of_conversation(
+    context: &RunContext,
+    thread: &ThreadTip<'_>,
+    id: &CodonId,
+    session: &SessionId,
+) -> Option<EarlierWork> {
+    let newest = thread
         .continued_attempts(id)
-        .find(|attempt| attempt.agent_session_id() == left);
-    let newest = of_session.filter(|_| left.is_some())?;
+        .find(|attempt| attempt.agent_session_id() == Some(session))?;
     let config = context.hank.codon(newest.codon_id().configured())?;
-    let since = *newest.start_time();
-    work_of(context, newest, (since, None), Some(prompt_of(context, config)?))
+    let task = prompt_of(context, config)?;
+    work_of(context, newest, (*newest.start_time(), None), Some(task))
 }
 
 fn work_of(
@@ -170,11 +210,16 @@ fn work_of(
     })
 }
 
-/// The failed attempts of the codon since it last did something else, newest first.
-fn attempts_in_a_row<'t>(
+/// Returns the position of an agent in the list of its codon; 0 is the codon's own.
+fn entry_of(agent: &AgentOfCodon<'_>) -> u32 {
+    agent.chosen.as_ref().map_or(0, |chosen| chosen.entry)
+}
+
+/// Returns the attempts of the codon that failed since it last ended otherwise or another codon ran, newest first.
+fn failed_attempts_in_a_row<'t>(
     thread: &'t ThreadTip<'_>,
     id: &'t CodonId,
-) -> impl Iterator<Item = &'t CodonExecution> + Clone {
+) -> impl Iterator<Item = &'t CodonExecution> {
     let codons = thread.codons().map(|entry| entry.codon.as_ref());
     codons.take_while(move |codon| codon.codon_id() == id && codon.status() == CodonStatus::Failed)
 }
