@@ -1,8 +1,8 @@
 //! Cost of a task, with all its attempts (TASK-121).
 //!
-//! The registry knows what was noted. The record of the runs, which travels with the task, also knows what a worker used that was killed before it could note
-//! it. An attempt has cost what its codons report, or what that record has of its runs, whichever is more. Runs before it can still add to their own cost: the run
-//! of a suspended worker ends in the workspace only after another worker has claimed the task.
+//! Two sources have it, and neither has all. The registry has what workers noted there. The record of the runs, which travels with the task, also has what a
+//! worker spent that was killed before it could note it. The larger one counts for each attempt. Earlier runs can still become dearer during an attempt: the
+//! run of a suspended worker ends in the workspace only after another worker has claimed the task.
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::LogLevel;
@@ -13,24 +13,28 @@ use super::Job;
 use crate::layers::{LayerError, RecordedBefore, RecordedCost, SplitCost, TaskLog};
 use crate::lifecycle::TaskStep;
 
-/// The costs of a task while one of its attempts is made.
+/// Costs of a task during an attempt, in US dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CostLedger {
-    /// All attempts before this one.
+    /// Cost of all earlier attempts.
     earlier: Usd,
-    /// Cost in the record of the runs before this attempt.
+    /// Part of `earlier` that the record of the runs has.
     recorded: Usd,
-    /// Number of the runs before this attempt.
+    /// Number of runs in the record before this attempt.
     earlier_runs: usize,
+    /// Cost of this attempt.
     attempt: Usd,
+    /// Whether `attempt` is a lower bound.
     attempt_is_lower_bound: bool,
+    /// Whether the cost of all attempts is a lower bound.
     is_lower_bound: bool,
-    /// Cost of all attempts before the task started anew.
+    /// Cost of all attempts before the task was started anew; `None` if it never was.
     before_anew: Option<Usd>,
 }
 
 impl CostLedger {
-    /// An attempt that begins; `is_anew` says that it has nothing of those before it.
+    /// Opens the ledger of an attempt that starts. `noted` is the registry's cost, `recorded` that of the runs' record; with `is_anew` a user has asked for a
+    /// start without the files of earlier attempts.
     pub(super) fn new(noted: Option<TaskCost>, recorded: RecordedCost, is_anew: bool) -> Self {
         let noted = noted.unwrap_or_default();
         Self {
@@ -44,23 +48,23 @@ impl CostLedger {
         }
     }
 
-    /// Takes what the codons of this attempt report together.
-    pub(super) fn report(&mut self, codons: Usd, is_lower_bound: bool) {
+    /// Takes a report of what all codons of this attempt have cost so far. Reports may repeat or fall; the largest counts.
+    pub(super) fn take_report(&mut self, codons: Usd, is_lower_bound: bool) {
         self.attempt = self.attempt.max(codons);
         self.attempt_is_lower_bound |= is_lower_bound;
         self.is_lower_bound |= is_lower_bound;
     }
 
-    /// Takes what the record has at the end of the attempt.
+    /// Takes the record of the runs as it is at the end of the attempt, split where the attempt began.
     pub(super) fn settle(&mut self, recorded: SplitCost) {
         let SplitCost { earlier, attempt } = recorded;
         self.earlier += earlier.spend.saturating_sub(self.recorded);
         self.recorded = self.recorded.max(earlier.spend);
-        self.report(attempt.spend, attempt.is_lower_bound);
+        self.take_report(attempt.spend, attempt.is_lower_bound);
         self.is_lower_bound |= earlier.is_lower_bound;
     }
 
-    /// Returns the sum.
+    /// Returns the cost of the task with this attempt.
     pub(super) fn cost(&self) -> TaskCost {
         TaskCost {
             cost: self.earlier + self.attempt,
@@ -74,16 +78,20 @@ impl CostLedger {
 }
 
 impl Job {
-    /// Begins to count an attempt. One that starts anew, because a user asked for that, says so in the log.
+    /// Opens the ledger of an attempt. If a user asked to start anew, the task log says so.
     pub(super) async fn open_ledger(&mut self, log: &mut TaskLog) -> Result<(), LayerError> {
         let recorded = self.recorded(0).await.unwrap_or_default().attempt;
         let noted = TaskCost::of(&self.row.record);
-        let anew = AnewRequest::of(&self.row.record).filter(|_| recorded.runs == 0 && noted.is_some());
+        // The request stays in the registry. With runs in the workspace an attempt has started anew since, and this one continues it.
+        let anew = match recorded.runs == 0 && noted.is_some() {
+            true => AnewRequest::of(&self.row.record),
+            false => None,
+        };
         self.ledger = Some(CostLedger::new(noted, recorded, anew.is_some()));
         let Some(AnewRequest { by, at }) = anew else {
             return Ok(());
         };
-        // At once: where this attempt is lost as well, the next one continues its files.
+        // Noted now, not at the end: if this worker is lost, the next one finds runs, so it would not take the task for one that starts anew.
         let before_anew = self.ledger.and_then(|ledger| ledger.before_anew);
         let patch = |_: &TaskRow| TaskPatch {
             before_anew,
@@ -97,14 +105,14 @@ impl Job {
         log.append(&[self.files.entry(LogLevel::Warning, message, None)])
     }
 
-    /// Takes what the codons of the attempt have reported.
+    /// Takes into the ledger what the codons of the attempt have reported.
     pub(super) fn report_costs(&mut self) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.report(self.progress.cost(), self.progress.cost_is_lower_bound());
+            ledger.take_report(self.progress.cost(), self.progress.cost_is_lower_bound());
         }
     }
 
-    /// Takes what the record of the runs says once the run has ended.
+    /// Takes the record of the runs into the ledger once the run has ended, and adds the cost of the attempt to the metrics.
     pub(super) async fn settle_ledger(&mut self) {
         let earlier = self.ledger.map_or(0, |ledger| ledger.earlier_runs);
         let recorded = self.recorded(earlier).await;
@@ -118,7 +126,7 @@ impl Job {
         self.worker.metrics().nano_dollars.add(spent.as_nanos());
     }
 
-    /// Returns what the record of the runs had before this attempt.
+    /// Returns cost and number of the runs that the record had before this attempt; `None` if no attempt was started.
     pub(super) fn recorded_before(&self) -> Option<RecordedBefore> {
         let ledger = self.ledger.as_ref()?;
         Some(RecordedBefore {
@@ -127,25 +135,29 @@ impl Job {
         })
     }
 
-    /// Returns the cost of the task so far: that of the registry, where no attempt was started.
+    /// Returns the cost of the task so far; that of the registry if no attempt was started.
     pub(super) fn cost(&self) -> TaskCost {
         let noted = || TaskCost::of(&self.row.record).unwrap_or_default();
-        self.attempt_cost().unwrap_or_else(noted)
+        self.ledger_cost().unwrap_or_else(noted)
     }
 
-    /// Returns the cost of the task so far for its registry, at a step. An attempt that ended before it started anything has cost nothing.
+    /// Returns the cost of the task to note in the registry with a step; `None` leaves the registry's.
     pub(super) fn cost_at(&self, step: &TaskStep) -> Option<TaskCost> {
-        let before = || TaskCost {
+        let without_attempt = || TaskCost {
             last_attempt_cost: Usd::ZERO,
             last_attempt_cost_is_lower_bound: false,
             ..TaskCost::of(&self.row.record).unwrap_or_default()
         };
-        let has_begun = !matches!(step, TaskStep::Start(_));
-        self.attempt_cost().or_else(|| has_begun.then(before))
+        match self.ledger_cost() {
+            Some(cost) => Some(cost),
+            None if matches!(step, TaskStep::Start(_)) => None,
+            // The attempt ended before its run started: its cost is 0, not that of the attempt before, which the registry still has.
+            None => Some(without_attempt()),
+        }
     }
 
-    /// Returns the cost of the task so far with the budget of this attempt; `None` where no attempt was started.
-    pub(super) fn attempt_cost(&self) -> Option<TaskCost> {
+    /// Returns the cost of the task by the ledger, with the budget of this attempt; `None` if no attempt was started.
+    pub(super) fn ledger_cost(&self) -> Option<TaskCost> {
         let cost = self.ledger.as_ref()?.cost();
         let budget = self.progress.budget();
         Some(TaskCost { budget, ..cost })
@@ -153,10 +165,10 @@ impl Job {
 
     /// Writes into the log that the task has cost more than its budget, which an agent that reports its tokens at its end can do (TASK-121).
     pub(super) async fn note_over_budget(&mut self) -> Result<(), LayerError> {
-        let Some((cost, words)) = self
-            .attempt_cost()
-            .and_then(|cost| Some((cost, cost.over_budget()?)))
-        else {
+        let Some(cost) = self.ledger_cost() else {
+            return Ok(());
+        };
+        let Some(words) = cost.over_budget() else {
             return Ok(());
         };
         let line = self
@@ -167,7 +179,7 @@ impl Job {
             .await
     }
 
-    /// Returns the cost in the runs' record, split after the oldest `earlier` ones; `None` where there is none that can be read.
+    /// Returns the cost in the record of the runs, split after the oldest `earlier` runs; `None` if there is no readable record.
     async fn recorded(&mut self, earlier: usize) -> Option<SplitCost> {
         let files = self.files.clone();
         self.worker
@@ -196,6 +208,7 @@ mod tests {
         }
     }
 
+    /// Checks the cost of all attempts and of the last one, in millionths of a dollar.
     #[track_caller]
     fn check(ledger: CostLedger, all: u64, last: u64) {
         let cost = ledger.cost();
@@ -209,18 +222,18 @@ mod tests {
     #[test]
     fn attempts_add_up_by_the_registry_and_by_the_record_of_the_runs() {
         let mut first = CostLedger::new(None, RecordedCost::default(), false);
-        first.report(Usd::from_micros(900), false);
+        first.take_report(Usd::from_micros(900), false);
         check(first, 900, 900);
         let mut second = CostLedger::new(Some(first.cost()), recorded(900), false);
         check(second, 900, 0);
         second.settle(split(900, 450));
         check(second, 1_350, 450);
-        // A worker that was killed could note nothing of its attempt, which has cost 300.
+        // The record has 300 more than the registry: a worker was killed before it noted its attempt.
         let mut third = CostLedger::new(Some(second.cost()), recorded(1_650), false);
-        third.report(Usd::from_micros(10), true);
+        third.take_report(Usd::from_micros(10), true);
         check(third, 1_660, 10);
         assert!(third.cost().cost_is_lower_bound);
-        // Files of an earlier time are there again: what was paid stays paid.
+        // An older copy of the record, with 900, lowers no cost: the registry has the larger one.
         let mut fourth = CostLedger::new(Some(third.cost()), recorded(900), false);
         fourth.settle(split(900, 50));
         check(fourth, 1_710, 50);
@@ -247,7 +260,7 @@ mod tests {
         second.settle(split(165, 270));
         check(second, 435, 270);
         assert!(!second.cost().last_attempt_cost_is_lower_bound);
-        // An attempt that was cut off is a lower bound also after another one.
+        // Interrupted runs keep the cost of this attempt a lower bound, although the run before it was one already.
         let mut third = CostLedger::new(Some(noted), open, false);
         let mut cut_off = split(105, 60);
         (cut_off.earlier.is_lower_bound, cut_off.attempt.is_lower_bound) = (true, true);
