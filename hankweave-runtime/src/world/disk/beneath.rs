@@ -1,6 +1,7 @@
-//! The one way beneath an open folder: name by name, through no link (X2, X3, X11).
+//! Paths below an open folder, entered name by name and through no link (X2, X3, X11): over [`Folder`], and over descriptors of the system.
 //!
-//! Each name is opened relative to the folder before it, so nobody can swap a folder for a link between the check and the use.
+//! Each name is opened relative to the folder in front of it. A path that is checked first and opened as a whole afterwards would follow a link that was put
+//! there in between.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,29 +14,29 @@ use rustix::path::Arg;
 
 use super::{FileKind, Folder, OpenedEntry};
 
-/// Why there is no way to a path beneath a folder.
+/// Reason why a path below a folder cannot be reached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// Nothing is there.
+    /// The entry, or a folder on the path, does not exist.
     #[error("does not exist")]
     Missing,
-    /// A link is on the way.
+    /// The path leads through a link.
     #[error("`{name}` is a symbolic link")]
     Link {
-        /// The name in the path that is a link.
+        /// Name of the link.
         name: String,
     },
-    /// A name on the way is no folder.
+    /// The path leads through an entry that is not a folder.
     #[error("`{name}` is not a folder")]
     NotAFolder {
-        /// The name in the path.
+        /// Name of the entry.
         name: String,
     },
-    /// The path names nothing beneath a folder: it is empty or absolute, or has `..` in it.
+    /// The path is empty or absolute, or contains `..`.
     #[error("leads out of its folder")]
     Outside,
-    /// The system refused.
+    /// The system failed, or did not permit it.
     #[error("cannot be read")]
     Io(#[source] io::Error),
 }
@@ -62,27 +63,27 @@ impl From<PathError> for io::Error {
 }
 
 /// Treatment of missing folders on the path.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Absent {
-    Refused,
-    Made,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingFolders {
+    Refuse,
+    Make,
 }
 
 impl dyn Folder + '_ {
-    /// Opens what is at `path`.
+    /// Opens the entry at `path`.
     ///
     /// # Errors
     ///
-    /// [`PathError`] when nothing is there, or no way without a link leads there.
+    /// [`PathError`] if it does not exist or cannot be reached without a link.
     pub fn find(&self, path: &Path) -> Result<OpenedEntry, PathError> {
         self.at(path, |folder, name| folder.open(name))
     }
 
-    /// Opens what is at `path`; `None` when nothing is there.
+    /// Opens the entry at `path`; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// As `find`, except that nothing is there.
+    /// Those of [`find`](Self::find) but [`PathError::Missing`].
     pub fn lookup(&self, path: &Path) -> Result<Option<OpenedEntry>, PathError> {
         match self.find(path) {
             Err(PathError::Missing) => Ok(None),
@@ -90,85 +91,84 @@ impl dyn Folder + '_ {
         }
     }
 
-    /// Does something with the entry at `path`: `act` gets the folder that holds it and its name there.
+    /// Calls `act` with the folder of `path` and the name of the entry in it, which need not exist.
     ///
     /// # Errors
     ///
-    /// As `find`, and what `act` returns.
+    /// Those of [`find`](Self::find) for the folder, and the error of `act`.
     pub fn at<T>(
         &self,
         path: &Path,
         act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
     ) -> Result<T, PathError> {
-        self.reach(path, Absent::Refused, act)
+        self.reach(path, MissingFolders::Refuse, act)
     }
 
-    /// Makes an entry: missing folders on the path are made.
+    /// Like [`at`](Self::at), but creates the missing folders of `path` first.
     ///
     /// # Errors
     ///
-    /// As `at`.
+    /// Those of [`at`](Self::at), and the failure to create a folder.
     pub fn make<T>(
         &self,
         path: &Path,
         act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
     ) -> Result<T, PathError> {
-        self.reach(path, Absent::Made, act)
+        self.reach(path, MissingFolders::Make, act)
     }
 
     fn reach<T>(
         &self,
         path: &Path,
-        absent: Absent,
+        missing: MissingFolders,
         act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
     ) -> Result<T, PathError> {
         let names = names(path)?;
         let (name, folders) = names.split_last().ok_or(PathError::Outside)?;
-        let folder = self.enter(folders, absent)?;
+        let folder = self.enter(folders, missing)?;
         Ok(act(innermost(&folder, self), name)?)
     }
 
-    /// The folder at `path`; `None` when that is this one.
+    /// Opens the folder at `path`; `None` for the empty path, which is this folder.
     ///
     /// # Errors
     ///
-    /// As `find`.
+    /// Those of [`find`](Self::find).
     pub fn folder(&self, path: &Path) -> Result<Option<Box<dyn Folder>>, PathError> {
-        self.enter(&names(path)?, Absent::Refused)
+        self.enter(&names(path)?, MissingFolders::Refuse)
     }
 
-    fn enter(&self, names: &[&OsStr], absent: Absent) -> Result<Option<Box<dyn Folder>>, PathError> {
+    fn enter(&self, names: &[&OsStr], missing: MissingFolders) -> Result<Option<Box<dyn Folder>>, PathError> {
         let mut entered = None::<Box<dyn Folder>>;
         for name in names {
-            entered = Some(enter(innermost(&entered, self), name, absent)?);
+            entered = Some(enter(innermost(&entered, self), name, missing)?);
         }
         Ok(entered)
     }
 
-    /// Goes through this folder and through those beneath it into which `visit` leads: it gets the folder, the name of an entry in it and the path of that
-    /// beneath the first folder, and returns the folder to continue in, if any. Entries come in the order of their names.
+    /// Calls `visit` for each entry of this folder, ordered by name, and of each folder that `visit` returns, before the next entry.
     ///
     /// # Errors
     ///
-    /// What `visit` returns, also for a folder that cannot be listed, of which it gets the error instead of a name.
+    /// The first error of `visit`. For a folder that cannot be listed, `visit` gets that error in place of a name.
     pub fn walk<E>(&self, visit: &mut Visit<'_, E>) -> Result<(), E> {
         walk(self, Path::new(""), visit)
     }
 }
 
-/// Visitor of the entries in a walk below a [`Folder`].
+/// Visitor of a walk: gets a folder, the path of an entry in it relative to the first folder, and the entry's name. Returns the folder to enter, if any.
 pub type Visit<'v, E> =
     dyn FnMut(&dyn Folder, &Path, io::Result<&OsStr>) -> Result<Option<Box<dyn Folder>>, E> + 'v;
 
-fn walk<E>(folder: &dyn Folder, at: &Path, visit: &mut Visit<'_, E>) -> Result<(), E> {
+fn walk<E>(folder: &dyn Folder, path: &Path, visit: &mut Visit<'_, E>) -> Result<(), E> {
     let names = match folder.names() {
         Ok(names) => names,
-        Err(error) => return visit(folder, at, Err(error)).map(drop),
+        Err(error) => return visit(folder, path, Err(error)).map(drop),
     };
     for name in names {
-        let path = at.join(&name);
-        if let Some(inner) = visit(folder, &path, Ok(&name))? {
-            walk(&*inner, &path, visit)?;
+        let entry = path.join(&name);
+        if let Some(inner) = visit(folder, &entry, Ok(&name))? {
+            walk(&*inner, &entry, visit)?;
         }
     }
     Ok(())
@@ -189,11 +189,11 @@ fn names(path: &Path) -> Result<Vec<&OsStr>, PathError> {
     path.components().map(name).collect()
 }
 
-fn enter(folder: &dyn Folder, name: &OsStr, absent: Absent) -> Result<Box<dyn Folder>, PathError> {
+fn enter(folder: &dyn Folder, name: &OsStr, missing: MissingFolders) -> Result<Box<dyn Folder>, PathError> {
     let found = match folder.open(name) {
-        Err(error) if absent == Absent::Made && error.kind() == io::ErrorKind::NotFound => {
+        Err(error) if missing == MissingFolders::Make && error.kind() == io::ErrorKind::NotFound => {
             match folder.create_folder(name) {
-                // Somebody else needed it at the same moment; what it is says the next look.
+                // Another process created it meanwhile, perhaps as a link: it is opened and checked like any entry.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 created => created?,
             }
@@ -209,7 +209,7 @@ fn enter(folder: &dyn Folder, name: &OsStr, absent: Absent) -> Result<Box<dyn Fo
     }
 }
 
-/// Goes from an open folder of the system through the folders `names`; `instead` gives one for a name that leads to none.
+/// Opens the folder at the end of `names`, from `folder` on. Where a name cannot be opened as a folder, `instead` returns the one to continue in.
 pub(crate) fn descend<N: Arg + Copy>(
     mut folder: OwnedFd,
     names: impl IntoIterator<Item = N>,
@@ -221,7 +221,7 @@ pub(crate) fn descend<N: Arg + Copy>(
     Ok(folder)
 }
 
-/// Opens the folder `name` in `parent`, unless it is a link: the step of which all ways through folders of the system are made.
+/// Opens the folder `name` in `parent`; fails for a link.
 pub(crate) fn open_folder_in(parent: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     retry_on_intr(|| openat(&parent, name, flags, Mode::empty()))

@@ -12,20 +12,13 @@ use hankweave_core::discovery::STATE_DIR;
 use rustix::fs::{CWD, Mode, OFlags, RawMode, mkdirat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::beneath::{descend, open_folder_in};
+use super::beneath::{MissingFolders, descend, open_folder_in};
 
 /// An open directory, and what is named in it; or a path of the user's as it is.
 #[derive(Debug)]
 pub(super) struct ResolvedPath<'p> {
     folder: Option<OwnedFd>,
     name: &'p Path,
-}
-
-/// Treatment of missing folders on the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MissingFolders {
-    Refuse,
-    Make,
 }
 
 impl<'p> ResolvedPath<'p> {
