@@ -38,7 +38,7 @@ impl WorkerSum {
         *self.outcomes.entry(attempt.outcome().to_owned()).or_default() += 1;
         self.is_counted |= !matches!(attempt.cost(), AttemptCost::Uncounted);
         match attempt.cost() {
-            AttemptCost::Known(cost, is_lower_bound) => {
+            AttemptCost::Known { cost, is_lower_bound } => {
                 self.cost += cost;
                 self.cost_is_lower_bound |= is_lower_bound;
             }

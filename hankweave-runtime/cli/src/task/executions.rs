@@ -74,7 +74,7 @@ impl CountedAttempts {
             last.cost_is_lower_bound = so_far.last_attempt_cost_is_lower_bound;
         }
         let noted = attempts.iter().map(|attempt| match attempt.cost() {
-            AttemptCost::Known(cost, _) => cost,
+            AttemptCost::Known { cost, .. } => cost,
             AttemptCost::Unknown | AttemptCost::Uncounted => Usd::ZERO,
         });
         let noted: Usd = noted.sum();

@@ -62,10 +62,15 @@ pub struct TaskExecution {
 pub enum AttemptCost {
     /// Nothing counted it, because no worker ran the attempt.
     Uncounted,
-    /// Nobody noted it.
+    /// No worker noted it.
     Unknown,
-    /// Amount, and whether it is a lower bound.
-    Known(Usd, bool),
+    /// Counted and noted.
+    Known {
+        /// Amount, in US dollars.
+        cost: Usd,
+        /// Whether the attempt may have cost more.
+        is_lower_bound: bool,
+    },
 }
 
 impl AttemptCost {
@@ -75,7 +80,7 @@ impl AttemptCost {
         match self {
             Self::Uncounted => "-".to_owned(),
             Self::Unknown => "unknown".to_owned(),
-            Self::Known(cost, is_lower_bound) => display(cost, is_lower_bound),
+            Self::Known { cost, is_lower_bound } => display(cost, is_lower_bound),
         }
     }
 }
@@ -90,13 +95,24 @@ impl TaskExecution {
     /// Returns its cost: what was noted when it ended, otherwise at least that of its codons.
     #[must_use]
     pub fn cost(&self) -> AttemptCost {
-        let of_codons = || self.codons.iter().map(codon_cost).sum();
+        let of_codons = || self.logged_codons().map(|codon| codon.cost).sum();
         match self.cost {
             _ if self.by_hand => AttemptCost::Uncounted,
-            Some(cost) => AttemptCost::Known(cost, self.cost_is_lower_bound),
+            Some(cost) => AttemptCost::Known {
+                cost,
+                is_lower_bound: self.cost_is_lower_bound,
+            },
             None if self.codons.is_empty() => AttemptCost::Unknown,
-            None => AttemptCost::Known(of_codons(), true),
+            None => AttemptCost::Known {
+                cost: of_codons(),
+                is_lower_bound: true,
+            },
         }
+    }
+
+    /// Returns the codons that ended in it, oldest first.
+    pub(crate) fn logged_codons(&self) -> impl Iterator<Item = LoggedCodon<'_>> {
+        self.codons.iter().map(LoggedCodon::of)
     }
 
     /// Returns the time from its start to `end`, without that for which its run was suspended.
@@ -116,11 +132,34 @@ impl TaskExecution {
     }
 }
 
-/// Returns the cost of a codon in the log of a task.
-pub(crate) fn codon_cost(codon: &Value) -> Usd {
-    let dollars = codon["cost"].as_f64();
-    let cost = dollars.and_then(|dollars| Usd::from_dollars(dollars).ok());
-    cost.unwrap_or(Usd::ZERO)
+/// End of a codon in the log of a task.
+pub(crate) struct LoggedCodon<'c> {
+    pub(crate) id: &'c str,
+    /// Outcome in a word, such as `completed`.
+    pub(crate) outcome: &'c str,
+    /// Cost in US dollars; 0 where none was noted.
+    pub(crate) cost: Usd,
+    /// Whether the codon may have cost more.
+    pub(crate) is_lower_bound: bool,
+}
+
+impl<'c> LoggedCodon<'c> {
+    fn of(data: &'c Value) -> Self {
+        let dollars = data["cost"].as_f64();
+        let cost = dollars.and_then(|dollars| Usd::from_dollars(dollars).ok());
+        // Lines of older versions have no `outcome`.
+        let by_success = if data["success"] == true {
+            "completed"
+        } else {
+            "failed"
+        };
+        Self {
+            id: data["id"].as_str().unwrap_or_default(),
+            outcome: data["outcome"].as_str().unwrap_or(by_success),
+            cost: cost.unwrap_or(Usd::ZERO),
+            is_lower_bound: data["costIsLowerBound"] == true,
+        }
+    }
 }
 
 /// Gives attempts the codons that a log on this machine has of them. The log of the registry alone has none.
@@ -274,7 +313,10 @@ mod tests {
             );
             assert_eq!(
                 attempt.cost(),
-                AttemptCost::Known(Usd::from_micros(250_000), false)
+                AttemptCost::Known {
+                    cost: Usd::from_micros(250_000),
+                    is_lower_bound: false
+                }
             );
         }
     }
@@ -314,7 +356,10 @@ mod tests {
             .iter()
             .map(|attempt| (attempt.attempt, attempt.codons.len(), attempt.cost()))
             .collect();
-        let of_codons = AttemptCost::Known(Usd::from_micros(250_000), true);
+        let of_codons = AttemptCost::Known {
+            cost: Usd::from_micros(250_000),
+            is_lower_bound: true,
+        };
         assert_eq!(told, [(1, 1, of_codons), (1, 0, AttemptCost::Uncounted)]);
         let words: Vec<_> = attempts
             .iter()

@@ -1,17 +1,16 @@
-//! Plan.md: a task for people, from its creation to its end (TASK-108).
+//! Page about a task for people, `Plan.md`: what it is, each attempt, and its outcome (TASK-108).
 
 use std::fmt::{self, Display, Write};
 
 use hankweave_core::cost::Usd;
 use hankweave_core::text::blank_controls;
 
-use crate::executions::{AttemptCost, TaskExecution, codon_cost, executions};
+use crate::executions::{AttemptCost, TaskExecution, executions};
 use crate::logs::LogEntry;
 use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus};
 
-/// The page about a task: what it is, how each attempt went by its log, and what has become of it once it has ended. The same task and log give the same page, which
-/// says nothing that these two do not.
+/// Returns the page about a task and its log, in Markdown. It depends on these two alone, so a page that was written again is equal unless they changed.
 #[must_use]
 pub fn plan(row: &TaskRow, log: &[LogEntry]) -> String {
     let mut page = String::new();
@@ -63,24 +62,15 @@ fn write_attempt(page: &mut String, number: usize, attempt: &TaskExecution) -> f
     if let Some(error) = &attempt.error {
         item(page, "Error", error)?;
     }
-    for codon in &attempt.codons {
-        let how = match (codon["outcome"].as_str(), codon["success"] == true) {
-            (Some(outcome), _) => blank_controls(outcome),
-            (None, true) => "completed".to_owned(),
-            (None, false) => "failed".to_owned(),
-        };
-        let is_lower_bound = codon["costIsLowerBound"] == true;
-        let id = codon["id"].as_str().unwrap_or_default();
-        item(
-            page,
-            format!("Codon {}", blank_controls(id)),
-            format!("{how}, {}", codon_cost(codon).display(is_lower_bound)),
-        )?;
+    for codon in attempt.logged_codons() {
+        let cost = codon.cost.display(codon.is_lower_bound);
+        let name = format!("Codon {}", blank_controls(codon.id));
+        item(page, name, format!("{}, {cost}", codon.outcome))?;
     }
     item(page, "Cost", attempt.cost().words(Usd::display))
 }
 
-/// The last part, which only a task has that has ended.
+/// Writes the outcome of a task that has ended, and nothing for any other.
 fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[TaskExecution]) -> fmt::Result {
     let status = row.record.status();
     if matches!(
@@ -92,7 +82,7 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[TaskExecution]) -
     writeln!(page, "\n## Outcome: {status}\n")?;
     item(page, "Attempts", attempts.len())?;
     let noted = TaskCost::of(&row.record).map(|noted| noted.cost.display(noted.cost_is_lower_bound));
-    item(page, "Cost", noted.unwrap_or_else(|| cost_of_all(attempts)))?;
+    item(page, "Cost", noted.unwrap_or_else(|| sum_of_costs(attempts)))?;
     match &row.record {
         TaskRecord::Completed(completed) => {
             writeln!(page)?;
@@ -102,16 +92,19 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[TaskExecution]) -
     }
 }
 
-/// Returns the cost of all attempts where the registry, as in older versions, has noted none.
-fn cost_of_all(attempts: &[TaskExecution]) -> String {
+/// Returns the sum of the attempts' costs, for tasks of older versions, whose registry noted none; `-` if nothing was counted.
+fn sum_of_costs(attempts: &[TaskExecution]) -> String {
     let (mut sum, mut is_lower_bound) = (None, false);
     for attempt in attempts {
         match attempt.cost() {
             AttemptCost::Uncounted => {}
             AttemptCost::Unknown => is_lower_bound = true,
-            AttemptCost::Known(cost, is_more) => {
+            AttemptCost::Known {
+                cost,
+                is_lower_bound: may_be_more,
+            } => {
                 sum = Some(sum.unwrap_or(Usd::ZERO) + cost);
-                is_lower_bound |= is_more;
+                is_lower_bound |= may_be_more;
             }
         }
     }
@@ -121,12 +114,13 @@ fn cost_of_all(attempts: &[TaskExecution]) -> String {
     }
 }
 
+/// Writes an item of a list, in one line.
 fn item(page: &mut String, name: impl Display, value: impl Display) -> fmt::Result {
     writeln!(page, "- **{name}**: {}", blank_controls(&value.to_string()))
 }
 
 fn write_json(page: &mut String, value: &impl serde::Serialize) -> fmt::Result {
-    // In pretty JSON no line of a text begins with a fence.
+    // No text in it can close the fence: pretty JSON escapes line ends, so no line of it begins with backticks.
     let text = serde_json::to_string_pretty(value).map_err(|_| fmt::Error)?;
     writeln!(page, "```json\n{text}\n```")
 }
@@ -142,7 +136,7 @@ mod tests {
     use crate::registry::{NewTask, Patch, RegistryChange};
     use crate::task::{Complete, Fail, Start, TaskTransition};
 
-    /// A task that fails once and completes then, with a codon in each try.
+    /// Task with its log, to which the tests add steps.
     struct Story {
         row: TaskRow,
         log: Vec<LogEntry>,
@@ -164,7 +158,7 @@ mod tests {
             self.step_with(step, None);
         }
 
-        /// Takes a step that ends an attempt, after which all attempts and the last one have cost so many micros.
+        /// Ends an attempt. `cost` is that of all attempts and of the last one, in millionths of a dollar.
         fn end(&mut self, step: TaskTransition, [cost, last_attempt_cost]: [u64; 2]) {
             let cost = TaskCost {
                 cost: Usd::from_micros(cost),
@@ -229,7 +223,7 @@ mod tests {
             error: "no\nink".to_owned(),
             failure: None,
         });
-        // Its codons do not have what one cost that was cut off.
+        // A codon that was interrupted cost $0.05 and has no line in the log.
         story.end(fail, [300_000, 300_000]);
         let failed = "\n## Attempt 1: failed\n\n- **Agent**: w1\n- **Started**: 1970-01-01T00:00:01.000Z\n\
             - **Ended**: 1970-01-01T00:00:03.000Z\n- **Error**: no ink\n- **Codon draft**: failed, $0.2500\n- **Cost**: $0.3000\n";
@@ -255,7 +249,7 @@ mod tests {
         assert_eq!(page.matches("## Attempt").count(), 2);
     }
 
-    /// The costs are those of every other screen: what was noted, as a lower bound where it was noted as one, and none for an attempt by hand.
+    /// Costs of the registry win over those of codons, and an attempt by hand has none.
     // covers: TASK-108, TASK-121
     #[test]
     fn costs_of_a_plan_are_those_that_were_noted() {
