@@ -1,4 +1,4 @@
-//! The calls of tools: announced bit by bit, and told once when it is known what they are.
+//! Tool calls of an agent that speaks ACP: it announces a call and adds to it in updates; one event reports the call, a second one its result.
 
 use std::collections::HashMap;
 
@@ -8,75 +8,92 @@ use super::line::SessionUpdate;
 use crate::open_tools::MAX_REMEMBERED_BYTES;
 use hankweave_core::agent::{AgentEvent, ToolResult};
 
-/// Calls that are remembered; a sane agent has a handful.
-const MOST_CALLS: usize = 1_024;
+/// Maximum of open calls; further ones are not reported. Agents have a handful.
+const MAX_OPEN_CALLS: usize = 1_024;
 
 /// Tool calls that have not ended, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Calls(HashMap<String, ToolCall>);
+pub(super) struct OpenCalls(HashMap<String, ToolCall>);
 
 #[derive(Debug, Default)]
 struct ToolCall {
-    name: String,
+    title: String,
     kind: String,
     input: Value,
-    /// The last content that was told.
+    /// Content of the newest update that had any.
     text: String,
-    is_told: bool,
+    /// Whether its event was made.
+    is_reported: bool,
 }
 
-impl Calls {
-    /// Adds what an update says of a call. Its input comes after its announcement, often in pieces, so a call is told when it begins to work.
+/// Tool call for which an agent asks permission.
+pub(super) struct RequestedCall {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) kind: String,
+}
+
+impl OpenCalls {
+    /// Applies an update to its call and adds the events that follow. A call is reported when it starts to work, not when it is announced: its input comes
+    /// later, often in several updates.
     pub(super) fn update(&mut self, update: SessionUpdate<'_>, events: &mut Vec<AgentEvent>) {
         let Some(id) = update.tool_call_id.as_deref().map(str::to_owned) else {
             return;
         };
-        let is_short = id.len() <= MAX_REMEMBERED_BYTES;
-        if !is_short || (self.0.len() >= MOST_CALLS && !self.0.contains_key(&id)) {
+        let has_room = self.0.len() < MAX_OPEN_CALLS || self.0.contains_key(&id);
+        if id.len() > MAX_REMEMBERED_BYTES || !has_room {
             return;
         }
         let status = update.status.into_owned().unwrap_or_default();
         let call = self.0.entry(id.clone()).or_default();
-        call.learn(
+        call.set_known(
             update.title.into_owned(),
             update.kind.into_owned(),
             update.raw_input,
         );
-        if let Some(text) = text_of(&update.content) {
+        if let Some(text) = content_text(&update.content) {
             call.text = text;
         }
         let has_ended = matches!(status.as_str(), "completed" | "failed");
         if has_ended || status == "in_progress" {
-            events.extend(call.report_call(&id));
+            events.extend(call.report(&id));
         }
         if !has_ended {
             return;
         }
         let call = self.0.remove(&id).unwrap_or_default();
+        let name = call.name().to_owned();
         let text = match call.text.is_empty() {
-            true => plain(&update.raw_output),
+            true => output_text(&update.raw_output),
             false => call.text,
         };
-        let result = ToolResult::new(id, Some(call.name), text, status == "failed");
+        let result = ToolResult::new(id, Some(name), text, status == "failed");
         events.push(AgentEvent::ToolResult(result));
     }
 
-    /// Name and kind of a call that wants permission: what it says itself, else what was said of it before.
-    pub(super) fn described(&self, call: SessionUpdate<'_>) -> (String, String, String) {
-        let id = call.tool_call_id.into_owned().unwrap_or_default();
+    /// Returns the call of a request for permission. What the request leaves out comes from earlier updates of that call.
+    pub(super) fn requested(&self, request: SessionUpdate<'_>) -> RequestedCall {
+        let id = request.tool_call_id.into_owned().unwrap_or_default();
         let known = self.0.get(&id);
-        let name = call.title.into_owned().filter(|title| !title.is_empty());
-        let name = name.or_else(|| known.map(|known| known.name.clone()));
-        let kind = call.kind.into_owned();
-        let kind = kind.or_else(|| known.map(|known| known.kind.clone()));
-        (id, name.unwrap_or_default(), kind.unwrap_or_default())
+        let mut call = ToolCall {
+            title: known.map(|known| known.title.clone()).unwrap_or_default(),
+            kind: known.map(|known| known.kind.clone()).unwrap_or_default(),
+            ..ToolCall::default()
+        };
+        call.set_known(request.title.into_owned(), request.kind.into_owned(), Value::Null);
+        RequestedCall {
+            id,
+            name: call.name().to_owned(),
+            kind: call.kind,
+        }
     }
 }
 
 impl ToolCall {
-    fn learn(&mut self, title: Option<String>, kind: Option<String>, input: Value) {
+    /// Takes what an update has; an empty title or input leaves the one before.
+    fn set_known(&mut self, title: Option<String>, kind: Option<String>, input: Value) {
         if let Some(title) = title.filter(|title| !title.is_empty()) {
-            self.name = title;
+            self.title = title;
         }
         if let Some(kind) = kind {
             self.kind = kind;
@@ -86,18 +103,24 @@ impl ToolCall {
         }
     }
 
-    fn report_call(&mut self, id: &str) -> Option<AgentEvent> {
-        if std::mem::replace(&mut self.is_told, true) {
-            return None;
+    /// Returns the title, or the kind of a call without one.
+    fn name(&self) -> &str {
+        match self.title.is_empty() {
+            true => &self.kind,
+            false => &self.title,
         }
-        if self.name.is_empty() {
-            self.name.clone_from(&self.kind);
+    }
+
+    /// Returns the event of the call, once.
+    fn report(&mut self, id: &str) -> Option<AgentEvent> {
+        if std::mem::replace(&mut self.is_reported, true) {
+            return None;
         }
         let input = match std::mem::take(&mut self.input) {
             Value::Null => json!({}),
             input => input,
         };
-        Some(AgentEvent::tool_use(id.to_owned(), self.name.clone(), input))
+        Some(AgentEvent::tool_use(id.to_owned(), self.name().to_owned(), input))
     }
 }
 
@@ -110,7 +133,7 @@ fn has_input(input: &Value) -> bool {
 }
 
 /// Returns the content of a call as text: texts, changed files and started processes.
-fn text_of(content: &Value) -> Option<String> {
+fn content_text(content: &Value) -> Option<String> {
     let parts: Vec<&str> = content
         .as_array()?
         .iter()
@@ -124,14 +147,14 @@ fn text_of(content: &Value) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n"))
 }
 
-fn plain(output: &Value) -> String {
-    match output {
+/// Returns the raw output of a call as text: a string, the field `output` of an object, or else the JSON.
+fn output_text(raw_output: &Value) -> String {
+    match raw_output {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Object(fields) => match fields.get("output").and_then(Value::as_str) {
+        other => match other.get("output").and_then(Value::as_str) {
             Some(text) => text.to_owned(),
-            None => output.to_string(),
+            None => other.to_string(),
         },
-        output => output.to_string(),
     }
 }

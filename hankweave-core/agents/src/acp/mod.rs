@@ -28,7 +28,7 @@ use hankweave_core::cost::{Billed, ModelUsage, TokenUsage, UsageTotals, Usd};
 use hankweave_core::id::SessionId;
 
 use ask::Task;
-use calls::Calls;
+use calls::OpenCalls;
 use line::{Cost, RpcError, RpcMessage, RpcResponse, SessionUpdate, Usage};
 
 pub use crate::actions::{AcpAction, AcpRequest, BAD_PARAMS, FAILED, NO_METHOD, error_line, result_line};
@@ -47,7 +47,7 @@ pub struct AcpDecoder {
     session: Option<SessionId>,
     orders: VecDeque<AcpAction>,
     speech: Speech,
-    calls: Calls,
+    calls: OpenCalls,
     denied: Vec<PermissionDenial>,
     model: String,
     usage: UsageTotals,
@@ -131,7 +131,7 @@ impl AcpDecoder {
             session: None,
             orders: VecDeque::new(),
             speech: Speech::default(),
-            calls: Calls::default(),
+            calls: OpenCalls::default(),
             denied: Vec::new(),
             usage: UsageTotals::default(),
             cost_before: Usd::ZERO,
@@ -185,7 +185,7 @@ impl AcpDecoder {
         self.awaited = 0;
         self.end = None;
         self.task.resume = self.session.take();
-        self.calls = Calls::default();
+        self.calls = OpenCalls::default();
         let process = self.usage.cost.saturating_sub(self.settled);
         self.cost_before += process;
         self.settled = self.usage.cost;

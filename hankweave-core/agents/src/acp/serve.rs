@@ -52,16 +52,16 @@ impl AcpDecoder {
     /// Answers by the policy of the hank; an agent that offers no such answer is told that the request was cancelled.
     fn permit(&mut self, id: &Value, params: Params<'_>, events: &mut Vec<AgentEvent>) {
         self.speech.pause(events);
-        let (call, name, kind) = self.calls.described(params.tool_call.0.unwrap_or_default());
-        let is_permitted = self.task.permissions.permit(&kind);
+        let call = self.calls.requested(params.tool_call.0.unwrap_or_default());
+        let is_permitted = self.task.permissions.permit(&call.kind);
         let wanted = match is_permitted {
             true => ["allow_once", "allow_always"],
             false => ["reject_once", "reject_always"],
         };
         if !is_permitted && self.denied.len() < MOST_DENIALS {
             self.denied.push(PermissionDenial {
-                tool_name: name,
-                tool_use_id: call,
+                tool_name: call.name,
+                tool_use_id: call.id,
             });
         }
         let cancelled = result_line(id, &json!({"outcome": {"outcome": "cancelled"}}));

@@ -432,6 +432,24 @@ fn permissions_are_answered_by_the_policy_with_an_option_that_the_agent_offers()
 
 // covers: AGENT-26
 #[test]
+fn a_denied_call_without_a_title_has_the_name_of_its_kind_as_one_that_works() {
+    let mut launch = launch();
+    launch.permissions = Permissions::all(Permission::Deny);
+    let request = json!({"toolCall": {"toolCallId": "t"}, "options": []});
+    let talk = Talk::with(&launch)
+        .greeted()
+        .opened()
+        .update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "execute"}))
+        .asks("session/request_permission", request)
+        .ends("end_turn");
+    let Some(AgentEvent::Result(result)) = talk.events.last() else {
+        panic!("{:?}", talk.events)
+    };
+    assert_eq!(result.permission_denials[0].tool_name, "execute");
+}
+
+// covers: AGENT-26
+#[test]
 fn requests_are_done_in_the_session_only_and_as_far_as_they_are_permitted() {
     let read = || json!({"path": "/work/a", "line": 2, "limit": 3});
     let done = Talk::begun().asks("fs/read_text_file", read()).last();
