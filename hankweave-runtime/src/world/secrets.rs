@@ -1,36 +1,40 @@
-//! Keeping secrets out of what is shown and recorded.
+//! Redaction of secret values in text that is shown or recorded, such as errors and logs (X9).
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 
-/// Names of variables with one of these words in them belong to secrets (X9).
-const WORDS: [&str; 6] = ["key", "token", "secret", "passw", "credential", "auth"];
+/// Parts of the names of variables with secret values, in lower case.
+const SECRET_NAME_PARTS: [&str; 6] = ["key", "token", "secret", "passw", "credential", "auth"];
 
-/// Shorter values would be found everywhere and protect nothing.
-const SHORTEST: usize = 4;
+/// Minimum length of a secret value, in bytes. A shorter one, such as `1`, would be replaced all over a text and make it unreadable.
+const MIN_BYTES: usize = 4;
 
 const REDACTED: &str = "[redacted]";
 
-/// The values of variables that are secrets, to be taken out of error texts.
+/// Secret values of variables.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// Longest first, so that a value inside of another one does not spoil it.
+    /// Longest first: if `secret` was replaced first, the rest of `secret-and-more` would stay readable.
     values: Vec<String>,
 }
 
 impl Secrets {
-    /// The secrets among these variables, told by their names.
+    /// Collects the values of all variables whose names say that they are secret.
     pub fn of<N: AsRef<OsStr>, V: AsRef<OsStr>>(variables: impl IntoIterator<Item = (N, V)>) -> Self {
-        let secret = |(name, value): (N, V)| {
-            let value = value.as_ref().to_str()?;
-            (is_secret(name.as_ref()) && value.len() >= SHORTEST).then(|| value.to_owned())
-        };
-        let mut values: Vec<String> = variables.into_iter().filter_map(secret).collect();
+        let mut values = Vec::new();
+        for (name, value) in variables {
+            let Some(value) = value.as_ref().to_str() else {
+                continue;
+            };
+            if is_secret(name.as_ref()) && value.len() >= MIN_BYTES {
+                values.push(value.to_owned());
+            }
+        }
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self { values }
     }
 
-    /// `text` with every secret value replaced.
+    /// Returns `text` with every secret value replaced by `[redacted]`.
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut redacted = Cow::Borrowed(text);
@@ -43,23 +47,23 @@ impl Secrets {
     }
 }
 
-/// Tells how many there are and nothing of them.
+/// Writes the number of values alone.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Secrets({})", self.values.len())
     }
 }
 
+/// Whether the name of a variable says that its value is secret.
 fn is_secret(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_lowercase();
-    WORDS.iter().any(|word| name.contains(word))
+    SECRET_NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The six words, in any case.
     // covers: X9
     #[test]
     fn values_are_secret_by_the_names_of_their_variables() {
