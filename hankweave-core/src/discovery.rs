@@ -1,4 +1,4 @@
-//! How a client finds a live run: which files and variables tell where its server is and what opens it.
+//! Files and variables by which a client finds the server of a live run and gets its token.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
@@ -11,19 +11,19 @@ use crate::time::Timestamp;
 /// The name of the state directory inside the execution directory.
 pub const STATE_DIR: &str = ".hankweave";
 
-/// The file in the state directory that says who works there: a [`ServerLockRecord`].
+/// The file in the state directory with the process that works there: a [`ServerLockRecord`].
 pub const LOCK_FILE: &str = "server.lock";
 
-/// The file in the state directory with the token for everything.
+/// The file in the state directory with the token for reading and commands.
 pub const TOKEN_FILE: &str = "token";
 
 /// The file in the state directory with the token for reading.
 pub const READ_ONLY_TOKEN_FILE: &str = "token-readonly";
 
-/// The variable that is used instead of [`TOKEN_FILE`].
+/// The variable whose token replaces that of [`TOKEN_FILE`].
 pub const TOKEN_VARIABLE: &str = "HANKWEAVE_TOKEN";
 
-/// The variable that is used instead of [`READ_ONLY_TOKEN_FILE`].
+/// The variable whose token replaces that of [`READ_ONLY_TOKEN_FILE`].
 pub const READ_ONLY_TOKEN_VARIABLE: &str = "HANKWEAVE_READONLY_TOKEN";
 
 /// Largest [`LOCK_FILE`] that is read, in bytes.
@@ -32,25 +32,25 @@ pub const MAX_LOCK_FILE_BYTES: u64 = 64 * 1024;
 /// Largest token file that is read, in bytes.
 pub const MAX_TOKEN_FILE_BYTES: u64 = 1_024;
 
-/// Who works in an execution directory, as it stands in `server.lock`.
+/// Process that works in an execution directory: the contents of `server.lock`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerLockRecord {
     /// The holder's process.
     pub pid: u32,
-    /// When that process started, in clock ticks since boot; it tells a reused pid.
+    /// When that process started, in clock ticks since boot; a process that reuses the pid has another start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_start_ticks: Option<u64>,
     /// The boot that the pid and the ticks belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// Name space of the pid, as a container has one of its own.
+    /// Name space of the pid; a container has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<String>,
-    /// [Name](directory_name) of the execution directory that the record was written in, which a copy does not have.
+    /// [Name](directory_name) of the execution directory that the record was written in; a copy of the directory has another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// Differs for each time the lock was taken.
+    /// Id of this possession: each time the lock is taken gets a new one.
     pub lock_id: String,
     /// The port of the server, once it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct ServerLockRecord {
     /// The holder asks a question in its terminal, before it does anything.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub asking: bool,
-    /// Uptime of the machine at which the holder suspended itself, as by Ctrl+Z, until it continues.
+    /// Uptime of the machine, in milliseconds, at which the holder suspended itself, as by Ctrl+Z; `None` once it has continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_at_uptime_ms: Option<u64>,
     /// When the lock was taken.
@@ -79,48 +79,47 @@ pub struct ServerLockRecord {
     pub last_heartbeat: Timestamp,
 }
 
-/// Activity of a run, timed by the machine's uptime: another process can tell how long it has
-/// taken or still takes, wherever the wall clock was set to meanwhile (D9).
+/// Activity of a run. Its times are uptimes of the machine, which every process reads alike and no setting of the wall clock moves (D9).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Activity {
-    /// A codon is run.
+    /// A codon runs.
     Codon {
-        /// Which one.
+        /// Id of the codon.
         codon_id: CodonId,
-        /// When it began.
+        /// Start of the codon, in milliseconds of uptime; suspensions since then are added to it.
         began_at_uptime_ms: u64,
     },
-    /// A codon is run again after a wait.
+    /// The run waits before it retries a codon.
     Wait {
-        /// Which one.
+        /// Id of the codon.
         codon_id: CodonId,
-        /// When the wait ends.
+        /// End of the wait, in milliseconds of uptime.
         ends_at_uptime_ms: u64,
     },
 }
 
 impl Activity {
-    /// A codon that begins at this time.
+    /// Returns a codon that starts at the uptime `began`.
     #[must_use]
-    pub fn codon(codon_id: &CodonId, up: Duration) -> Self {
+    pub fn codon(codon_id: &CodonId, began: Duration) -> Self {
         Self::Codon {
             codon_id: codon_id.clone(),
-            began_at_uptime_ms: millis(up),
+            began_at_uptime_ms: millis(began),
         }
     }
 
-    /// A wait that ends at this time.
+    /// Returns a wait that ends at the uptime `ends`.
     #[must_use]
-    pub fn wait(codon_id: &CodonId, up: Duration) -> Self {
+    pub fn wait(codon_id: &CodonId, ends: Duration) -> Self {
         Self::Wait {
             codon_id: codon_id.clone(),
-            ends_at_uptime_ms: millis(up),
+            ends_at_uptime_ms: millis(ends),
         }
     }
 
-    /// Takes a suspension of the run out of the time of a codon; a wait passes meanwhile.
-    pub fn take_out(&mut self, suspended: Duration) {
+    /// Excludes a suspension from the time of a codon, by a later start. A wait goes on during a suspension and does not change.
+    pub fn exclude_suspension(&mut self, suspended: Duration) {
         if let Self::Codon {
             began_at_uptime_ms, ..
         } = self
@@ -129,7 +128,7 @@ impl Activity {
         }
     }
 
-    /// For how long this codon has been run at the time `up`, if it is run.
+    /// Returns how long the codon `id` has run at the uptime `up`; `None` if it does not run.
     #[must_use]
     pub fn elapsed(&self, id: &CodonId, up: Duration) -> Option<Duration> {
         match self {
@@ -141,7 +140,7 @@ impl Activity {
         }
     }
 
-    /// How long it still is at the time `up` until this codon is run again, if that is waited for.
+    /// Returns the rest of the wait for a retry of the codon `id` at the uptime `up`; `None` without such a wait.
     #[must_use]
     pub fn remaining(&self, id: &CodonId, up: Duration) -> Option<Duration> {
         match self {
@@ -158,37 +157,38 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Facts of the system about the pid in a record, and about the directory that the record lies in.
+/// Facts that the system reports about the pid in a record and about the directory of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessFacts {
-    /// The current boot of the machine; `None` where the system does not tell.
+    /// Current boot of the machine; `None` where the system does not report it.
     pub boot_id: Option<String>,
-    /// When the process with this pid started, in clock ticks since boot; `None` when there is none, when it has ended and was not reaped, or when the system
-    /// does not tell.
+    /// When the process with this pid started, in clock ticks since boot; `None` if there is none, if it is a zombie, or if the system does not report it.
     pub start_ticks: Option<u64>,
-    /// Whether there is a process with this pid that has not ended.
+    /// Whether a process with this pid exists and is no zombie.
     pub is_alive: bool,
-    /// Name space of the pids that can be seen; `None` where the system does not tell.
+    /// Name space of pids of this process; `None` where the system does not report it.
     pub pid_namespace: Option<String>,
-    /// [Name](directory_name) of the execution directory; `None` where the system does not tell.
+    /// [Name](directory_name) of the execution directory; `None` where the system does not report it.
     pub directory: Option<String>,
-    /// When these facts were found.
+    /// When the facts were read.
     pub at: Timestamp,
 }
 
-/// How long a process of another name space of pids is known to live after its last heartbeat: three of them.
-const HEARD: Duration = Duration::from_secs(15);
+/// Time after the last heartbeat for which a process of another name space of pids counts as alive: three heartbeats.
+const FOREIGN_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl ServerLockRecord {
-    /// Returns for how long this codon has been run at the time `up`, if it is run. While the holder is suspended that does not grow.
+    /// Returns how long the codon `id` has run at the uptime `up`, at most until the holder was suspended; `None` if it does not run.
     #[must_use]
     pub fn elapsed(&self, id: &CodonId, up: Duration) -> Option<Duration> {
-        let suspended = self.suspended_at_uptime_ms.map(Duration::from_millis);
-        let up = suspended.map_or(up, |suspended| up.min(suspended));
-        self.activity.as_ref()?.elapsed(id, up)
+        let until = match self.suspended_at_uptime_ms.map(Duration::from_millis) {
+            Some(suspended_at) => up.min(suspended_at),
+            None => up,
+        };
+        self.activity.as_ref()?.elapsed(id, until)
     }
 
-    /// Notes that the holder suspends itself at this time, or that it has continued.
+    /// Sets the uptime at which the holder suspends itself; `None` once it has continued.
     pub fn set_suspended(&mut self, up: Option<Duration>) {
         self.suspended_at_uptime_ms = up.map(millis);
     }
@@ -200,38 +200,42 @@ impl ServerLockRecord {
         Some(SocketAddr::new(address, self.port?))
     }
 
-    /// Whether the process that wrote the record lives and works where the record lies. `now` is what the system tells about its pid, which may be another's
-    /// by now, and about the directory, which may be a copy (L2, L5).
+    /// Whether the process that wrote the record is alive and works in the directory of the record. The pid may have been reused since, and the directory may
+    /// be a copy (L2, L5).
     #[must_use]
-    pub fn is_live(&self, now: &ProcessFacts) -> bool {
-        let same_boot = match (&self.boot_id, &now.boot_id) {
-            (Some(then), Some(now)) => then == now,
-            _ => true,
-        };
-        let same_process = match self.process_start_ticks {
-            // Its pid says nothing here, and its heartbeat all that there is.
-            _ if self.is_foreign(now) => now.at.since(self.last_heartbeat) <= HEARD,
-            _ if self.is_copied(now.directory.as_deref()) => false,
-            Some(then) => now.start_ticks == Some(then),
-            None => now.is_alive,
-        };
-        same_boot && same_process
+    pub fn is_live(&self, facts: &ProcessFacts) -> bool {
+        let boots = self.boot_id.as_ref().zip(facts.boot_id.as_ref());
+        if boots.is_some_and(|(written, current)| written != current) {
+            return false;
+        }
+        // Before all that looks at the process: a pid of another name space may be that of any process here.
+        if self.is_foreign(facts) {
+            return facts.at.since(self.last_heartbeat) <= FOREIGN_TIMEOUT;
+        }
+        // Before the pid: the process of the original lives, but does not work in the copy.
+        if self.is_copied(facts.directory.as_deref()) {
+            return false;
+        }
+        match self.process_start_ticks {
+            Some(ticks) => facts.start_ticks == Some(ticks),
+            None => facts.is_alive,
+        }
     }
 
-    /// Whether the record lies in another directory than the one it was written in, so that it says nothing about this one.
+    /// Whether the record is in another directory than it was written in, and so has nothing to do with the one that it is in.
     #[must_use]
     pub fn is_copied(&self, lies_in: Option<&str>) -> bool {
         let directories = self.directory.as_deref().zip(lies_in);
         directories.is_some_and(|(written, found)| written != found)
     }
 
-    /// Whether the process is in another name space of pids, as in a container, so that its pid says nothing.
-    fn is_foreign(&self, now: &ProcessFacts) -> bool {
-        let spaces = self.pid_namespace.as_ref().zip(now.pid_namespace.as_ref());
-        spaces.is_some_and(|(own, seen)| own != seen)
+    /// Whether the pid is of another name space, as that of a container.
+    fn is_foreign(&self, facts: &ProcessFacts) -> bool {
+        let spaces = self.pid_namespace.as_ref().zip(facts.pid_namespace.as_ref());
+        spaces.is_some_and(|(written, current)| written != current)
     }
 
-    /// The record as it is written.
+    /// Returns the record as the file has it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec_pretty(self).expect("a record holds numbers and texts only");
@@ -240,47 +244,57 @@ impl ServerLockRecord {
     }
 }
 
-/// Returns a name that no other directory has: its number and the time since 1970 at which it was made. A move keeps both, a copy neither.
+/// Returns the unique name of a directory, of its inode `number` and the time since 1970 at which it was created. A move keeps both, a copy has others.
 #[must_use]
 pub fn directory_name(number: u64, born: Duration) -> String {
     format!("{number:x}-{:x}", born.as_nanos())
 }
 
-/// Returns field 22 of a `/proc/<pid>/stat` line: when the process started, in clock ticks since boot. `None` for a process that [has ended](has_ended).
+/// Returns when the process of a `/proc/<pid>/stat` line started, in clock ticks since boot; `None` if it [has ended](has_ended).
 #[must_use]
 pub fn start_ticks(stat: &str) -> Option<u64> {
     match has_ended(stat) {
         true => None,
-        false => fields(stat)?.nth(19)?.parse().ok(),
+        false => field(stat, StatField::StartTime)?.parse().ok(),
     }
 }
 
-/// Whether a `/proc/<pid>/stat` line is that of a zombie: it has ended, and its parent, which may never do so, has not reaped it yet. While other threads of
-/// a process run, its first one may be a zombie.
+/// Whether the process of a `/proc/<pid>/stat` line is a zombie: it has ended, and its parent has not reaped it, which may never happen. The first thread of
+/// a process can end before the others, so one with several threads has not ended.
 #[must_use]
 pub fn has_ended(stat: &str) -> bool {
-    let threads = || fields(stat)?.nth(17)?.parse::<u32>().ok();
-    let state = fields(stat).and_then(|mut fields| fields.next());
-    matches!(state, Some("Z" | "X")) && threads().is_none_or(|threads| threads <= 1)
+    let threads = || field(stat, StatField::Threads)?.parse::<u32>().ok();
+    matches!(field(stat, StatField::State), Some("Z" | "X")) && threads().is_none_or(|threads| threads <= 1)
 }
 
-/// Whether a `/proc/<pid>/stat` line is that of a process which was suspended, as by Ctrl+Z or `kill -STOP`.
+/// Whether the process of a `/proc/<pid>/stat` line was suspended, as by Ctrl+Z or `kill -STOP`.
 #[must_use]
 pub fn is_stopped(stat: &str) -> bool {
-    fields(stat).and_then(|mut fields| fields.next()) == Some("T")
+    field(stat, StatField::State) == Some("T")
 }
 
 /// Returns the parent of the process of a `/proc/<pid>/stat` line.
 #[must_use]
 pub fn parent_pid(stat: &str) -> Option<u32> {
-    fields(stat)?.nth(1)?.parse().ok()
+    field(stat, StatField::Parent)?.parse().ok()
 }
 
-/// The fields from the third on. The second one is the program's name in parentheses and may itself hold spaces and parentheses, so counting begins after
-/// the last one.
-fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
+/// Field of a `/proc/<pid>/stat` line, with its number in `proc(5)`.
+#[derive(Clone, Copy)]
+enum StatField {
+    State = 3,
+    Parent = 4,
+    Threads = 20,
+    StartTime = 22,
+}
+
+/// Returns a field. The second one, the name of the program in parentheses, may contain spaces and parentheses, so fields are counted from the third on,
+/// after the last parenthesis.
+fn field(stat: &str, field: StatField) -> Option<&str> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    Some(after_name.split_ascii_whitespace())
+    after_name
+        .split_ascii_whitespace()
+        .nth(field as usize - StatField::State as usize)
 }
 
 #[cfg(test)]
@@ -349,7 +363,7 @@ mod tests {
         };
         let process = facts("today", Some(100), true);
         assert!(written_in("here").is_live(&process) && !written_in("elsewhere").is_live(&process));
-        // In a container it has another pid, and lives as long as it is heard of.
+        // The pid of a process in a container is another one here: its heartbeat counts.
         let of = |space: &str| ServerLockRecord {
             pid_namespace: Some(space.to_owned()),
             ..record.clone()

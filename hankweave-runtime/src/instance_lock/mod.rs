@@ -182,12 +182,12 @@ impl InstanceLock {
         }
     }
 
-    /// Takes a suspension of this process, which has ended, out of the time of the activity.
-    pub(crate) fn take_out(&self, suspended: Duration) {
+    /// Excludes a suspension of this process that has ended from the time of the activity.
+    pub(crate) fn exclude_suspension(&self, suspended: Duration) {
         let mut record = self.locked_record();
         record.set_suspended(None);
         if let Some(activity) = &mut record.activity {
-            activity.take_out(suspended);
+            activity.exclude_suspension(suspended);
         }
     }
 

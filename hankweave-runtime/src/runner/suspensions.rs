@@ -45,6 +45,6 @@ async fn record(heartbeat: &Heartbeat<'_>, suspension: Suspension) {
         // A journal that cannot be written shows up in the next transition.
         drop(manager.record(event).await);
     }
-    heartbeat.lock.take_out(suspension.length);
+    heartbeat.lock.exclude_suspension(suspension.length);
     heartbeat.refresh().await;
 }
