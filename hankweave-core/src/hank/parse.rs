@@ -100,7 +100,7 @@ pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";
     let file = SentinelFile::at(path);
     let (reader, read) = read_with(text, empty, |reader, node| {
-        let id = sentinel::config(reader, node, file);
+        let id = sentinel::check_config(reader, node, file);
         Some((id, reader.json_object(node)))
     });
     let problems = reader.problems;

@@ -1,4 +1,4 @@
-//! Prices that a user gives: a file of their own, or the value of `prices` in hankweave.json.
+//! Prices of a user: a file of prices, or the value of `prices` in hankweave.json.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,17 @@ use crate::cost::pricing::{LongPrompt, ModelRate, TokenRates};
 /// Contents of a price file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PriceFile {
-    /// The prices, by the name of the model.
+    /// Prices by the name of the model.
     pub models: BTreeMap<String, ModelRate>,
-    /// All errors.
+    /// Errors of the file.
     pub problems: Problems,
 }
 
 impl PriceFile {
-    /// Reads the text of a file of prices: JSON with comments and trailing commas. Every problem is found at
-    /// once.
+    /// Reads the text of a file of prices, JSON with comments and trailing commas, and reports all problems at once.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let (reader, models) = read_with(text, EXAMPLE, models);
+        let (reader, models) = read_with(text, HINT, models);
         Self {
             models: models.unwrap_or_default(),
             problems: reader.problems,
@@ -37,7 +36,7 @@ impl PriceFile {
     }
 }
 
-/// The value of the setting `prices`. Serialised, it is that of hankweave.json.
+/// Value of the setting `prices`, serialised as in hankweave.json.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PriceSource {
@@ -50,17 +49,17 @@ pub enum PriceSource {
     },
 }
 
-const EXAMPLE: &str =
-    r#"write {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens"#;
+/// Hint for text without prices.
+const HINT: &str = r#"write {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens"#;
 
-/// `asOf`, `unit`, `sources` and `from` are for people; so the output of `hankweave prices --json` is a file
-/// of prices as well.
+/// Keys of a file of prices. `asOf`, `unit` and `sources` are not read: they are allowed so that the output of `hankweave prices --json` is such a file.
 static PRICES: KeyTable = KeyTable {
     kind: "a file of prices",
     valid: "$schema asOf unit sources models",
     known_mistakes: &[("models", "prices model")],
 };
 
+/// Keys of the price of a model. `from` is not read, like `asOf` of [`PRICES`].
 static RATE: KeyTable = KeyTable {
     kind: "a price",
     valid: "input output cacheWrite cacheWrite1h cacheRead webSearch longPrompt priority flex contextWindow from",
@@ -77,17 +76,17 @@ static LONG_PROMPT: KeyTable = KeyTable::new(
     "aboveTokens input output cacheWrite cacheWrite1h cacheRead",
 );
 
-/// Default price of 1,000 searches: that of Anthropic.
-const WEB_SEARCH: Usd = Usd::from_micros(10_000_000);
+/// Default price of 1,000 web searches: that of Anthropic.
+const DEFAULT_WEB_SEARCH: Usd = Usd::from_micros(10_000_000);
 
-/// The value of the setting `prices`.
+/// Reads the value of the setting `prices`.
 pub(super) fn source(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<PriceSource> {
     match node.value {
         Value::StringLit(_) => checked(check_any)(reader, node).map(PriceSource::File),
         Value::Object(_) => models(reader, node).map(|models| PriceSource::Models { models }),
         _ => {
             let message = "must be the path of a file of prices, or the prices themselves";
-            reader.refuse_with_hint(node, message, EXAMPLE)
+            reader.refuse_with_hint(node, message, HINT)
         }
     }
 }
@@ -95,7 +94,7 @@ pub(super) fn source(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option
 fn models(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<BTreeMap<String, ModelRate>> {
     let fields = reader.fields(node, &PRICES)?;
     if fields.get("models").is_none() {
-        fields.missing(reader, "models", Some(EXAMPLE));
+        fields.missing(reader, "models", Some(HINT));
     }
     fields.optional(reader, "models", |reader, node| reader.map(node, rate))
 }
@@ -107,10 +106,11 @@ fn rate(reader: &mut HankReader<'_>, model: &str, node: &JsonNode<'_>) -> Option
     let fields = reader.fields(node, &RATE)?;
     let long_prompt = fields.optional(reader, "longPrompt", |reader, node| {
         let fields = reader.fields(node, &LONG_PROMPT)?;
-        let above = fields.required(reader, "aboveTokens", at_least_one);
+        // Both are read before `?` leaves: all problems are reported at once.
+        let above_tokens = fields.required(reader, "aboveTokens", at_least_one);
         let rates = token_rates(reader, &fields);
         Some(LongPrompt {
-            above_tokens: above?,
+            above_tokens: above_tokens?,
             rates: rates?,
         })
     });
@@ -119,7 +119,7 @@ fn rate(reader: &mut HankReader<'_>, model: &str, node: &JsonNode<'_>) -> Option
     let context_window = fields.optional(reader, "contextWindow", at_least_one);
     Some(ModelRate {
         rates: token_rates(reader, &fields)?,
-        web_search: web_search.unwrap_or(WEB_SEARCH),
+        web_search: web_search.unwrap_or(DEFAULT_WEB_SEARCH),
         long_prompt,
         priority,
         flex,
@@ -127,8 +127,9 @@ fn rate(reader: &mut HankReader<'_>, model: &str, node: &JsonNode<'_>) -> Option
     })
 }
 
-/// Returns the rates; missing ones follow from the input price in the proportions of Anthropic's prices.
+/// Reads the prices of tokens; missing ones follow from the input price in the proportions of Anthropic's prices.
 fn token_rates(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> Option<TokenRates> {
+    // Each price is read before `?` leaves: all problems are reported at once.
     let input = fields.required(reader, "input", amount);
     let output = fields.required(reader, "output", amount);
     let [write, write_1h, read] =
@@ -144,7 +145,7 @@ fn token_rates(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> Option
     })
 }
 
-/// A multiple of the standard price.
+/// Reads a multiple of the standard price.
 fn multiple(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<TierMultiple> {
     let multiple = TierMultiple::new(reader.number(node)?);
     if multiple.is_none() {
@@ -153,15 +154,14 @@ fn multiple(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<TierMult
     multiple
 }
 
-/// Dollars, at least 0: a model may cost nothing.
+/// Reads an amount in dollars. 0 is allowed: a model may cost nothing.
 fn amount(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Usd> {
     const MAX: f64 = 1_000_000.0;
     let dollars = reader.number(node)?;
-    let amount = Usd::from_dollars(dollars).ok().filter(|_| dollars <= MAX);
-    if amount.is_none() {
-        reader.error(node, "must be a number of dollars from 0 to 1000000");
+    match Usd::from_dollars(dollars) {
+        Ok(amount) if dollars <= MAX => Some(amount),
+        _ => reader.refuse(node, "must be a number of dollars from 0 to 1000000"),
     }
-    amount
 }
 
 #[cfg(test)]
@@ -224,8 +224,8 @@ mod tests {
                 "2:39: error: models[`b c`].longPrompt.output: is missing",
             ]
         );
-        assert!(problems("")[0].ends_with(EXAMPLE));
-        assert!(problems("{}")[0].ends_with(EXAMPLE));
+        assert!(problems("")[0].ends_with(HINT));
+        assert!(problems("{}")[0].ends_with(HINT));
     }
 
     #[test]

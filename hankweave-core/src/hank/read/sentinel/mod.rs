@@ -1,5 +1,4 @@
-//! Sentinels: the entries of a codon and what a sentinel says about itself, here or in a file of its own
-//! (HANK-51).
+//! Readers of sentinels: the entries of a codon, and the configuration of a sentinel in hank.json or in a file of its own (HANK-51).
 
 mod events;
 mod keys;
@@ -17,10 +16,10 @@ use crate::hank::problem::{Severity, quoted};
 use crate::hank::reader::{HankReader, JsonNode, ObjectFields, checked, choice, non_empty_list, one_or_more};
 use crate::hank::template::check_prompt;
 
-/// The file that a sentinel is in; its references are relative to the folder of that file.
+/// File that a sentinel is configured in; its references are relative to the folder of that file.
 #[derive(Clone, Copy)]
 pub(in crate::hank) struct SentinelFile<'p> {
-    /// The folder relative to that of the hank, without a `/` at its end; empty for that folder itself.
+    /// Folder relative to that of the hank, without a `/` at its end; empty for the hank's own folder.
     folder: &'p str,
 }
 
@@ -28,7 +27,7 @@ impl<'p> SentinelFile<'p> {
     /// hank.json.
     const HANK: Self = Self { folder: "" };
 
-    /// A file of its own, at this path in the folder of the hank.
+    /// Returns the file at `path`, which is relative to the folder of the hank.
     pub(in crate::hank) fn at(path: &'p str) -> Self {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         Self { folder }
@@ -53,26 +52,16 @@ impl<'p> SentinelFile<'p> {
 
 pub(super) fn sentinels(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Vec<SentinelEntry>> {
     let mut ids: Vec<String> = Vec::new();
-    reader.leading_list(node, |reader, node| {
-        let entry = entry(reader, node)?;
-        if let SentinelSource::Inline(config) = &entry.sentinel_config
-            && let Some(id) = config.get("id").and_then(serde_json::Value::as_str)
-        {
-            if ids.iter().any(|known| known == id) {
-                let message = format!("sentinel id {} stands twice in this codon", quoted(id));
-                reader.error(node, message);
-            }
-            ids.push(id.to_owned());
-        }
-        Some(entry)
-    })
+    reader.leading_list(node, |reader, node| entry(reader, node, &mut ids))
 }
 
-fn entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<SentinelEntry> {
+/// Reads an entry; `ids` has the ids of the entries in front of it. Those of files are checked where the files are read.
+fn entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>, ids: &mut Vec<String>) -> Option<SentinelEntry> {
     let fields = reader.fields(node, &hank_keys::SENTINEL_ENTRY)?;
+    let mut inline_id = None;
     let sentinel_config = fields.required(reader, "sentinelConfig", |reader, node| match node.value {
         Value::Object(_) => {
-            config(reader, node, SentinelFile::HANK);
+            inline_id = check_config(reader, node, SentinelFile::HANK);
             reader.json_object(node).map(SentinelSource::Inline)
         }
         _ => reference(reader, node).map(SentinelSource::File),
@@ -82,14 +71,21 @@ fn entry(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<SentinelEnt
         settings::entry(reader, &fields);
         reader.json_object(node)
     });
+    if let Some(id) = inline_id {
+        if ids.contains(&id) {
+            let message = format!("sentinel id {} stands twice in this codon", quoted(&id));
+            reader.error(node, message);
+        }
+        ids.push(id);
+    }
     Some(SentinelEntry {
         sentinel_config: sentinel_config?,
         settings,
     })
 }
 
-/// Reads the configuration of a sentinel; returns its id.
-pub(in crate::hank) fn config(
+/// Checks the configuration of a sentinel, and returns its id if that is valid.
+pub(in crate::hank) fn check_config(
     reader: &mut HankReader<'_>,
     node: &JsonNode<'_>,
     file: SentinelFile<'_>,
@@ -101,15 +97,15 @@ pub(in crate::hank) fn config(
     fields.required(reader, "execution", trigger::execution);
     prompts(reader, &fields, file);
     match fields.get("command") {
-        Some(_) => command(reader, &fields),
-        None => asks_a_model(reader, &fields),
+        Some(_) => check_command(reader, &fields),
+        None => check_model_call(reader, &fields),
     }
     settings::config(reader, &fields, file);
     id
 }
 
-/// Keys that only a sentinel with a model can have.
-const OF_MODELS: [&str; 9] = [
+/// Keys that only a sentinel with a model may have.
+const MODEL_KEYS: [&str; 9] = [
     "model",
     "endpoint",
     "systemPromptFile",
@@ -121,8 +117,8 @@ const OF_MODELS: [&str; 9] = [
     "structuredOutput",
 ];
 
-/// A program of the author's own gets the events and needs nothing else (HANK-60).
-fn command(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
+/// Checks the keys of a sentinel whose command gets the events (HANK-60).
+fn check_command(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     let words = non_empty_list(|reader: &mut HankReader<'_>, node: &JsonNode<'_>| reader.string(node));
     fields.optional(reader, "command", |reader, node| {
         let words = words(reader, node)?;
@@ -132,13 +128,14 @@ fn command(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
         }
     });
     fields.optional(reader, "answer", choice(&[("text", ()), ("json", ())]));
-    for node in OF_MODELS.iter().filter_map(|key| fields.get(key)) {
+    for node in MODEL_KEYS.iter().filter_map(|key| fields.get(key)) {
         let message = "must not stand beside `command`: it is about asking a model";
         reader.error(&node, message);
     }
 }
 
-fn asks_a_model(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
+/// Checks the keys of a sentinel that asks a model.
+fn check_model_call(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) {
     match fields.get("model") {
         Some(_) => drop(fields.optional(reader, "model", model)),
         None => fields.missing(
@@ -180,7 +177,7 @@ fn prompts(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, file: Sentine
     });
 }
 
-/// The fields of an object whose `tag` says which of a few kinds it is, with that kind.
+/// Reads an object whose `tag` names one of `kinds`, and returns that kind and the fields.
 fn tagged<'n>(
     reader: &mut HankReader<'_>,
     node: &JsonNode<'n>,
@@ -201,6 +198,6 @@ fn check_id(id: &str) -> Result<(), &'static str> {
     if !id.is_empty() && id.bytes().all(allowed) {
         Ok(())
     } else {
-        Err("must consist of small letters, digits and `-`")
+        Err("must consist of lowercase letters, digits and `-`")
     }
 }
