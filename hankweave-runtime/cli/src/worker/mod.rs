@@ -18,7 +18,9 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::coordinator::WorkerPresence;
 use hankweave_tasks::layers::{LayerError, LeaveReason, TaskLayers, machine_name};
 use hankweave_tasks::lifecycle::is_contained;
-use hankweave_tasks::worker::{OrphanPolicyConfig, USUAL_TRIES, Watch, Worker, WorkerOptions, WorkerSummary};
+use hankweave_tasks::worker::{
+    OrphanPolicyConfig, ResourceWatch, USUAL_TRIES, Worker, WorkerOptions, WorkerSummary,
+};
 use serde_json::json;
 
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
@@ -195,7 +197,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, CliError> 
         );
     }
     options.requires_container = args.contained;
-    options.watch = args.watch.then(Watch::default);
+    options.watch = args.watch.then(ResourceWatch::default);
     options.branch = args
         .branch
         .as_deref()

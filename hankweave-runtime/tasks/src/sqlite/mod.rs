@@ -1,7 +1,7 @@
-//! Tasks and locks of one machine, in one file and with nothing to install (TASK-26, TASK-36).
+//! Registry of one machine: tasks and locks in one SQLite file, with nothing to install (TASK-26, TASK-36).
 //!
-//! SQLite's write-ahead log with `synchronous=FULL`: what is answered is on the disk. One thread has the connection; all that wait while one transaction is
-//! written are in the next one, so that they share one sync.
+//! SQLite's write-ahead log with `synchronous=FULL`: an operation is answered once it is on the disk. One thread has the connection. While it writes one
+//! transaction, up to [`MOST_AT_ONCE`](writer::MOST_AT_ONCE) operations gather for the next one and share its sync.
 
 mod place;
 mod schema;
@@ -25,10 +25,10 @@ use crate::coordinator::Hints;
 use crate::engine::{Backend, Fencing, LeaseClock, Transaction};
 use writer::{SqliteWriter, Waiting, WriterJob};
 
-/// Maximum number of queued operations; later callers wait.
+/// Maximum number of queued operations; callers wait for room.
 const MOST_WAITING: usize = 1024;
 
-/// A coordinator for all processes of one machine.
+/// Registry in an SQLite file, shared by all processes of one machine.
 pub struct Sqlite {
     /// `None` once it is closed.
     job_sender: Mutex<Option<mpsc::Sender<Box<dyn WriterJob>>>>,
@@ -40,8 +40,8 @@ impl Sqlite {
     /// Version of the tables.
     pub const FORMAT: usize = schema::MIGRATIONS.len();
 
-    /// Opens the file, and creates it if it does not exist; its folder must exist. Leases follow the time since the machine's start, which all its processes
-    /// share; records have the wall time of `clock`.
+    /// Opens the file, or creates it in an existing folder. Leases are measured by the machine's uptime, which all its processes share; records get the wall
+    /// time of `clock`.
     ///
     /// # Errors
     ///
@@ -61,15 +61,19 @@ impl Sqlite {
         Ok(Self::on(opened, fencing))
     }
 
-    /// One that waits for other processes no longer than this.
+    /// Opens the file with another limit of the wait for other processes that write.
     #[cfg(test)]
-    pub(crate) fn impatient(path: &Path, clock: Arc<dyn Clock>, wait: std::time::Duration) -> Self {
+    pub(crate) fn open_with_busy_timeout(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        timeout: std::time::Duration,
+    ) -> Self {
         let opened = schema::open(path, clock).unwrap();
-        opened.0.busy_timeout(wait).unwrap();
+        opened.0.busy_timeout(timeout).unwrap();
         Self::on(opened, Fencing::Checked)
     }
 
-    /// One on a connection that is prepared.
+    /// Starts the thread of an open connection.
     fn on((connection, clock): (Connection, LeaseClock), fencing: Fencing) -> Self {
         let hints = Arc::new(Hints::default());
         let (job_sender, jobs) = mpsc::channel(MOST_WAITING);
@@ -108,6 +112,7 @@ impl Backend for Sqlite {
         let job = Box::new(Waiting::new(operation, reply));
         let job_sender = self.job_sender().ok_or_else(closed)?;
         job_sender.send(job).await.map_err(|_| closed())?;
+        // The thread ends with the last sender: one that is kept until the answer would keep it, and `close`, for that long.
         drop(job_sender);
         result.await.unwrap_or_else(|_| Err(closed()))
     }
@@ -123,7 +128,7 @@ impl Backend for Sqlite {
             .take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // It ends when the last one who had asked before has its answer; that it panicked they have been told.
+            // The thread ends after the last queued operation. If it panicked, their callers have got an error.
             let _ = writer.await;
         }
     }

@@ -248,7 +248,7 @@ async fn create(registry: &Sqlite, name: &str) -> Result<(), TaskError> {
 async fn another_writer_is_waited_for_and_then_the_registry_is_away_until_it_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("registry.db");
-    let registry = Sqlite::impatient(&path, Arc::new(SystemClock), Duration::from_millis(30));
+    let registry = Sqlite::open_with_busy_timeout(&path, Arc::new(SystemClock), Duration::from_millis(30));
     create(&registry, "a").await.unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -13,7 +13,7 @@ use crate::coordinator::Hints;
 use crate::engine::{Fencing, LeaseClock, Transaction, TxError, TxResult, error_of};
 
 /// Number of operations in one transaction: enough to share a sync among all that wait, few enough to answer soon.
-const MOST_AT_ONCE: usize = 256;
+pub(super) const MOST_AT_ONCE: usize = 256;
 
 /// An operation that waits for the thread.
 pub(super) trait WriterJob: Send {

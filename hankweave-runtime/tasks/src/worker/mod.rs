@@ -26,4 +26,4 @@ pub use job::NOT_FETCHED;
 pub use metrics::{Metrics, WorkerMetrics};
 pub use options::{OrphanPolicyConfig, USUAL_TRIES, WorkerOptions};
 pub use order::TaskSpec;
-pub use resources::Watch;
+pub use resources::ResourceWatch;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::resources::Watch;
+use super::resources::ResourceWatch;
 use crate::lifecycle::Lifecycle;
 
 /// Action for a task without a worker (TASK-56).
@@ -58,7 +58,7 @@ pub struct WorkerOptions {
     /// Whether tasks start only in a container, in a workspace that nobody else can write to.
     pub requires_container: bool,
     /// How it looks after what runs use, if it does.
-    pub watch: Option<Watch>,
+    pub watch: Option<ResourceWatch>,
     /// How often it looks, without a hint, whether there is something to do.
     pub look: Duration,
 }

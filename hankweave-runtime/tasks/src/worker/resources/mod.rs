@@ -14,21 +14,21 @@ use tokio::time::Instant;
 use crate::metrics::{Counter, MetricsPage, label};
 use system::{ProcessTreeUsage, SystemLimits};
 
-/// How often it is looked, and from which share on a worker warns, from 0 to 1.
+/// Interval between samples of a run's processes, and the shares of resources, from 0 to 1, from which a worker warns.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Watch {
-    /// The time between two looks.
+pub struct ResourceWatch {
+    /// Time between two samples.
     pub every: Duration,
-    /// Of the memory that its control group, or else the machine has.
+    /// Share of the memory of the worker's control group, or else of the machine.
     pub memory: f64,
-    /// Of the processors that it may use.
+    /// Share of the processors that the worker may use.
     pub cpu: f64,
-    /// Of the processes and threads that its control group, or else the machine allows.
+    /// Share of the processes and threads that the worker's control group, or else the machine, allows.
     pub processes: f64,
 }
 
-impl Default for Watch {
-    /// Every 5 s; from 85 % of the memory and 80 % of the others on.
+impl Default for ResourceWatch {
+    /// Returns a sample every 5 s, and warnings from 85 % of the memory, 80 % of the processors and 80 % of the processes.
     fn default() -> Self {
         Self {
             every: Duration::from_secs(5),
@@ -39,21 +39,24 @@ impl Default for Watch {
     }
 }
 
-/// One thing that may be short.
-struct ResourceShare {
+/// Sampled use of a resource.
+struct Resource {
     name: &'static str,
+    /// Use, in bytes of memory, busy processors, or processes with their threads.
     used: f64,
+    /// Amount that there is, in the same unit.
     limit: f64,
+    /// Share, from 0 to 1, from which a worker warns.
     warns_from: f64,
 }
 
-impl ResourceShare {
-    fn part(&self) -> f64 {
+impl Resource {
+    fn share(&self) -> f64 {
         self.used / self.limit
     }
 
     fn warning(&self) -> Warning {
-        let percent = (self.part() * 100.0).round();
+        let percent = (self.share() * 100.0).round();
         let (name, used, limit) = (self.name, self.used, self.limit);
         Warning {
             message: format!("The run uses {percent} % of the {name}"),
@@ -62,7 +65,7 @@ impl ResourceShare {
     }
 }
 
-/// The names under which they are told, in the order of [`Monitor::shares`].
+/// Names of the resources in warnings and metrics, in the order of [`Monitor::resources`].
 const NAMES: [&str; 3] = ["memory", "processors", "processes"];
 
 /// Warning for the log of the task.
@@ -72,45 +75,50 @@ pub(super) struct Warning {
     pub(super) data: Value,
 }
 
-/// Current resource usage of a worker's runs, and how often it was too high.
+/// Newest samples of a worker's runs, and numbers of warnings, for the metrics.
 #[derive(Debug, Default)]
 pub(super) struct ResourceUsage {
-    now: Mutex<BTreeMap<TaskId, [f64; 3]>>,
+    /// Uses by the task of a run, in the order of [`NAMES`].
+    samples: Mutex<BTreeMap<TaskId, [f64; 3]>>,
     warnings: [Counter; 3],
 }
 
-/// Looks after one run.
+/// Monitor of one run's processes; dropping it takes the run out of the metrics.
 pub(super) struct Monitor {
-    watch: Watch,
+    watch: ResourceWatch,
     task: TaskId,
     usage: Arc<ResourceUsage>,
     next: Instant,
-    /// When it was looked last, and the time that processors had worked by then.
-    last: (Instant, Duration),
-    warned: [bool; 3],
+    sampled_at: Instant,
+    /// Processor time of the run until the newest sample.
+    worked: Duration,
+    /// Whether each resource was above its share in the newest sample.
+    is_above: [bool; 3],
 }
 
 impl Monitor {
-    /// For a run that begins now.
-    pub(super) fn start(watch: Watch, task: TaskId, usage: Arc<ResourceUsage>) -> Self {
+    /// Returns the monitor of a run that starts now.
+    pub(super) fn start(watch: ResourceWatch, task: TaskId, usage: Arc<ResourceUsage>) -> Self {
         let now = Instant::now();
         Self {
             watch,
             task,
             usage,
             next: now + watch.every,
-            last: (now, Duration::ZERO),
-            warned: [false; 3],
+            sampled_at: now,
+            worked: Duration::ZERO,
+            is_above: [false; 3],
         }
     }
 
-    /// When to look next.
+    /// Returns when to take the next sample.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Looks at the processes beneath this one, and says what they use too much of since this look.
+    /// Samples the process `pid` with all below it, and returns a warning for each resource that has come above its share since the sample before.
     pub(super) async fn sample(&mut self, world: &World, pid: u32) -> Vec<Warning> {
+        // From now on, not from the moment that was due: samples that a busy machine delayed are not made up for in a row.
         self.next = Instant::now() + self.watch.every;
         let disk = world.disk.clone();
         let look = move || {
@@ -124,36 +132,40 @@ impl Monitor {
     }
 
     fn take(&mut self, now: Instant, used: ProcessTreeUsage, limits: SystemLimits) -> Vec<Warning> {
-        let shares = self.shares(now, used, limits);
-        self.last = (now, used.worked);
-        let figures = shares.each_ref().map(|share| share.used);
+        let resources = self.resources(now, used, limits);
+        (self.sampled_at, self.worked) = (now, used.worked);
+        let figures = resources.each_ref().map(|resource| resource.used);
         self.usage.lock().insert(self.task.clone(), figures);
         let mut warnings = Vec::new();
-        for ((share, warned), counter) in shares.iter().zip(&mut self.warned).zip(&self.usage.warnings) {
-            let is_above = share.part() >= share.warns_from;
-            if is_above && !*warned {
+        let states = self.is_above.iter_mut().zip(&self.usage.warnings);
+        for (resource, (was_above, counter)) in resources.iter().zip(states) {
+            let is_above = resource.share() >= resource.warns_from;
+            // One warning each time, not one every few seconds.
+            if is_above && !*was_above {
                 counter.add(1);
-                warnings.push(share.warning());
+                warnings.push(resource.warning());
             }
-            *warned = is_above;
+            *was_above = is_above;
         }
         warnings
     }
 
-    fn shares(&self, now: Instant, used: ProcessTreeUsage, limits: SystemLimits) -> [ResourceShare; 3] {
-        let (then, worked) = self.last;
-        let elapsed = (now - then).max(Duration::from_millis(1));
-        let processors = used.worked.saturating_sub(worked).div_duration_f64(elapsed);
-        let share = |place: usize, used, limit, warns_from| ResourceShare {
-            name: NAMES[place],
+    fn resources(&self, now: Instant, used: ProcessTreeUsage, limits: SystemLimits) -> [Resource; 3] {
+        // Two samples at one moment must not divide by zero.
+        let elapsed = (now - self.sampled_at).max(Duration::from_millis(1));
+        // Processor time can shrink: that of a process which has left the tree no longer counts.
+        let worked = used.worked.saturating_sub(self.worked);
+        let processors = worked.div_duration_f64(elapsed);
+        let resource = |index: usize, used, limit, warns_from| Resource {
+            name: NAMES[index],
             used,
             limit,
             warns_from,
         };
         [
-            share(0, used.memory as f64, limits.memory as f64, self.watch.memory),
-            share(1, processors, limits.processors as f64, self.watch.cpu),
-            share(
+            resource(0, used.memory as f64, limits.memory as f64, self.watch.memory),
+            resource(1, processors, limits.processors as f64, self.watch.cpu),
+            resource(
                 2,
                 used.processes as f64,
                 limits.processes as f64,
@@ -171,9 +183,10 @@ impl Drop for Monitor {
 
 impl ResourceUsage {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<TaskId, [f64; 3]>> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes the metrics of all runs.
     pub(super) fn write(&self, page: &mut MetricsPage) {
         let metrics = [
             (
@@ -182,21 +195,21 @@ impl ResourceUsage {
             ),
             (
                 "hankweave_task_processors",
-                "Processors that they kept busy between two looks.",
+                "Processors that the processes of a run kept busy between two samples.",
             ),
             ("hankweave_task_processes", "Processes and threads of a run."),
         ];
-        let now = self.lock().clone();
-        for (place, (name, help)) in metrics.into_iter().enumerate() {
-            let values = now
+        let samples = self.lock().clone();
+        for (index, (name, help)) in metrics.into_iter().enumerate() {
+            let values = samples
                 .iter()
-                .map(|(task, used)| (label("task", task.as_str()), used[place]));
+                .map(|(task, used)| (label("task", task.as_str()), used[index]));
             page.gauges(name, help, values);
         }
         let warnings = NAMES.iter().zip(&self.warnings);
         page.counters(
             "hankweave_task_resource_warnings_total",
-            "How often runs came to use too much of something.",
+            "Number of times that runs came above the share of a resource.",
             warnings.map(|(name, counter)| (label("resource", name), counter.get())),
         );
     }
@@ -217,7 +230,7 @@ mod tests {
     async fn a_warning_comes_once_for_each_time_that_something_gets_short() {
         let usage = Arc::new(ResourceUsage::default());
         let task = TaskId::new("report-7").unwrap();
-        let mut monitor = Monitor::start(Watch::default(), task, usage.clone());
+        let mut monitor = Monitor::start(ResourceWatch::default(), task, usage.clone());
         let began = Instant::now();
         assert_eq!(monitor.next() - began, Duration::from_secs(5));
         let mut take = |seconds, memory, worked, processes| {
@@ -233,7 +246,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(take(5, 849, 7, 79), [""; 0]);
-        // 8 of 10 seconds that two processors have.
+        // 8 s of work in 5 s are 80 % of two processors.
         let all = [
             "85 % of the memory",
             "80 % of the processors",
@@ -243,7 +256,7 @@ mod tests {
             take(10, 850, 15, 80),
             all.map(|what| format!("The run uses {what}"))
         );
-        assert_eq!(take(15, 990, 25, 90), [""; 0], "that is known");
+        assert_eq!(take(15, 990, 25, 90), [""; 0], "it was warned of");
         assert_eq!(take(20, 10, 25, 1), [""; 0]);
         assert_eq!(take(25, 999, 25, 1), ["The run uses 100 % of the memory"]);
         let text = |usage: &ResourceUsage| {

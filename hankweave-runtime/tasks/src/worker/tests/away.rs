@@ -53,7 +53,7 @@ fn ends(stage: &Stage) -> usize {
 async fn a_task_completes_once_although_another_program_has_the_file_when_its_run_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("registry.db");
-    let registry = Sqlite::impatient(&path, World::real().clock, Duration::from_millis(20));
+    let registry = Sqlite::open_with_busy_timeout(&path, World::real().clock, Duration::from_millis(20));
     let stage = stage_on(Arc::new(registry), "", |options| {
         options.lease = Duration::from_secs(20)
     })

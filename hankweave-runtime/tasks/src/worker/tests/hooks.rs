@@ -58,7 +58,7 @@ async fn no_plan_is_kept_unless_it_is_asked_for() {
 // covers: TASK-110
 #[tokio::test]
 async fn a_run_that_uses_too_much_is_told_of_in_the_log_of_its_task_and_in_the_figures() {
-    let watch = Watch {
+    let watch = ResourceWatch {
         every: Duration::from_millis(10),
         memory: 0.0,
         cpu: 1e9,
