@@ -973,7 +973,7 @@ fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
         .items
         .values()
         .map(|item| item.spent())
-        .sum::<hankweave_core::cost::Usd>();
+        .sum::<Usd>();
     assert_eq!(
         counting + view.undone.sum().unwrap().cost,
         view.money.spent,
@@ -1002,7 +1002,7 @@ fn a_way_back_across_histories_brings_back_exactly_what_led_there() {
     let agree = |story: &Story| {
         let (view, read) = (fold(&told(story)), of_document(story));
         assert_eq!(account(&view), account(&read));
-        let counting: hankweave_core::cost::Usd = view.items.values().map(|item| item.spent()).sum();
+        let counting: Usd = view.items.values().map(|item| item.spent()).sum();
         let undone = view.undone.sum().unwrap_or_default();
         assert_eq!(
             counting + undone.cost + view.money.before,
@@ -1025,7 +1025,7 @@ fn a_way_back_across_histories_brings_back_exactly_what_led_there() {
     let view = agree(&story);
     assert_eq!(
         (runs(&view), view.money.before),
-        (vec!["r1".to_owned()], hankweave_core::cost::Usd::ZERO)
+        (vec!["r1".to_owned()], Usd::ZERO)
     );
     let story = rolls_back(story, "r3", Some("a"), &sha('7'));
     let view = agree(&story);

@@ -57,7 +57,6 @@ mod restore;
 mod review;
 #[expect(
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam. Threads are joined before the result, and its order does not depend on them"
 )]
 mod select;

@@ -529,7 +529,7 @@ fn the_directory_of_a_run_is_enough_to_continue_it() {
         "{paused}"
     );
     let notified = project.directory().join("work/notified");
-    std::fs::remove_file(&notified).unwrap();
+    fs::remove_file(&notified).unwrap();
 
     let finished = project.run("run work --headless --max-cost 5".split(' '));
     let kept = "as in the last run here: --output out --overwrite-output; --forget leaves that out";

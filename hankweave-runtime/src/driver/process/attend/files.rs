@@ -315,7 +315,8 @@ mod tests {
         before.read_to_string(&mut read).unwrap();
         assert_eq!(read, "one\ntwo\nthree");
         let folder = RealDisk.open_folder(&place.path().join("work/in")).unwrap();
-        let refused = put(&*folder, OsStr::new("new"), OsStr::new("side"), NEW_FILE, "x");
+        let new = |name: &OsStr| folder.create_file(name, NEW_FILE, &mut &b"x"[..]);
+        let refused = folder.replace(OsStr::new("side"), OsStr::new("new"), new);
         refused.expect_err("a folder has the name");
         let names = folder.names().unwrap();
         assert_eq!(names, ["side", "text"]);
