@@ -71,18 +71,121 @@ const LIBRARY: &[(&str, &str)] = &[
 
 /// The same for the command line: first what prints and reads, then what commands have in common, then the commands.
 const COMMAND_LINE: &[(&str, &str)] = &[
+    ("terminal", ""),
     ("browser", ""),
+    ("server_log", ""),
+    ("settings", ""),
+    ("signals", "terminal"),
+    ("put_back", "terminal"),
+    ("args", "put_back signals terminal"),
+    ("logging", "args server_log terminal"),
+    ("notify", "terminal"),
+    ("otel", ""),
+    ("hints", "args terminal"),
+    ("last_options", "args hints"),
+    ("own_output", ""),
+    ("directory", "hints put_back terminal"),
+    ("failures", "directory hints terminal"),
+    ("config", "args failures hints settings terminal"),
+    ("begun_elsewhere", "args hints"),
+    ("registry", "args begun_elsewhere config hints settings terminal"),
+    ("holding", "directory hints registry terminal"),
+    ("present_workers", "registry terminal"),
+    ("task_lines", ""),
+    (
+        "owning_task",
+        "args begun_elsewhere directory hints holding registry task_lines terminal",
+    ),
+    ("diagram", "args terminal"),
+    ("schema", "args terminal"),
+    ("version", "args terminal"),
+    ("init", "args failures hints terminal"),
+    ("recorded", "directory owning_task terminal"),
+    ("journal", "args recorded terminal"),
+    ("sentinel", "args failures journal recorded terminal"),
+    ("state", "args directory hints owning_task terminal"),
+    ("logs", "args directory owning_task recorded state terminal"),
+    ("plan_changes", "terminal"),
+    (
+        "status",
+        "args config directory hints holding owning_task plan_changes recorded settings state terminal",
+    ),
+    ("thread", "args directory state status terminal"),
+    ("checkpoints", "args directory hints owning_task state terminal"),
+    ("prices", "args config settings terminal"),
+    (
+        "validate",
+        "args config directory failures plan_changes prices settings state status terminal",
+    ),
+    (
+        "receipt",
+        "args checkpoints hints owning_task recorded signals state status terminal validate",
+    ),
+    ("running_tasks", "directory hints holding receipt registry state"),
+    ("service", "args directory failures hints settings terminal"),
+    ("completions", "args registry state terminal"),
+    ("lock", "args registry terminal"),
+    (
+        "task",
+        "args begun_elsewhere directory failures hints holding owning_task present_workers receipt registry running_tasks state status task_lines terminal validate",
+    ),
+    (
+        "view",
+        "args browser directory failures hints holding logging owning_task present_workers receipt recorded registry running_tasks signals state status task terminal validate",
+    ),
+    (
+        "worker",
+        "args begun_elsewhere config logging registry signals task terminal",
+    ),
+    ("mcp", "args logging registry signals task terminal"),
+    (
+        "doctor",
+        "args config directory failures prices settings terminal",
+    ),
+    ("tui", "checkpoints directory terminal"),
+    (
+        "remote",
+        "args checkpoints directory hints logging owning_task recorded signals state status terminal tui",
+    ),
+    (
+        "approve",
+        "args directory failures hints logging owning_task receipt remote state status terminal",
+    ),
+    ("toggle", "approve remote terminal"),
+    (
+        "cleanup",
+        "args failures hints logging owning_task remote server_log terminal",
+    ),
+    (
+        "rollback",
+        "args directory failures hints logging owning_task receipt remote server_log signals status terminal",
+    ),
+    (
+        "operations",
+        "args directory hints owning_task remote rollback state terminal",
+    ),
+    ("replay", "args logging owning_task signals state terminal"),
+    (
+        "machines",
+        "args config directory hints logging owning_task settings state status terminal",
+    ),
+    ("commands", "hints rollback terminal"),
+    ("detach", "args hints owning_task terminal"),
+    ("rehearsal", "terminal"),
+    (
+        "run",
+        "approve args browser commands config detach directory failures hints last_options logging notify otel own_output owning_task prices receipt rehearsal server_log settings signals state status terminal toggle validate",
+    ),
+];
+
+/// The same beneath `terminal/`.
+const TERMINAL: &[(&str, &str)] = &[
     ("keyboard", ""),
     ("keys", ""),
     ("wrap", ""),
     ("screen", "wrap"),
     ("approval_prompt", "keys screen"),
     ("prompt_line", "approval_prompt keyboard keys screen wrap"),
-    ("server_log", ""),
-    ("settings", ""),
-    ("signals", "screen"),
-    ("put_back", "screen"),
-    ("args", "put_back screen signals"),
     ("exit", "screen wrap"),
     ("left_out", "screen"),
     ("suspended_run", ""),
@@ -94,126 +197,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("show", "report"),
     ("stopping", "screen"),
     ("suspend", "keyboard screen"),
-    ("logging", "args screen server_log"),
-    ("notify", "screen"),
-    ("otel", ""),
     ("output", "exit screen"),
-    ("typed", "args screen"),
-    ("last_options", "args typed"),
-    ("own_output", ""),
-    ("directory", "exit put_back report suspended_run typed"),
-    ("failures", "directory exit typed"),
-    ("config", "args exit failures output screen settings typed"),
-    ("begun_elsewhere", "args typed"),
-    ("registry", "args begun_elsewhere config exit settings typed"),
-    ("holding", "directory exit registry screen typed"),
-    ("present_workers", "exit registry screen"),
-    ("task_lines", ""),
-    (
-        "owning_task",
-        "args begun_elsewhere directory exit holding registry screen task_lines typed",
-    ),
-    ("diagram", "args exit output"),
-    ("schema", "args exit output"),
-    ("version", "args exit output"),
-    ("init", "args exit failures output typed"),
-    ("recorded", "directory exit owning_task screen"),
-    ("journal", "args exit recorded report screen"),
-    (
-        "sentinel",
-        "args exit failures journal output recorded report screen",
-    ),
-    (
-        "state",
-        "args directory exit output owning_task report screen typed",
-    ),
-    (
-        "logs",
-        "approval_prompt args directory exit owning_task recorded report screen state suspended_run",
-    ),
-    ("plan_changes", "screen"),
-    (
-        "status",
-        "approval_prompt args config directory exit holding left_out output owning_task plan_changes recorded report screen settings state suspended_run typed wrap",
-    ),
-    ("thread", "args directory exit output report screen state status"),
-    (
-        "checkpoints",
-        "args directory exit left_out output owning_task report screen state typed",
-    ),
-    ("prices", "args config exit output settings"),
-    (
-        "validate",
-        "args config directory exit failures output plan_changes prices report screen settings state status",
-    ),
-    (
-        "receipt",
-        "approval_prompt args checkpoints exit output owning_task recorded report screen signals state status typed validate",
-    ),
-    ("running_tasks", "directory holding receipt registry state typed"),
-    (
-        "service",
-        "args directory exit failures output screen settings typed",
-    ),
-    ("completions", "args exit output registry state"),
-    ("lock", "args exit output registry report screen"),
-    (
-        "task",
-        "args begun_elsewhere directory exit failures holding keyboard output owning_task present_workers receipt registry report running_tasks screen state status task_lines typed validate wrap",
-    ),
-    (
-        "view",
-        "args browser directory exit failures holding logging output owning_task present_workers receipt recorded registry report running_tasks screen signals state status task typed validate",
-    ),
-    (
-        "worker",
-        "args begun_elsewhere config exit logging output registry screen signals suspend task wrap",
-    ),
-    ("mcp", "args exit logging registry screen signals task"),
-    (
-        "doctor",
-        "args config directory exit failures output prices report screen settings",
-    ),
-    (
-        "tui",
-        "approval_prompt checkpoints directory keyboard keys report screen suspend suspended_run wrap",
-    ),
-    (
-        "remote",
-        "approval_prompt args checkpoints directory exit keyboard logging output owning_task prompt_line recorded report screen signals state status suspend suspended_run tui typed",
-    ),
-    (
-        "approve",
-        "approval_prompt args directory exit failures keyboard logging output owning_task prompt_line receipt remote screen state status typed",
-    ),
-    ("toggle", "approve keyboard remote screen"),
-    (
-        "cleanup",
-        "args exit failures keyboard logging output owning_task remote report screen server_log typed",
-    ),
-    (
-        "rollback",
-        "args directory exit failures keyboard logging output owning_task receipt remote report screen server_log signals status typed",
-    ),
-    (
-        "operations",
-        "args directory exit output owning_task remote report rollback screen state typed",
-    ),
-    (
-        "replay",
-        "args exit logging owning_task report screen signals state suspend",
-    ),
-    (
-        "machines",
-        "args config directory exit logging output owning_task report screen settings state status typed",
-    ),
-    ("commands", "rollback screen typed"),
-    ("detach", "args exit output owning_task screen typed"),
-    ("rehearsal", "exit screen"),
-    (
-        "run",
-        "approval_prompt approve args browser commands config detach directory exit failures keyboard left_out logging last_options notify otel own_output owning_task prices prompt_line question receipt rehearsal report screen server_log settings show signals state status stopping suspend toggle typed validate",
-    ),
 ];
 
 /// The same for the client.
@@ -343,7 +327,7 @@ const CORE: [&[&str]; 12] = [
 /// No circle and no arrow upwards.
 #[test]
 fn every_module_of_the_core_imports_from_below() {
-    let imports = imports(&crate_dir().join("../hankweave-core/src"));
+    let imports = imports(&crate_dir().join("../hankweave-core/src"), "crate::");
     let rank = |module: &str| CORE.iter().position(|line| line.contains(&module));
     let mut wrong = Vec::new();
     for (module, used) in &imports {
@@ -363,6 +347,8 @@ fn every_module_of_the_core_imports_from_below() {
 fn every_module_imports_only_what_it_may() {
     let mut wrong = differences(&crate_dir().join("src"), LIBRARY);
     wrong.extend(differences(&crate_dir().join("cli/src"), COMMAND_LINE));
+    let terminal = crate_dir().join("cli/src/terminal");
+    wrong.extend(differences_in(&terminal, "crate::terminal::", TERMINAL));
     wrong.extend(differences(
         &crate_dir().join("../hankweave-core/agents/src"),
         AGENTS,
@@ -377,7 +363,12 @@ fn every_module_imports_only_what_it_may() {
 
 /// Where the sources of a crate differ from its table, which may let a module use only what stands above it.
 fn differences(sources: &Path, table: &[(&str, &str)]) -> Vec<String> {
-    let mut imports = imports(sources);
+    differences_in(sources, "crate::", table)
+}
+
+/// The same for the folder of a crate whose modules are named after `prefix`.
+fn differences_in(sources: &Path, prefix: &str, table: &[(&str, &str)]) -> Vec<String> {
+    let mut imports = imports(sources, prefix);
     let mut wrong = Vec::new();
     for (place, (module, allowed)) in table.iter().enumerate() {
         let stands_above = |target: &str| table[..place].iter().any(|(name, _)| *name == target);
@@ -574,7 +565,7 @@ fn first_names(path: &str) -> Vec<&str> {
 fn nothing_but_the_border_prints() {
     let mut wrong = Vec::new();
     for (place, line) in lines_of_the_program() {
-        if place.starts_with("cli/screen/") || place.starts_with("driver/scripted/") {
+        if place.starts_with("cli/terminal/screen/") || place.starts_with("driver/scripted/") {
             continue;
         }
         let prints = ["println!", "print!(", "dbg!(", "anstream::std", "AutoStream"];
@@ -588,7 +579,7 @@ fn nothing_but_the_border_prints() {
     }
     assert!(
         wrong.is_empty(),
-        "use screen of hankweave-cli: {}",
+        "use terminal::screen of hankweave-cli: {}",
         wrong.join("\n")
     );
 }
@@ -620,14 +611,14 @@ fn commands_that_people_are_told_are_put_together_in_one_place() {
     for (place, line) in lines_of_the_program() {
         let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
         let is_told = |name: &str| line.split(&format!("hankweave {name}")).skip(1).any(ends);
-        let is_the_place = place.starts_with("cli/typed.rs:") || place.starts_with("cli/args/");
+        let is_the_place = place.starts_with("cli/hints.rs:") || place.starts_with("cli/args/");
         if !is_the_place && subcommands.iter().any(|name| is_told(name)) {
             wrong.push(format!("{place}: {line}"));
         }
     }
     assert!(
         wrong.is_empty(),
-        "use typed of hankweave-cli: {}",
+        "use hints of hankweave-cli: {}",
         wrong.join("\n")
     );
 }
@@ -658,7 +649,7 @@ fn commands_that_people_are_told_begin_with_the_program() {
     };
     let mut wrong = Vec::new();
     for (place, line) in lines_of_the_program() {
-        let is_the_place = place.starts_with("cli/typed.rs:") || place.starts_with("cli/args/");
+        let is_the_place = place.starts_with("cli/hints.rs:") || place.starts_with("cli/args/");
         let is_typed_into_a_run = line.contains(" | ");
         if is_the_place || is_typed_into_a_run {
             continue;
@@ -671,7 +662,7 @@ fn commands_that_people_are_told_begin_with_the_program() {
     }
     assert!(
         wrong.is_empty(),
-        "use typed of hankweave-cli: {}",
+        "use hints of hankweave-cli: {}",
         wrong.join("\n")
     );
 }
@@ -796,7 +787,7 @@ fn every_planted_defect_fits_the_code_and_names_a_test() {
 }
 
 /// For each module at the top of a crate what it names of the others, and one place where it does; tests may name what they like.
-fn imports(sources: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
+fn imports(sources: &Path, prefix: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let lines = lines_of(sources);
     let module_of = |place: &str| {
         let (module, _) = place.split_once(['/', '.']).expect("a place is in a file");
@@ -806,7 +797,7 @@ fn imports(sources: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
     for (place, _) in &lines {
         imports.entry(module_of(place)).or_default();
     }
-    for root in ["lib", "main"] {
+    for root in ["lib", "main", "mod"] {
         imports.remove(root);
     }
     let modules: BTreeSet<String> = imports.keys().cloned().collect();
@@ -816,7 +807,7 @@ fn imports(sources: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
             continue;
         };
         let code = line.split("//").next().unwrap_or_default();
-        let targets = code.split("crate::").skip(1).map(named);
+        let targets = code.split(prefix).skip(1).map(named);
         for target in targets.filter(|target| *target != module && modules.contains(*target)) {
             used.entry(target.to_owned()).or_insert_with(|| place.clone());
         }

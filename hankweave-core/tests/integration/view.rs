@@ -969,11 +969,7 @@ fn what_a_rollback_undid_stays_spent_and_an_undo_lets_it_count_again() {
     let again = costs(again.codon("a", open()), "r2", "a", 0.5);
     let view = fold(&told(&again));
     assert_eq!(account(&view), account(&of_document(&again)));
-    let counting = view
-        .items
-        .values()
-        .map(|item| item.spent())
-        .sum::<Usd>();
+    let counting = view.items.values().map(|item| item.spent()).sum::<Usd>();
     assert_eq!(
         counting + view.undone.sum().unwrap().cost,
         view.money.spent,

@@ -16,22 +16,22 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::{Commander, OpenDirectory, RunOptions};
 use serde_json::json;
 
-use crate::approval_prompt::{PromptKey, answer_words};
 use crate::args::{ApproveArgs, Global};
 use crate::directory::takes_clients;
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::open_failure;
-use crate::keyboard::{self, Keyboard};
+use crate::hints::HintCommands;
 use crate::logging;
-use crate::output;
 use crate::owning_task::{OwningTask, existing_state_dir};
-use crate::prompt_line::{PromptForm, PromptLine};
 use crate::receipt;
 use crate::remote;
-use crate::screen::print_stderr;
 use crate::state::read_execution;
 use crate::status::{decision, ways_on};
-use crate::typed::HintCommands;
+use crate::terminal::approval_prompt::{PromptKey, answer_words};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::keyboard::{self, Keyboard};
+use crate::terminal::output;
+use crate::terminal::prompt_line::{PromptForm, PromptLine};
+use crate::terminal::screen::print_stderr;
 
 pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     logging::install(global);

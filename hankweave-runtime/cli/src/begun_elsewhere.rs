@@ -8,7 +8,7 @@ use hankweave_task_model::registry::FilesLocation;
 use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 
 use crate::args::RegistryArgs;
-use crate::typed::tasks as typed;
+use crate::hints::tasks as typed;
 
 /// Returns the line of a worker about a task that it leaves to others; `is_first` says that the worker has named none whose folder is taken before.
 pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason, is_first: bool) -> String {

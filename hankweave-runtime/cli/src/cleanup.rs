@@ -13,17 +13,17 @@ use hankweave_runtime::{CleanupError, CleanupPlan, CleanupReport, OpenDirectory,
 use serde_json::json;
 
 use crate::args::{CleanupArgs, Global};
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::open_failure;
-use crate::keyboard;
+use crate::hints::HintCommands;
 use crate::logging;
-use crate::output;
 use crate::owning_task::existing_state_dir;
 use crate::remote::runtime;
-use crate::report::counted;
-use crate::screen::{self, local_time, print_stderr, size};
 use crate::server_log::ServerLog;
-use crate::typed::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::keyboard;
+use crate::terminal::output;
+use crate::terminal::report::counted;
+use crate::terminal::screen::{self, local_time, print_stderr, size};
 
 pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, CliError> {
     let log = logging::install(global);

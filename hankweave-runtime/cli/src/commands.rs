@@ -9,8 +9,8 @@ use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{AcceptedCommand, Commander, RollbackTarget, RunCommand, Shutdown, StopCause};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::screen::print_stderr;
-use crate::typed::HintCommands;
+use crate::hints::HintCommands;
+use crate::terminal::screen::print_stderr;
 
 const HELP: &str = "next | approve | deny [REASON] | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                     rollback codon ID | quit";

@@ -19,9 +19,9 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::Environment;
 
 use crate::args;
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
 use crate::state::read_execution;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
 
 /// A shell sets it when it asks what could come next.
 const VARIABLE: &str = "HANKWEAVE_COMPLETE";

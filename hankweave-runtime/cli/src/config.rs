@@ -16,12 +16,12 @@ use hankweave_runtime::world::environment::Environment;
 use serde_json::{Map, Value, json};
 
 use crate::args::{ConfigArgs, Global, SettingArgs};
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, hank_with_mistakes};
-use crate::output;
-use crate::screen::{SafeText, print_stderr};
+use crate::hints::{path_word, word};
 use crate::settings::{Configuration, Flags, SettingSource, SettingsError, TrustedSettings, of_user};
-use crate::typed::{path_word, word};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::{SafeText, print_stderr};
 
 /// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
 pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, CliError> {

@@ -31,11 +31,11 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::args::{Global, RunArgs, detached_arguments};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
+use crate::hints::HintCommands;
 use crate::owning_task::OwningTask;
-use crate::screen::print_stderr;
-use crate::typed::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::print_stderr;
 
 /// Largest length of the log in bytes; a longer one becomes `detached.log.1`.
 const LOG_LIMIT: u64 = 16 << 20;

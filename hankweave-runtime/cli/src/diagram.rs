@@ -8,8 +8,8 @@ use hankweave_task_model::lock::LOCK;
 use hankweave_task_model::task::TASK;
 
 use crate::args::{DiagramArgs, DiagramFormat, MachineName};
-use crate::exit::CliError;
-use crate::output;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
 
 pub(crate) fn diagram(args: &DiagramArgs) -> Result<ExitCode, CliError> {
     let machine = match args.machine {

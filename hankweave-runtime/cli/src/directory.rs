@@ -15,11 +15,11 @@ use hankweave_runtime::world::identity::SystemIdentity;
 use hankweave_runtime::{ExecutionDir, inspect};
 use tokio::time::sleep;
 
-use crate::exit::{CliError, CliErrorKind};
+use crate::hints::HintCommands;
 use crate::put_back::put_back;
-use crate::report::RunProcess;
-use crate::suspended_run::SuspendedRun;
-use crate::typed::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::report::RunProcess;
+use crate::terminal::suspended_run::SuspendedRun;
 
 /// How often a client looks whether its run is suspended.
 const LOOK: Duration = Duration::from_millis(500);

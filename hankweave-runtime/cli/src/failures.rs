@@ -21,8 +21,8 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{OpenExecutionError, RollbackError, RunError, ServeError};
 
 use crate::directory::{question_there, suspended, takes_clients};
-use crate::exit::{CliError, CliErrorKind};
-use crate::typed::{CommandEdit, HintCommands, in_folder, path_word};
+use crate::hints::{CommandEdit, HintCommands, in_folder, path_word};
+use crate::terminal::exit::{CliError, CliErrorKind};
 
 pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
     let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));

@@ -11,10 +11,10 @@ use hankweave_tasks::coordinator::{HeldLock, OrphanAction, WorkerPresence};
 use hankweave_tasks::lifecycle::ORPHAN_AFTER;
 
 use crate::directory::SuspendedWorker;
-use crate::exit::CliError;
+use crate::hints::word;
 use crate::registry::Registry;
-use crate::screen::one_line;
-use crate::typed::word;
+use crate::terminal::exit::CliError;
+use crate::terminal::screen::one_line;
 
 /// Locks of a registry at one moment.
 #[derive(Debug, Clone)]

@@ -10,10 +10,10 @@ use hankweave_runtime::hank_files;
 use hankweave_runtime::world::disk::{CopyRules, Disk, RealDisk};
 
 use crate::args::{Global, InitArgs, Template};
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, hank_with_mistakes, load_hank};
-use crate::output;
-use crate::typed::in_folder;
+use crate::hints::in_folder;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
 
 /// Schema beside the hank, which its `$schema` names.
 const SCHEMA: &str = "hank.schema.json";

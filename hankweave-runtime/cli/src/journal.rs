@@ -8,10 +8,10 @@ use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::journal::TailLine;
 
 use crate::args::{Global, JournalArgs};
-use crate::exit::CliError;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
-use crate::report::record_text;
-use crate::screen::{JsonLines, SafeText, local_second, print, with_local_times};
+use crate::terminal::exit::CliError;
+use crate::terminal::report::record_text;
+use crate::terminal::screen::{JsonLines, SafeText, local_second, print, with_local_times};
 
 /// Prints the lines of the journal: as sentences on a terminal, elsewhere as they are, what is hidden in their texts as escapes (CLI-12).
 pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, CliError> {

@@ -10,7 +10,7 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{ExecutionDir, GivenOption};
 
 use crate::args::SettingArgs;
-use crate::typed::{HintCommands, option_words};
+use crate::hints::{HintCommands, option_words};
 
 /// The option that names the agent of all codons.
 const AGENT: &str = "agent";

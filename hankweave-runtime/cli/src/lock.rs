@@ -10,11 +10,11 @@ use hankweave_tasks::coordinator::{Acquire, Acquired, HeldLock, Release, Renew};
 use serde_json::json;
 
 use crate::args::{Global, LockAcquireArgs, LockArgs, LockCommand, LockHolder};
-use crate::exit::CliError;
-use crate::output;
 use crate::registry::{Registry, with_registry};
-use crate::report::duration;
-use crate::screen::{local_time, one_line};
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::report::duration;
+use crate::terminal::screen::{local_time, one_line};
 
 pub(crate) fn lock(global: &Global, args: &LockArgs) -> Result<ExitCode, CliError> {
     with_registry(&args.place, async |registry: &Registry| {

@@ -16,8 +16,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
 use crate::args::Global;
-use crate::screen::{LogWriter, log_line};
 use crate::server_log::ServerLog;
+use crate::terminal::screen::{LogWriter, log_line};
 
 /// Level of the log in the execution directory, unless `HANKWEAVE_LOG` sets another one.
 const IN_FILE: &str = "info";

@@ -19,15 +19,15 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::journal::TailLine;
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
 
-use crate::approval_prompt::{answer_words, because};
 use crate::args::{Global, LogsArgs};
 use crate::directory::{is_served, suspended};
-use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
-use crate::report::{MarkedText, RunProcess, event_text, run_standing};
-use crate::screen::{JsonLines, SafeText, local_time, print, print_stderr};
-use crate::suspended_run::SuspendedRun;
+use crate::terminal::approval_prompt::{answer_words, because};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::report::{MarkedText, RunProcess, event_text, run_standing};
+use crate::terminal::screen::{JsonLines, SafeText, local_time, print, print_stderr};
+use crate::terminal::suspended_run::SuspendedRun;
 
 /// Our own log is smaller than this, each half of it (CLI-20).
 const SERVER_LOG_BYTES: u64 = 16 << 20;

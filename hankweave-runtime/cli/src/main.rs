@@ -9,7 +9,6 @@
     )
 )]
 
-mod approval_prompt;
 mod approve;
 mod args;
 mod begun_elsewhere;
@@ -40,8 +39,8 @@ mod directory;
     reason = "looks at the directory that the user names; nothing runs"
 )]
 mod doctor;
-mod exit;
 mod failures;
+mod hints;
 mod holding;
 #[expect(
     clippy::disallowed_methods,
@@ -50,10 +49,7 @@ mod holding;
 )]
 mod init;
 mod journal;
-mod keyboard;
-mod keys;
 mod last_options;
-mod left_out;
 mod lock;
 mod logging;
 mod logs;
@@ -64,15 +60,12 @@ mod notify;
 mod operations;
 #[cfg(feature = "otel")]
 mod otel;
-mod output;
 mod own_output;
 mod owning_task;
 mod plan_changes;
 mod present_workers;
 mod prices;
-mod prompt_line;
 mod put_back;
-mod question;
 mod receipt;
 mod recorded;
 mod registry;
@@ -84,12 +77,10 @@ mod registry;
 mod rehearsal;
 mod remote;
 mod replay;
-mod report;
 mod rollback;
 mod run;
 mod running_tasks;
 mod schema;
-mod screen;
 mod sentinel;
 mod server_log;
 #[expect(
@@ -99,7 +90,6 @@ mod server_log;
 )]
 mod service;
 mod settings;
-mod show;
 mod signals;
 #[expect(
     clippy::disallowed_methods,
@@ -107,20 +97,16 @@ mod signals;
 )]
 mod state;
 mod status;
-mod stopping;
-mod suspend;
-mod suspended_run;
 mod task;
 mod task_lines;
+mod terminal;
 mod thread;
 mod toggle;
 mod tui;
-mod typed;
 mod validate;
 mod version;
 mod view;
 mod worker;
-mod wrap;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -128,7 +114,7 @@ use std::time::Duration;
 use hankweave_runtime::world::environment::outlive_file_limits;
 
 use self::args::{Cli, Color, Command};
-use self::exit::CliError;
+use self::terminal::exit::CliError;
 
 fn main() -> ExitCode {
     completions::answer();
@@ -162,9 +148,9 @@ const UNWINDING: Duration = Duration::from_secs(10);
 fn end_with_a_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        screen::give_back();
+        terminal::screen::give_back();
         report(panic);
-        let end = || std::process::exit(exit::CliErrorKind::Bug.code().into());
+        let end = || std::process::exit(terminal::exit::CliErrorKind::Bug.code().into());
         let later = std::thread::Builder::new().spawn(move || {
             std::thread::sleep(UNWINDING);
             end()
@@ -181,7 +167,9 @@ fn end_with_a_panic() {
 fn unless_it_panics(work: impl FnOnce() -> ExitCode) -> ExitCode {
     // Nothing of what the work touched is looked at again.
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    ended.unwrap_or_else(|_| CliError::new(exit::CliErrorKind::Bug, "hankweave has panicked").report())
+    ended.unwrap_or_else(|_| {
+        CliError::new(terminal::exit::CliErrorKind::Bug, "hankweave has panicked").report()
+    })
 }
 
 fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::screen::{ring, with_zoned_times};
+use crate::terminal::screen::{ring, with_zoned_times};
 
 /// How long a command may take: the program waits for it before it ends.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -20,14 +20,14 @@ use serde::Serialize;
 
 use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
 use crate::directory::{process_of, takes_clients};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
+use crate::hints::{HintCommands, word};
 use crate::owning_task::check_by_hand;
-use crate::report::{RunProcess, codon_words, counted, money};
 use crate::rollback::{RollbackRequest, roll_back};
-use crate::screen::{SafeText, local_time, one_line};
 use crate::state::read_execution;
-use crate::typed::{HintCommands, word};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::report::{RunProcess, codon_words, counted, money};
+use crate::terminal::screen::{SafeText, local_time, one_line};
 
 pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliError> {
     match command {

@@ -24,12 +24,12 @@ use tokio::runtime::Handle;
 use crate::args::RegistryArgs;
 use crate::begun_elsewhere;
 use crate::directory::{self, SuspendedWorker};
-use crate::exit::{CliError, CliErrorKind};
+use crate::hints::{HintCommands, tasks as typed, word};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
 use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry_within};
-use crate::screen::{local_time, one_line};
 use crate::task_lines::{LogLine, lines};
-use crate::typed::{HintCommands, tasks as typed, word};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen::{local_time, one_line};
 
 /// How long a registry may take to answer a command that knows what the files say.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -10,7 +10,7 @@ use hankweave_core::thread::{Recovery, Resume};
 use hankweave_runtime::inspect::recorded_checkpoints;
 use serde::Serialize;
 
-use crate::screen::SafeText;
+use crate::terminal::screen::SafeText;
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct PlanChanges {

@@ -3,9 +3,9 @@
 use hankweave_task_model::registry::{FilesLocation, TaskRow};
 use hankweave_tasks::coordinator::WorkerPresence;
 
-use crate::exit::CliError;
 use crate::registry::Registry;
-use crate::screen::{local_time, one_line};
+use crate::terminal::exit::CliError;
+use crate::terminal::screen::{local_time, one_line};
 
 /// Sentence about a registry without workers.
 pub(crate) const NONE: &str = "no worker is there";

@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{Global, PricesArgs};
 use crate::config::{resolve, with_prices};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
 use crate::settings::{Configuration, Flags};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
 
 /// Shows what models cost and who says so; `run` in the same folder with the same flag uses the same prices.
 pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, CliError> {

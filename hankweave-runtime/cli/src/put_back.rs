@@ -6,7 +6,7 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk, Spares, records_folder};
 use hankweave_runtime::world::environment::Environment;
 
-use crate::screen::print_stderr;
+use crate::terminal::screen::print_stderr;
 
 /// Puts back what an agent removed of the state directory before its run was killed.
 pub(crate) fn put_back(execution: &Path) {

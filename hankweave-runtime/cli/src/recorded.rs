@@ -14,9 +14,9 @@ use hankweave_runtime::world::disk::RealDisk;
 use serde::Deserialize;
 
 use crate::directory::is_served;
-use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
-use crate::screen::print_stderr;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen::print_stderr;
 
 /// How often a journal that is followed is looked at: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -25,9 +25,9 @@ use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 use crate::args::RegistryArgs;
 use crate::begun_elsewhere;
 use crate::config;
-use crate::exit::{CliError, CliErrorKind};
+use crate::hints::{tasks as typed, without_password, word};
 use crate::settings::Flags;
-use crate::typed::{tasks as typed, without_password, word};
+use crate::terminal::exit::{CliError, CliErrorKind};
 
 /// A registry that answers, and the files of its tasks.
 #[derive(Clone)]

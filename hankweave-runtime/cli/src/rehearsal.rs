@@ -8,8 +8,8 @@ use std::process;
 
 use hankweave_core::discovery::STATE_DIR;
 
-use crate::exit::{CliError, CliErrorKind};
-use crate::screen::print_stderr;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen::print_stderr;
 
 /// Copy of an execution directory, removed when it is dropped.
 #[derive(Debug)]

@@ -20,13 +20,13 @@ use hankweave_runtime::{ExecutionDir, Shutdown};
 use serde_json::json;
 
 use crate::args::{Global, ReplayArgs, Speed};
-use crate::exit::{CliError, CliErrorKind};
 use crate::owning_task::existing_state_dir;
-use crate::report::{LiveContext, Reporter};
-use crate::screen::{is_drawable, print_stderr};
 use crate::signals::{self, HangUp};
 use crate::state::read_execution;
-use crate::suspend::{self, SuspendSignals};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::report::{LiveContext, Reporter};
+use crate::terminal::screen::{is_drawable, print_stderr};
+use crate::terminal::suspend::{self, SuspendSignals};
 
 /// How many entries are read at once.
 const AT_ONCE: usize = 256;

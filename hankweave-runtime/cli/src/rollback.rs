@@ -18,19 +18,19 @@ use serde_json::json;
 
 use crate::args::{Global, RollbackArgs, RollbackPointArg};
 use crate::directory::{noted_question, takes_clients};
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{open_failure, rollback_failure};
-use crate::keyboard;
+use crate::hints::{CommandEdit, HintCommands, word};
 use crate::logging;
-use crate::output;
 use crate::owning_task::{check_by_hand, existing_state_dir};
 use crate::receipt;
-use crate::report::{counted, restoring};
-use crate::screen::{self, SafeText, columns_of_errors, is_drawable, one_line, print_stderr};
 use crate::server_log::ServerLog;
 use crate::signals::{self, HangUp};
 use crate::status::{self, Outlook};
-use crate::typed::{CommandEdit, HintCommands, word};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::keyboard;
+use crate::terminal::output;
+use crate::terminal::report::{counted, restoring};
+use crate::terminal::screen::{self, SafeText, columns_of_errors, is_drawable, one_line, print_stderr};
 
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     existing_state_dir(&args.execution.execution)?;

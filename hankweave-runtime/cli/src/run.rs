@@ -34,7 +34,6 @@ use hankweave_runtime::{
 #[cfg(feature = "otel")]
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::approval_prompt::KEYS;
 use crate::approve::Answers;
 use crate::args::{Global, RunArgs};
 use crate::browser::Browser;
@@ -42,11 +41,9 @@ use crate::commands;
 use crate::config;
 use crate::detach::{self, Detachment};
 use crate::directory::noted_question;
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, serve_failure};
-use crate::keyboard::Keyboard;
+use crate::hints::{CommandEdit, HintCommands, path_word};
 use crate::last_options;
-use crate::left_out::LeftOut;
 use crate::logging;
 use crate::notify::{NextCommands, Notification, Notifier};
 #[cfg(feature = "otel")]
@@ -54,21 +51,24 @@ use crate::otel;
 use crate::own_output;
 use crate::owning_task::{OwningTask, check_run};
 use crate::prices;
-use crate::prompt_line::PromptForm;
-use crate::question::{self, RecoveryChoice, RecoveryQuestion};
 use crate::receipt::{self, Listening};
 use crate::rehearsal::RehearsalCopy;
-use crate::report::{LiveContext, Reporter, SummaryContext, headline};
-use crate::screen::{is_drawable, print_stderr};
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
-use crate::show::EventPrinter;
 use crate::signals::{self, TERMINAL_CLOSED, stopped};
 use crate::status;
-use crate::stopping;
-use crate::suspend::{self, SuspendSignals};
+use crate::terminal::approval_prompt::KEYS;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::keyboard::Keyboard;
+use crate::terminal::left_out::LeftOut;
+use crate::terminal::prompt_line::PromptForm;
+use crate::terminal::question::{self, RecoveryChoice, RecoveryQuestion};
+use crate::terminal::report::{LiveContext, Reporter, SummaryContext, headline};
+use crate::terminal::screen::{is_drawable, print_stderr};
+use crate::terminal::show::EventPrinter;
+use crate::terminal::stopping;
+use crate::terminal::suspend::{self, SuspendSignals};
 use crate::toggle::Toggle;
-use crate::typed::{CommandEdit, HintCommands, path_word};
 use crate::validate::{dry_run, replaced, stand_ins_of_run};
 
 pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {

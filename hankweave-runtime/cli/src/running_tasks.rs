@@ -6,10 +6,10 @@ use hankweave_task_model::task::TaskStatus;
 use hankweave_tasks::worker::TaskSpec;
 
 use crate::directory::{SuspendedWorker, is_served, suspended_worker};
+use crate::hints::HintCommands;
 use crate::holding::{AbsentWorker, TaskHolders, continues, has_crashed};
 use crate::receipt;
 use crate::registry::Registry;
-use crate::typed::HintCommands;
 
 /// Returns the cost of a task so far, with the attempt that is made: one account for every screen (TASK-121); `None` for one that no worker has run.
 pub(crate) async fn cost_so_far(registry: &Registry, row: &TaskRow) -> Option<TaskCost> {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use hankweave_core::schema;
 
 use crate::args::{SchemaArgs, SchemaName};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
 
 #[expect(
     clippy::disallowed_methods,

@@ -10,7 +10,7 @@ use hankweave_runtime::{Shutdown, StopCause};
 use hankweave_tasks::worker::WORKER_VARIABLE;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::screen::end_echoed_line;
+use crate::terminal::screen::end_echoed_line;
 
 /// Effect of SIGHUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

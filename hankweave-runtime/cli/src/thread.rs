@@ -16,15 +16,15 @@ use serde::Serialize;
 
 use crate::args::{Global, HistoryArgs};
 use crate::directory::{holder, lived};
-use crate::exit::CliError;
-use crate::output;
-use crate::report::{
+use crate::state;
+use crate::status::{self, AttemptTotals, OpenCodon};
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::report::{
     ColumnTime, RunProcess, budget_note, codon_line, codon_standing, codon_time, counted, id_width,
     loop_check, run_standing, style_of,
 };
-use crate::screen::{SafeText, print_stderr, with_local_times};
-use crate::state;
-use crate::status::{self, AttemptTotals, OpenCodon};
+use crate::terminal::screen::{SafeText, print_stderr, with_local_times};
 
 pub(crate) fn thread(global: &Global, args: &HistoryArgs) -> Result<ExitCode, CliError> {
     let document = state::read(&args.document)?;

@@ -10,9 +10,9 @@ use hankweave_client::RunAddress;
 use tokio::sync::watch;
 
 use crate::approve::Answers;
-use crate::keyboard::Keyboard;
 use crate::remote::on_whole_screen;
-use crate::screen::print_stderr;
+use crate::terminal::keyboard::Keyboard;
+use crate::terminal::screen::print_stderr;
 
 /// How long the whole screen of a run that has ended waits for a key: nobody may be there.
 const PATIENCE: Duration = Duration::from_secs(60);

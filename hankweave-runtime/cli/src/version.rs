@@ -8,8 +8,8 @@ use hankweave_tasks::{Postgres, Sqlite};
 use serde_json::json;
 
 use crate::args::VersionRequest;
-use crate::exit::CliError;
-use crate::output;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
 
 /// Features that this program was built with.
 const FEATURES: [(&str, bool); 3] = [

@@ -11,7 +11,7 @@ use hankweave_runtime::{GivenOption, Invocation};
 
 use super::last_run::LastRunHere;
 use super::{Cli, Command, RunArgs, SettingArgs};
-use crate::screen::print_stderr;
+use crate::terminal::screen::print_stderr;
 
 /// Request of `--version --verbose`.
 #[derive(Debug)]

@@ -204,7 +204,7 @@ pub(crate) struct SettingArgs {
     /// Seconds, or a time such as 90m, 8h or 1h30m. Beyond it the run ends with exit code 3.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Limits, all runs together")]
     pub(crate) max_wait: Option<Duration>,
-    /// Room for the record (.hankweave), in GiB; the run pauses when it is taken
+    /// Room for the record (.hankweave) in GiB; the run pauses when full
     ///
     /// From four fifths on what nothing needs is removed between codons, and a warning shown. A paused run ends with exit code 3.
     #[arg(long, value_name = "GIB", value_parser = gigabytes, help_heading = "Limits, all runs together")]

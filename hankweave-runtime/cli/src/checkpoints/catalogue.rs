@@ -10,11 +10,11 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{CheckpointsBySha, GitHistory, HistoryError, KnownCheckpoint};
 use serde::Serialize;
 
-use crate::exit::{CliError, CliErrorKind};
-use crate::left_out::LeftOut;
+use crate::hints::HintCommands;
 use crate::owning_task::existing_state_dir;
 use crate::state;
-use crate::typed::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::left_out::LeftOut;
 
 /// The checkpoints of an execution directory, newest first.
 pub(super) struct Catalogue {

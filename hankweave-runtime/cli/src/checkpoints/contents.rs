@@ -25,10 +25,10 @@ use super::catalogue::{Catalogue, CheckpointRow};
 use super::unreadable;
 use crate::args::{DiffArgs, Global};
 use crate::directory::is_served;
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
-use crate::screen::{SafeText, is_drawable, print, print_stderr};
-use crate::typed::word;
+use crate::hints::word;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::{SafeText, is_drawable, print, print_stderr};
 
 /// The longest line that is shown in one piece.
 const LINE_BYTES: u64 = 64 << 10;

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::catalogue::{Catalogue, CheckpointRow};
 use crate::args::Global;
-use crate::exit::CliError;
-use crate::output;
-use crate::report::counted;
-use crate::screen::{local_time, one_line};
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::report::counted;
+use crate::terminal::screen::{local_time, one_line};
 
 pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, CliError> {
     if global.json() {

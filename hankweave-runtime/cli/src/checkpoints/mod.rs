@@ -19,8 +19,8 @@ use hankweave_runtime::checkpoint::HistoryError;
 use self::catalogue::Catalogue;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
 use crate::directory::existing_state_dir;
-use crate::exit::{CliError, CliErrorKind};
-use crate::typed::in_folder;
+use crate::hints::in_folder;
+use crate::terminal::exit::{CliError, CliErrorKind};
 
 pub(super) use contents::{
     LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines, changed_lines_of, compare_file, diff,

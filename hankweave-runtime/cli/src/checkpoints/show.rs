@@ -9,9 +9,9 @@ use serde_json::json;
 use super::catalogue::{Catalogue, CheckpointRow};
 use super::{list, unreadable};
 use crate::args::Global;
-use crate::exit::CliError;
-use crate::output;
-use crate::screen::one_line;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::screen::one_line;
 
 pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result<ExitCode, CliError> {
     let row = catalogue.find(name)?;

@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::catalogue::{Catalogue, CheckpointRow};
 use crate::args::Global;
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
-use crate::screen::one_line;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::one_line;
 
 /// Damaged parts of one checkpoint that a person is shown.
 const SHOWN: usize = 10;

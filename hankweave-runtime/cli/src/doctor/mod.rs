@@ -22,12 +22,12 @@ use serde_json::json;
 
 use crate::args::{DoctorArgs, Global};
 use crate::config;
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_failure, with_conversions};
-use crate::output;
-use crate::report::counted;
-use crate::screen::SafeText;
 use crate::settings::{Configuration, Flags};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::report::counted;
+use crate::terminal::screen::SafeText;
 
 /// Looks at everything around a hank that a run needs; starts no agent and writes nothing (CLI-26).
 pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, CliError> {

@@ -2,8 +2,8 @@
 
 use hankweave_remote::RemoteError;
 
-use crate::exit::{CliError, CliErrorKind};
-use crate::typed::HintCommands;
+use crate::hints::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
 
 pub(super) fn failure(error: &RemoteError, typed: &HintCommands) -> CliError {
     let failure = CliError::from_error(kind(error), error);

@@ -19,13 +19,13 @@ use self::failures::failure;
 use crate::args::{ArrivalArgs, CloneArgs, Global, PullArgs, PushArgs};
 use crate::config::{named_remote, remote};
 use crate::directory::is_served;
-use crate::exit::{CliError, CliErrorKind};
+use crate::hints::{HintCommands, word};
 use crate::logging;
-use crate::output;
 use crate::owning_task::{check_by_hand, existing_state_dir};
-use crate::screen::{one_line, print_stderr};
 use crate::settings::TrustedSettings;
-use crate::typed::{HintCommands, word};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::{one_line, print_stderr};
 
 pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliError> {
     logging::install(global);

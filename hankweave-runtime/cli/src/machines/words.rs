@@ -7,12 +7,12 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::Decision;
 use hankweave_remote::{FetchedRun, PushOutcome, Pushed, shown};
 
+use crate::hints::{HintCommands, path_word};
 use crate::owning_task::OwningTask;
-use crate::report::counted;
-use crate::screen::one_line;
 use crate::state::read_execution;
 use crate::status::decision;
-use crate::typed::{HintCommands, path_word};
+use crate::terminal::report::counted;
+use crate::terminal::screen::one_line;
 
 /// Number of shown characters of a record's name.
 const SHORT: usize = 12;

@@ -22,11 +22,11 @@ use self::refusal::{TOOL_NOT_FOUND, ToolError};
 use self::schema::{TOOLS, ToolDescription};
 use self::tools::Tools;
 use crate::args::{Global, McpArgs};
-use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
 use crate::registry::{Registry, with_registry};
-use crate::screen;
 use crate::signals::{self, HangUp, stopped};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen;
 
 pub(crate) fn mcp(global: &Global, args: &McpArgs) -> Result<ExitCode, CliError> {
     logging::install(global);

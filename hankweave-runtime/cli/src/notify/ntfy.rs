@@ -59,7 +59,7 @@ pub(super) fn message(
     {
         headers.push(("actions".into(), text));
     }
-    let reason = crate::screen::with_zoned_times(&news.reason);
+    let reason = crate::terminal::screen::with_zoned_times(&news.reason);
     (headers, format!("{reason}\n{}", news.next).trim_end().to_owned())
 }
 

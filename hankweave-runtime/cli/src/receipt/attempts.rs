@@ -14,9 +14,9 @@ use hankweave_core::view::{AttemptState, AttemptView};
 use serde::Serialize;
 
 use super::heard::{Heard, millis};
-use crate::report::{AT_BUDGET, codon_standing, worked};
-use crate::screen::offset_second;
 use crate::status::{AttemptTotals, StatusView};
+use crate::terminal::report::{AT_BUDGET, codon_standing, worked};
+use crate::terminal::screen::offset_second;
 
 /// State, time and cost of a codon, or of one attempt.
 #[derive(Debug, Serialize)]

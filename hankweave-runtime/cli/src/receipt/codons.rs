@@ -22,8 +22,8 @@ use super::files::{FileReport, LISTED};
 use super::heard::Heard;
 use super::terms::CodonTerms;
 use crate::checkpoints::{LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines_of};
-use crate::report::at_its_budget;
 use crate::status::StatusView;
+use crate::terminal::report::at_its_budget;
 
 /// A codon of the report.
 #[derive(Debug, Serialize)]
@@ -282,7 +282,7 @@ pub(super) fn codons(
                             .collect(),
                         command: status.typed.command(&format!("diff {id}")),
                     }),
-                loop_check: crate::report::loop_check(record),
+                loop_check: crate::terminal::report::loop_check(record),
                 checks: heard.checks.of(id).to_vec(),
                 check_not_run: config.and_then(|config| heard.check_not_run(config, record)),
                 result: summary.result,

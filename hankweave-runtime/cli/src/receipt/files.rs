@@ -9,8 +9,8 @@ use hankweave_runtime::checkpoint::{ChangeKind, GitHistory, PathChange};
 use serde::Serialize;
 
 use crate::checkpoints::{LineCounts, changed_lines};
+use crate::hints::HintCommands;
 use crate::status::StatusView;
-use crate::typed::HintCommands;
 
 /// Codons, attempts and files that a report lists.
 pub(super) const LISTED: usize = 200;

@@ -30,8 +30,8 @@ use super::occasions::with_waits;
 use super::rollbacks::{RollbackReport, rollbacks};
 use super::terms::{LoopReport, loops};
 use crate::owning_task::OwningTask;
-use crate::screen::one_line;
 use crate::status::{StatusView, UnseenCrash};
+use crate::terminal::screen::one_line;
 
 /// A run, as it is told to people who were not there (CLI-44).
 #[derive(Debug, Serialize)]

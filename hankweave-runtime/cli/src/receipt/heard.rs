@@ -20,11 +20,11 @@ use hankweave_runtime::journal::TailLine;
 use serde::Serialize;
 
 use super::checks::{CheckReport, Checks};
-use crate::approval_prompt::{because, client_name, whole_answer};
-use crate::exit::CliError;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
 use crate::signals::TERMINAL_CLOSED;
 use crate::status::{UnseenCrash, crash_words};
+use crate::terminal::approval_prompt::{because, client_name, whole_answer};
+use crate::terminal::exit::CliError;
 
 /// Bytes of a codon's last message in a report.
 const MESSAGE: usize = 240;

@@ -1,6 +1,6 @@
 //! Markup of a report: texts of others within Markdown, and Markdown as a terminal shows it.
 
-use crate::screen::{one_line, with_offset_times};
+use crate::terminal::screen::{one_line, with_offset_times};
 
 /// Names that a sentence lists.
 pub(super) const NAMED: usize = 6;

@@ -34,13 +34,13 @@ pub(crate) use heard::Heard;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::args::{Global, ReportArgs};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
+use crate::hints::HintCommands;
 use crate::owning_task::OwningTask;
-use crate::screen::{columns_of_output, print};
 use crate::state::last_hank;
 use crate::status::StatusView;
-use crate::typed::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::{columns_of_output, print};
 use crate::validate::describe;
 
 /// Longest journal that is read when a run ends and nobody has listened to it, in bytes: half a second of reading.

@@ -13,8 +13,8 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
 
 use super::files::FileReport;
+use crate::hints::word;
 use crate::status::StatusView;
-use crate::typed::word;
 
 /// Rollbacks that a report lists, the newest ones.
 const LISTED: usize = 20;

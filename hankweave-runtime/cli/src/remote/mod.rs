@@ -19,13 +19,13 @@ use tokio::time::{Instant, sleep};
 use crate::args::{ApproveArgs, ExecutionArgs, Global, RollbackArgs, RollbackPointArg, StopArgs};
 use crate::checkpoints;
 use crate::directory::{answer_there, holder, suspended, takes_clients};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
+use crate::hints::{ATTACH_BY_ADDRESS, HintCommands};
 use crate::owning_task::{check_stop, onward};
-use crate::screen::print_stderr;
 use crate::status;
-use crate::suspended_run::{SuspendedRun, how_to_continue};
-use crate::typed::{ATTACH_BY_ADDRESS, HintCommands};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::print_stderr;
+use crate::terminal::suspended_run::{SuspendedRun, how_to_continue};
 
 pub(super) use attach::{attach, on_whole_screen};
 pub(super) use page::page;

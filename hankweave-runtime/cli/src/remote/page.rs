@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{connect_failure, runtime};
 use crate::args::{Global, PageArgs};
-use crate::exit::CliError;
-use crate::output;
-use crate::typed::HintCommands;
+use crate::hints::HintCommands;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
 
 /// Prints the address of the page with its token, which is tried first: a token that the run does not know opens nothing.
 pub(crate) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode, CliError> {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::Sentinel;
 use crate::args::Global;
 use crate::journal::sentence;
-use crate::report::counted;
-use crate::screen::{JsonLines, SafeText, local_time, print};
+use crate::terminal::report::counted;
+use crate::terminal::screen::{JsonLines, SafeText, local_time, print};
 
 pub(super) struct RehearsalOutput<'a> {
     sentinel: &'a Sentinel,

@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::read_text;
 use crate::args::{Global, SentinelConvertArgs};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
-use crate::screen::print_stderr;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::print_stderr;
 
 /// Stands for the way from the folder of the hank, which is not known here, to that of the sentinel: what the sentinel names may lie anywhere on it.
 const SOMEWHERE: &str = "a/a/a/a/a/a/a/a";

@@ -19,10 +19,10 @@ use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, parent};
 use self::asked::RehearsalOutput;
 use self::rehearsal::Rehearsal;
 use crate::args::{Global, SentinelCommand, SentinelTestArgs};
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::conversion_of;
 use crate::recorded::{self, Follow, JournalRange};
-use crate::screen::print_stderr;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen::print_stderr;
 
 pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<ExitCode, CliError> {
     match command {

@@ -15,9 +15,9 @@ use hankweave_runtime::journal::TailLine;
 use serde::Deserialize;
 
 use super::asked::RehearsalOutput;
-use crate::exit::{CliError, CliErrorKind};
 use crate::recorded::LineSink;
-use crate::report::counted;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::report::counted;
 
 pub(super) struct Rehearsal<'a> {
     config: &'a SentinelConfig,

@@ -16,12 +16,12 @@ use serde_json::json;
 use self::unit::{MARK, Unit, UnitError};
 use crate::args::{Global, RunArgs, ServiceCommand, ServiceInstallArgs, run_of_service};
 use crate::directory::is_served;
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::{hank_with_mistakes, load_hank};
-use crate::output;
-use crate::screen::print_stderr;
+use crate::hints::{HintCommands, in_folder, path_word, word};
 use crate::settings::of_user;
-use crate::typed::{HintCommands, in_folder, path_word, word};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::print_stderr;
 
 pub(crate) fn service(global: &Global, command: &ServiceCommand) -> Result<ExitCode, CliError> {
     match command {

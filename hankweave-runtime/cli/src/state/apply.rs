@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::look;
 use crate::args::{Global, StateApplyArgs};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
 
 pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, CliError> {
     let mut live = LiveState::new(match &args.state {

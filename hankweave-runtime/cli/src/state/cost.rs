@@ -13,10 +13,12 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Document, Global, StateCostArgs};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
 use crate::owning_task::OwningTask;
-use crate::report::{RunProcess, at_its_budget, codon_standing, money, run_standing, tokens_at_least};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::report::{
+    RunProcess, at_its_budget, codon_standing, money, run_standing, tokens_at_least,
+};
 
 pub(crate) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, CliError> {
     let state = look::read(&args.document)?;

@@ -17,13 +17,13 @@ use serde::Serialize;
 use super::look;
 use crate::args::{Document, Global};
 use crate::directory::holder;
-use crate::exit::CliError;
-use crate::output;
-use crate::report::{
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::report::{
     RunProcess, budget_note, codon_line, codon_standing, codon_time, id_width, later_attempt_line,
     loop_check, run_standing,
 };
-use crate::screen::{local_period, local_time};
+use crate::terminal::screen::{local_period, local_time};
 
 pub(crate) fn history(global: &Global, document: &Document) -> Result<ExitCode, CliError> {
     let state = look::read(document)?;

@@ -26,11 +26,11 @@ use hankweave_runtime::world::disk::{Disk, RealDisk};
 use super::journal;
 use crate::args::Document;
 use crate::directory;
-use crate::exit::{CliError, CliErrorKind};
+use crate::hints::{HintCommands, about_file};
 use crate::owning_task::existing_state_dir;
-use crate::report::RunProcess;
-use crate::screen::print_stderr;
-use crate::typed::{HintCommands, about_file};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::report::RunProcess;
+use crate::terminal::screen::print_stderr;
 
 /// The document that a command is about. A named file must be complete; an execution directory is read as a start would read it.
 pub(crate) fn read(document: &Document) -> Result<HankweaveState, CliError> {

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use hankweave_core::document::render;
 
 use crate::args::{Document, Global, StateCommand};
-use crate::exit::CliError;
-use crate::output;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
 
 pub(crate) use cost::cost;
 pub(crate) use history::history;

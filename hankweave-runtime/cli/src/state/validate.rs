@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use super::look;
 use crate::args::{Global, StateValidateArgs};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
 
 pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<ExitCode, CliError> {
     let found = look::found(&args.document)?;

@@ -13,7 +13,7 @@ use hankweave_runtime::CodonSummary;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
 use super::StatusView;
-use crate::report::{ColumnTime, elapsed};
+use crate::terminal::report::{ColumnTime, elapsed};
 
 /// Sum of the attempts of a codon that count.
 #[derive(Debug, Default)]

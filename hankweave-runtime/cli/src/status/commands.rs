@@ -18,10 +18,10 @@ use hankweave_runtime::world::disk::RealDisk;
 use super::StatusView;
 use super::next_total::next_total;
 use crate::directory::answer_there;
+use crate::hints::CommandEdit;
 use crate::owning_task::OwningTask;
-use crate::report;
-use crate::suspended_run::SuspendedRun;
-use crate::typed::CommandEdit;
+use crate::terminal::report;
+use crate::terminal::suspended_run::SuspendedRun;
 
 /// A command, and what it does.
 pub(crate) type SuggestedCommand = (String, String);

@@ -4,8 +4,8 @@ use hankweave_core::budget::Ceiling;
 use hankweave_core::hank::Hank;
 
 use crate::config;
+use crate::hints::HintCommands;
 use crate::settings::Flags;
-use crate::typed::HintCommands;
 
 /// Returns the total of a run of the same command, before it is raised, where the last run had `last`, and the hank and the settings now allow `own`: a limit that was
 /// typed stays, so that what is offered never spends more than somebody wanted beside a larger one of the hank.

@@ -9,10 +9,10 @@ use hankweave_task_model::task::TaskStatus;
 
 use super::StatusView;
 use super::commands::{SuggestedCommand, first_part};
-use crate::approval_prompt::{answer_words, because};
 use crate::owning_task::OwningTask;
-use crate::report;
-use crate::screen::one_line;
+use crate::terminal::approval_prompt::{answer_words, because};
+use crate::terminal::report;
+use crate::terminal::screen::one_line;
 
 /// Next codon of an execution directory, or what blocks it, with the command that continues.
 #[derive(Debug, Clone, PartialEq, Eq)]

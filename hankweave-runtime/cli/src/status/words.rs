@@ -16,12 +16,12 @@ use serde_json::Value;
 
 use super::commands::SuggestedCommand;
 use super::{AttemptTotals, StatusView};
-use crate::approval_prompt::whole_answer;
 use crate::directory::answer_there;
 use crate::recorded::SHORTENED;
-use crate::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
-use crate::screen::{SafeText, columns_of_output, local_time, one_line, with_local_times};
-use crate::wrap::wrap;
+use crate::terminal::approval_prompt::whole_answer;
+use crate::terminal::report::{self, at_its_budget, codon_line, codon_standing, id_width, style_of};
+use crate::terminal::screen::{SafeText, columns_of_output, local_time, one_line, with_local_times};
+use crate::terminal::wrap::wrap;
 
 /// Returns the sum of the attempts that count no longer: `undone or run again: 2 attempts, $0.1800, 12s at work`.
 pub(crate) fn undone_words(view: &RunView) -> Option<String> {

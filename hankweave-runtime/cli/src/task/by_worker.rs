@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::executions::{CountedAttempts, OF_LOST, attempts};
 use crate::args::Global;
-use crate::exit::CliError;
-use crate::output;
 use crate::registry::Registry;
-use crate::screen::one_line;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::screen::one_line;
 
 /// Sum over the attempts of one worker, or of a person who worked by hand.
 #[derive(Debug, Default, Serialize)]

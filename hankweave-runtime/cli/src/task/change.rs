@@ -28,18 +28,18 @@ use super::show::{answered, newest_files};
 use crate::args::{
     Global, TaskAnswerArgs, TaskCompleteArgs, TaskDeleteArgs, TaskDetachArgs, TaskResumeArgs, settings_of_run,
 };
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_with_mistakes;
 use crate::holding::TaskHolders;
-use crate::keyboard::forget_typed;
-use crate::output;
 use crate::owning_task::{OwningTask, has_ended, patience_option};
 use crate::present_workers::{left_elsewhere, takers};
 use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far, left_at_work};
-use crate::screen::{ask, one_line};
 use crate::status::next_attempt;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::keyboard::forget_typed;
+use crate::terminal::output;
+use crate::terminal::screen::{ask, one_line};
 use crate::validate::{ceiling, load_planned, max_wait};
 
 async fn print_row(global: &Global, registry: &Registry, row: &TaskRow) -> Result<ExitCode, CliError> {

@@ -13,15 +13,15 @@ use serde_json::{Map, Value};
 
 use super::EarlierTasks;
 use crate::args::{Global, TaskCreateArgs, settings_of_run};
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_with_mistakes;
-use crate::output;
+use crate::hints::in_folder;
 use crate::present_workers::takers;
 use crate::registry::Registry;
-use crate::screen::{columns_of_errors, one_line, print_stderr};
-use crate::typed::in_folder;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::{columns_of_errors, one_line, print_stderr};
+use crate::terminal::wrap::hanging;
 use crate::validate::{TaskLimits, load_planned};
-use crate::wrap::hanging;
 
 /// Number of ids that are tried when tasks are created in the same millisecond.
 const IDS: i64 = 100;

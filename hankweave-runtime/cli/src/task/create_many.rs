@@ -16,10 +16,10 @@ use super::create::print_hint;
 use super::file_lines::{LineMistakes, read_task};
 use super::file_order::creation_order;
 use crate::args::{Global, TaskCreateArgs};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
 use crate::present_workers::takers;
 use crate::registry::Registry;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
 use crate::validate::TaskLimits;
 
 /// Longest input that is read, in bytes.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::screen::{SafeText, columns_of_output, one_line};
-use crate::wrap::wrap;
+use crate::terminal::screen::{SafeText, columns_of_output, one_line};
+use crate::terminal::wrap::wrap;
 
 /// Column in which values start.
 const INDENT: usize = 15;

@@ -7,8 +7,8 @@ use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::task::TaskStatus;
 
 use super::reasons::resume_command;
-use crate::exit::CliError;
 use crate::registry::Registry;
+use crate::terminal::exit::CliError;
 
 /// Tasks that were read, by id; `None` for one that was deleted.
 pub(crate) struct EarlierTasks<'r> {

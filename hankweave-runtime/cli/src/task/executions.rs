@@ -18,16 +18,16 @@ use serde_json::json;
 
 use crate::args::Global;
 use crate::directory::lived;
-use crate::exit::CliError;
 use crate::holding::{AbsentWorker, TaskHolders};
-use crate::output;
 use crate::receipt;
 use crate::registry::Registry;
-use crate::report::money;
 use crate::running_tasks::{absent_worker, cost_so_far};
-use crate::screen::{local_second, local_time, one_line};
 use crate::state::read_execution;
 use crate::task_lines::{Attempter, why_requeued};
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::report::money;
+use crate::terminal::screen::{local_second, local_time, one_line};
 
 /// Returns the attempts of a task, oldest first.
 pub(super) async fn attempts(registry: &Registry, id: &TaskId) -> Result<Vec<TaskExecution>, CliError> {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::create::order;
 use crate::args::TaskCreateArgs;
-use crate::exit::{CliError, CliErrorKind};
+use crate::terminal::exit::{CliError, CliErrorKind};
 
 /// Task of one line.
 #[derive(Deserialize)]

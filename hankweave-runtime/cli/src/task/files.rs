@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::create::print_hint;
 use crate::args::{Global, TaskCheckpointArgs, TaskRestoreArgs};
-use crate::exit::CliError;
-use crate::output;
+use crate::hints::HintCommands;
 use crate::registry::Registry;
-use crate::screen::{local_time, one_line};
-use crate::typed::HintCommands;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::screen::{local_time, one_line};
 
 pub(super) async fn checkpoint(
     global: &Global,

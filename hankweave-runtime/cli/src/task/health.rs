@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::list::{counts, running};
 use crate::args::{Global, TaskHealthArgs};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
 use crate::present_workers::{present, words};
 use crate::registry::{Registry, within};
-use crate::screen::one_line;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::one_line;
 
 /// How long a registry may take to answer before it counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -16,13 +16,13 @@ use super::reasons::{needed_budget, reasons};
 use super::row_line::{LineWidths, in_table, write_with};
 use super::show::costs_so_far;
 use crate::args::{Filter, Global, TaskFindArgs, TaskListArgs};
-use crate::exit::CliError;
 use crate::holding::{AbsentWorker, TaskHolders};
-use crate::output;
 use crate::present_workers::{present, words};
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, cost_so_far};
-use crate::screen::{SafeText, one_line};
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::screen::{SafeText, one_line};
 
 /// Number of tasks read at once.
 const PAGE: u64 = 500;

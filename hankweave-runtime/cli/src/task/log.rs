@@ -12,11 +12,11 @@ use super::create::print_hint;
 use super::details::broken;
 use crate::args::{Global, TaskHistoryArgs};
 use crate::begun_elsewhere::newest_in;
-use crate::exit::CliError;
-use crate::output;
 use crate::registry::Registry;
-use crate::screen::{columns_of_output, local_second, local_time, one_line};
 use crate::task_lines::{LogLine, lines};
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::screen::{columns_of_output, local_second, local_time, one_line};
 
 pub(super) async fn history(
     global: &Global,

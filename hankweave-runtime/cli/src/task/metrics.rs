@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::health::ORPHAN_AFTER;
 use super::list::{STATUSES, costs, counts};
 use crate::args::{Global, TaskMetricsArgs};
-use crate::exit::CliError;
-use crate::output;
 use crate::present_workers::present;
 use crate::registry::Registry;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
 
 /// Figures of now, which every program on the registry sees alike (TASK-107).
 pub(super) async fn metrics(
@@ -33,7 +33,7 @@ pub(super) async fn metrics(
             .collect(),
         false => rows
             .iter()
-            .map(|(name, value)| format!("{:<40} {value:>10}\n", crate::screen::one_line(name)))
+            .map(|(name, value)| format!("{:<40} {value:>10}\n", crate::terminal::screen::one_line(name)))
             .collect(),
     };
     output::print(text)?;

@@ -21,8 +21,8 @@ mod show;
 use std::process::ExitCode;
 
 use crate::args::{Global, TaskArgs, TaskCommand};
-use crate::exit::CliError;
 use crate::registry::{Registry, with_registry};
+use crate::terminal::exit::CliError;
 
 #[cfg(feature = "mcp")]
 pub(crate) use change::cancel_or_ask;

@@ -10,16 +10,16 @@ use hankweave_tasks::coordinator::WorkerPresence;
 use serde_json::Value;
 
 use super::earlier::EarlierTasks;
-use crate::exit::CliError;
+use crate::hints::HintCommands;
 use crate::holding::TaskHolders;
 use crate::owning_task::{has_ended, patience_option};
 use crate::present_workers::present;
 use crate::receipt::has_record;
 use crate::registry::Registry;
 use crate::running_tasks::{absent_worker, ended_cost, left_at_work, set_budget};
-use crate::screen::{one_line, size};
 use crate::task_lines::in_words;
-use crate::typed::HintCommands;
+use crate::terminal::exit::CliError;
+use crate::terminal::screen::{one_line, size};
 
 /// Question of a waiting task, with the codon.
 pub(super) fn question(row: &TaskRow) -> Option<String> {

@@ -10,9 +10,9 @@ use hankweave_task_model::task::{TaskRecord, TaskStatus};
 
 use super::details::broken;
 use super::reasons::reason;
-use crate::report::money;
 use crate::running_tasks::ended_cost;
-use crate::screen::{SafeText, columns_of_output, local_time, one_line};
+use crate::terminal::report::money;
+use crate::terminal::screen::{SafeText, columns_of_output, local_time, one_line};
 
 /// An amount in a column.
 pub(super) fn in_table(cost: TaskCost) -> String {

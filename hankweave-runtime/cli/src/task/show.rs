@@ -25,17 +25,17 @@ use super::row_line::line;
 use crate::args::{Global, TaskDecisionsArgs};
 use crate::begun_elsewhere::{self, newest_in};
 use crate::directory::is_served;
-use crate::exit::{CliError, CliErrorKind};
 use crate::holding::TaskHolders;
-use crate::output;
 use crate::owning_task::{OwningTask, has_ended_before};
 use crate::present_workers::{present, words};
 use crate::receipt;
 use crate::registry::{FOLDER_TAKEN, Registry};
 use crate::running_tasks::{absent_worker, cost_so_far, left_at_work, set_budget};
-use crate::screen::{local_time, one_line};
 use crate::status::rolled_back;
 use crate::task_lines::in_words;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::{local_time, one_line};
 use crate::validate::TaskLimits;
 
 /// Returns the costs of tasks so far.

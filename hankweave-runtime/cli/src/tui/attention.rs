@@ -4,10 +4,10 @@ use hankweave_core::agent::InterruptedBy;
 use hankweave_core::time::Timestamp;
 use hankweave_core::view::{RunState, RunView};
 
-use crate::approval_prompt::{ApprovalPrompt, answer_text};
-use crate::report::duration;
-use crate::screen::local_time;
-use crate::suspended_run::SuspendedRun;
+use crate::terminal::approval_prompt::{ApprovalPrompt, answer_text};
+use crate::terminal::report::duration;
+use crate::terminal::screen::local_time;
+use crate::terminal::suspended_run::SuspendedRun;
 
 /// Facts about this client beside the view.
 #[derive(Debug, Default)]
@@ -101,7 +101,7 @@ mod tests {
     use hankweave_core::view::CurrentActivity;
 
     use super::*;
-    use crate::approval_prompt::tests::asking;
+    use crate::terminal::approval_prompt::tests::asking;
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)

@@ -5,7 +5,7 @@ use std::path::Path;
 use hankweave_core::id::CheckpointSha;
 
 use crate::checkpoints::compare_file;
-use crate::screen::SafeText;
+use crate::terminal::screen::SafeText;
 
 /// The most lines that are kept.
 const LINES: usize = 5_000;

@@ -19,9 +19,9 @@ use super::attention::Viewer;
 use super::model::{CodonRow, RunModel};
 use super::ring::holds;
 use super::view::{HELP, Overlay, PARTS, Pane, View};
-use crate::report::{money, progress, style_of_attempt, tokens, worked};
-use crate::screen::local_time;
-use crate::wrap::wrap;
+use crate::terminal::report::{money, progress, style_of_attempt, tokens, worked};
+use crate::terminal::screen::local_time;
+use crate::terminal::wrap::wrap;
 
 /// Least number of columns for the plan next to the part.
 const WIDE: u16 = 72;

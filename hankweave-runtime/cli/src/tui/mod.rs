@@ -24,13 +24,13 @@ use tokio::time::Instant;
 use self::attention::Viewer;
 use self::model::RunModel;
 use self::view::{Overlay, View, ViewAction};
-use crate::approval_prompt::PromptKey;
 use crate::directory::watch_suspension;
-use crate::keyboard::{self, Keyboard};
-use crate::keys::{Key, KeyDecoder};
-use crate::screen::FullScreen;
-use crate::suspend::SuspendSignals;
-use crate::suspended_run::SuspendedRun;
+use crate::terminal::approval_prompt::PromptKey;
+use crate::terminal::keyboard::{self, Keyboard};
+use crate::terminal::keys::{Key, KeyDecoder};
+use crate::terminal::screen::FullScreen;
+use crate::terminal::suspend::SuspendSignals;
+use crate::terminal::suspended_run::SuspendedRun;
 
 /// How often the screen is drawn again while anything changes; a clock on it continues as well.
 const TICK: Duration = Duration::from_millis(100);

@@ -8,9 +8,9 @@ use hankweave_core::view::{AttemptKey, AttemptView, ChangedFile, ItemView, RunVi
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::ring::Ring;
-use crate::report::{MarkedText, attempt_time, event_text, money};
-use crate::screen::SafeText;
-use crate::screen::{local_time, with_local_times};
+use crate::terminal::report::{MarkedText, attempt_time, event_text, money};
+use crate::terminal::screen::SafeText;
+use crate::terminal::screen::{local_time, with_local_times};
 
 /// Everything that is shown of a run.
 #[derive(Debug, Default)]

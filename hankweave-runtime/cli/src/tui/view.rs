@@ -5,8 +5,8 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 
 use super::model::{CodonRow, RunModel};
-use crate::keys::Key;
-use crate::report::duration;
+use crate::terminal::keys::Key;
+use crate::terminal::report::duration;
 
 /// The parts that fill the screen, one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -12,7 +12,7 @@ use hankweave_core::plan::AgentList;
 use hankweave_core::time::short_duration;
 use serde_json::Value;
 
-use crate::report::counted;
+use crate::terminal::report::counted;
 
 /// Returns a line for each thing that a codon asks for.
 pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec<String> {

@@ -13,11 +13,11 @@ use hankweave_runtime::{ExecutionDir, inspect};
 use super::tree;
 use super::view::CodonView;
 use crate::config::resolve;
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::hank_failure;
 use crate::prices;
 use crate::settings::Flags;
 use crate::state::read_execution;
+use crate::terminal::exit::{CliError, CliErrorKind};
 
 /// Keys of a codon that a plan has as the hank has them: settings and rehearsals change others.
 const WRITTEN: [&str; 5] = ["promptText", "promptFile", "check", "budget", "rigSetup"];

@@ -21,12 +21,12 @@ use serde_json::json;
 use super::{ValidationInput, load_input};
 use crate::args::{Global, RunArgs};
 use crate::directory::{holder, question_there};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
 use crate::plan_changes::{PlanChanges, is_rehearsal};
-use crate::report::duration;
 use crate::state::read_execution;
 use crate::status::{self, outlook};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::report::duration;
 
 /// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
 pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {

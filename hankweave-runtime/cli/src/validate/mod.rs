@@ -45,14 +45,14 @@ use self::misplaced::misplaced_arguments;
 use self::view::CodonView;
 use crate::args::{Global, HankArgs, SettingArgs, ValidateArgs};
 use crate::config;
-use crate::exit::CliError;
 use crate::failures::load_hank;
-use crate::output;
 use crate::prices;
-use crate::report::{counted, write_problems};
-use crate::screen::{SafeText, columns_of_output, print_stderr};
 use crate::settings::Configuration;
 use crate::status::has_begun;
+use crate::terminal::exit::CliError;
+use crate::terminal::output;
+use crate::terminal::report::{counted, write_problems};
+use crate::terminal::screen::{SafeText, columns_of_output, print_stderr};
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, CliError> {

@@ -7,7 +7,7 @@ use hankweave_core::hank::{Hank, HankItem};
 
 use super::view::CodonView;
 use super::{asks, budgets};
-use crate::screen::SafeText;
+use crate::terminal::screen::SafeText;
 
 /// Draws the hank; `codons` are its codons in the order in which they are written.
 pub(super) fn write(text: &mut SafeText, hank: &Hank, codons: &[CodonView<'_>]) -> Result {

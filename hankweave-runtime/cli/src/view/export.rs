@@ -18,13 +18,13 @@ use super::differences::ExportedDifferences;
 use super::no_run;
 use crate::args::Global;
 use crate::directory::{holder, last_sign};
-use crate::exit::{CliError, CliErrorKind};
-use crate::output;
 use crate::owning_task::existing_state_dir;
 use crate::receipt;
 use crate::recorded::{self, Follow, JournalRange, LineSink};
-use crate::report::counted;
-use crate::screen::print_stderr;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::report::counted;
+use crate::terminal::screen::print_stderr;
 use crate::validate::describe;
 
 /// Size limit of the transcripts in a file, in bytes; the newest ones are taken.

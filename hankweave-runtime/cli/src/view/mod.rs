@@ -19,16 +19,16 @@ use serde_json::json;
 use crate::args::{Document, Global, ViewArgs};
 use crate::browser::Browser;
 use crate::directory::holder;
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::serve_failure;
+use crate::hints::HintCommands;
 use crate::logging;
-use crate::output;
 use crate::owning_task::existing_state_dir;
 use crate::receipt;
-use crate::screen::print_stderr;
 use crate::signals::{self, HangUp, stopped};
 use crate::state::{named_run, read_execution};
-use crate::typed::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::print_stderr;
 
 /// Serves the page of recorded runs, or writes it into a file. It takes no lock, so a live run continues undisturbed.
 pub(crate) fn view(global: &Global, args: &ViewArgs) -> Result<ExitCode, CliError> {

@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::exit::{CliError, CliErrorKind};
-use crate::screen::print_stderr;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen::print_stderr;
 
 /// How long somebody who asks may take, and how much he may say.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -26,15 +26,15 @@ use serde_json::json;
 use crate::args::{CheckpointPolicy, Global, OrphanPolicy, WorkerArgs};
 use crate::begun_elsewhere;
 use crate::config::remote;
-use crate::exit::{CliError, CliErrorKind};
 use crate::logging;
-use crate::output;
 use crate::registry::{Registry, kept_url, with_registry};
-use crate::screen::{self, columns_of_errors, local_time, print_stderr};
 use crate::signals::{self, HangUp, stopped};
-use crate::suspend;
 use crate::task::{all_of, counts, line_with_reason, running};
-use crate::wrap::hanging;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::output;
+use crate::terminal::screen::{self, columns_of_errors, local_time, print_stderr};
+use crate::terminal::suspend;
+use crate::terminal::wrap::hanging;
 
 pub(crate) fn worker(global: &Global, args: &WorkerArgs) -> Result<ExitCode, CliError> {
     logging::install(global);

@@ -14,11 +14,11 @@ use tokio::net::TcpListener;
 
 use super::{metrics, options, print_step, sweep};
 use crate::args::{Global, WorkerArgs};
-use crate::exit::{CliError, CliErrorKind};
 use crate::registry::{RESTATE, tasks_folder, with_runtime};
-use crate::screen::print_stderr;
 use crate::signals::{self, HangUp, stopped};
-use crate::suspend;
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen::print_stderr;
+use crate::terminal::suspend;
 
 pub(super) fn worker(global: &Global, args: &WorkerArgs, admin: &str) -> Result<ExitCode, CliError> {
     let root = tasks_folder(&args.place)?;

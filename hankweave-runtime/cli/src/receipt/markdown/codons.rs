@@ -15,8 +15,8 @@ use super::super::money::BEFORE;
 use super::super::terms::write_terms;
 use super::files::{changed, kind_words, lines_changed};
 use crate::checkpoints::LineCounts;
-use crate::report::{counted, duration, worked};
-use crate::screen::offset_second;
+use crate::terminal::report::{counted, duration, worked};
+use crate::terminal::screen::offset_second;
 
 /// Codons that have not started and have a row of their own.
 const PLANNED_ROWS: usize = 12;

@@ -13,8 +13,8 @@ use super::super::gathered::Receipt;
 use super::super::markup::{code, named};
 use super::super::rollbacks::RollbackReport;
 use crate::checkpoints::LineCounts;
-use crate::report::counted;
-use crate::screen::offset_time;
+use crate::terminal::report::counted;
+use crate::terminal::screen::offset_time;
 
 /// Maximum of files that the section lists.
 const NAMED_FILES: usize = 40;

@@ -16,8 +16,8 @@ use self::files::changed;
 use super::codons::{AgentReport, AskingReport, PlannedReport};
 use super::gathered::Receipt;
 use super::markup::{NAMED, code, plain, with_ids};
-use crate::report::{counted, duration, worked};
-use crate::screen::{offset_date, offset_period, offset_second, offset_time};
+use crate::terminal::report::{counted, duration, worked};
+use crate::terminal::screen::{offset_date, offset_period, offset_second, offset_time};
 
 /// Returns the report.
 pub(super) fn markdown(receipt: &Receipt) -> String {

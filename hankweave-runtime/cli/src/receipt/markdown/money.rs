@@ -7,7 +7,7 @@ use hankweave_core::cost::{TokenUsage, Usd};
 use super::super::gathered::Receipt;
 use super::super::markup::{code, plain};
 use super::super::money::{BEFORE, OTHERS, SENTINELS};
-use crate::report::tokens;
+use crate::terminal::report::tokens;
 
 impl Receipt {
     /// Returns the attempts because of which the sum is a lower bound, in a sentence.

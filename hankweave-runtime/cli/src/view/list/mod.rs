@@ -35,8 +35,8 @@ use self::walk::FoundDirectories;
 use super::{PageServer, attend};
 use crate::args::{Global, RegistryArgs, ViewArgs};
 use crate::directory::holder;
-use crate::exit::{CliError, CliErrorKind};
 use crate::failures::serve_failure;
+use crate::hints::HintCommands;
 use crate::holding::{AbsentWorker, TaskHolders};
 use crate::logging;
 use crate::owning_task::OwningTask;
@@ -46,7 +46,7 @@ use crate::registry::{Registry, is_there, within};
 use crate::running_tasks::{absent_worker, cost_so_far};
 use crate::status;
 use crate::task::EarlierTasks;
-use crate::typed::HintCommands;
+use crate::terminal::exit::{CliError, CliErrorKind};
 
 /// Number of execution directories and of tasks in the list.
 const MAX_ROWS: usize = 200;

@@ -10,8 +10,8 @@ use hankweave_core::view::{AttemptView, CurrentAttempt, RunState, RunView, Senti
 use super::columns::Columns;
 use super::progress::LiveProgress;
 use super::{doing, helpers};
-use crate::report::words::{self, duration};
-use crate::screen::{SafeText, ScreenSize};
+use crate::terminal::report::words::{self, duration};
+use crate::terminal::screen::{SafeText, ScreenSize};
 
 /// The most lines of what an agent said and did.
 const LINES: usize = 6;

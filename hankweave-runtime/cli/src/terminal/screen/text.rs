@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 use anstyle::Style;
 
 use super::harmless::push_printable;
-use crate::wrap::broken;
+use crate::terminal::wrap::broken;
 
 /// Text for people, harmless from the moment it is written: whatever is hidden in it is made visible, and only [`styled`](Self::styled) adds colours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
 use crate::args::{
     RegistryArgs, folder_in, folder_of, is_file, is_kept, is_of_worker, repeated_by, shortest_name,
 };
-use crate::screen::one_line;
+use crate::terminal::screen::one_line;
 
 /// The variable that names an execution directory where no `-e` does.
 const EXECUTION_VARIABLE: &str = "HANKWEAVE_EXECUTION";

@@ -16,9 +16,9 @@ use super::colours::style_of;
 use super::words::{
     at_its_budget, check_words, codon_line, counted, duration, id_width, later_attempt_line, summary_standing,
 };
-use crate::left_out::LeftOut;
-use crate::screen::{SafeText, columns_of_errors, with_local_times};
-use crate::wrap::{hanging, wrap};
+use crate::terminal::left_out::LeftOut;
+use crate::terminal::screen::{SafeText, columns_of_errors, with_local_times};
+use crate::terminal::wrap::{hanging, wrap};
 
 /// Input of the summary besides the outcome.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::view::AttemptState;
 
-use crate::screen::SafeText;
-use crate::wrap::hanging;
+use crate::terminal::screen::SafeText;
+use crate::terminal::wrap::hanging;
 
 /// Style of the name of a codon, by its state. One that completed needs nobody, so it has no colour.
 pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> Style {

@@ -22,10 +22,10 @@ use hankweave_runtime::{RunOutcome, RunResult};
 
 use self::live::LiveView;
 use self::plain::Plain;
-use crate::prompt_line::PromptLine;
-use crate::screen::{JsonLines, columns_of_errors, print_stderr};
-use crate::suspended_run::SuspendedRun;
-use crate::wrap::wrap;
+use crate::terminal::prompt_line::PromptLine;
+use crate::terminal::screen::{JsonLines, columns_of_errors, print_stderr};
+use crate::terminal::suspended_run::SuspendedRun;
+use crate::terminal::wrap::wrap;
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
 pub(crate) use live::{LiveContext, activity_words, restoring};

@@ -10,10 +10,10 @@ use hankweave_runtime::{Recovery, SuccessTarget, UnfinishedCodon};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::keyboard;
-use crate::report::counted;
-use crate::screen;
-use crate::wrap::hanging;
+use crate::terminal::keyboard;
+use crate::terminal::report::counted;
+use crate::terminal::screen;
+use crate::terminal::wrap::hanging;
 
 /// Start of a line that continues an offer.
 const INDENT: &str = "     ";

@@ -9,7 +9,7 @@ use hankweave_core::wire::{AgentAction, Event};
 
 use super::event_text::event_text;
 use super::words::answer;
-use crate::screen::SafeText;
+use crate::terminal::screen::SafeText;
 
 /// A piece of a log: every line of it begins with the same mark.
 #[derive(Debug)]

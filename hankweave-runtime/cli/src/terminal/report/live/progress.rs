@@ -12,12 +12,12 @@ use hankweave_core::view::{RunView, fallback_words, line_of};
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::{LiveContext, ended};
-use crate::approval_prompt::answer_text;
-use crate::report::event_text::suspension;
-use crate::report::words::budget;
-use crate::screen::{SafeText, columns, with_local_times};
-use crate::suspended_run::SuspendedRun;
-use crate::wrap::wrap;
+use crate::terminal::approval_prompt::answer_text;
+use crate::terminal::report::event_text::suspension;
+use crate::terminal::report::words::budget;
+use crate::terminal::screen::{SafeText, columns, with_local_times};
+use crate::terminal::suspended_run::SuspendedRun;
+use crate::terminal::wrap::wrap;
 
 /// Most lines about a codon that wait for its end.
 const NOTES: usize = 20;

@@ -10,7 +10,7 @@ use hankweave_core::time::short_duration;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::{Shutdown, StopCause};
 
-use crate::screen::print_stderr;
+use crate::terminal::screen::print_stderr;
 
 /// Answers every request to stop on the screen, for as long as the run lives.
 pub(crate) async fn answer(

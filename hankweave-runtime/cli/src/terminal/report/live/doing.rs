@@ -7,7 +7,7 @@ use hankweave_core::view::CurrentActivity;
 use hankweave_core::wire::ProgressKind;
 use hankweave_runtime::checkpoint::Counts;
 
-use crate::report::words::duration;
+use crate::terminal::report::words::duration;
 
 /// Files that are taken back.
 pub(super) fn restore(since: Timestamp, counts: Counts) -> CurrentActivity {

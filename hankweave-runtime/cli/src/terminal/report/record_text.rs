@@ -9,7 +9,7 @@ use hankweave_core::wire::{AgentAction, Event, ProgressKind};
 
 use super::event_text::event_text;
 use super::words::{counted, duration, standing, tokens};
-use crate::approval_prompt::{answer_words, because, client_name};
+use crate::terminal::approval_prompt::{answer_words, because, client_name};
 
 /// Longest text within a sentence, in bytes.
 const TEXT: usize = 160;

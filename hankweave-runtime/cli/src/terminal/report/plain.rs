@@ -10,8 +10,8 @@ use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
 use super::event_text::event_text;
 use super::words::{ended, ended_line};
-use crate::prompt_line::PromptLine;
-use crate::screen::{SafeText, print};
+use crate::terminal::prompt_line::PromptLine;
+use crate::terminal::screen::{SafeText, print};
 
 /// Lines that were not written yet fill at most a little more than this.
 const KEPT_BYTES: usize = 64 << 10;

@@ -7,8 +7,8 @@ use hankweave_core::wire::Command;
 use hankweave_runtime::RunCommand;
 use hankweave_runtime::world::environment::Environment;
 
-use crate::keys::Key;
-use crate::screen::local_time;
+use crate::terminal::keys::Key;
+use crate::terminal::screen::local_time;
 
 /// Longest reason that can be typed, in bytes.
 const REASON: usize = 1_000;

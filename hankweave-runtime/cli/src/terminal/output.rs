@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::exit::{CliError, CliErrorKind};
-use crate::screen::{self, SafeText};
+use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::screen::{self, SafeText};
 
 /// Prints a result for people.
 pub(crate) fn print(text: impl Into<SafeText>) -> Result<(), CliError> {

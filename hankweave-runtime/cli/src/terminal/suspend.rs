@@ -7,8 +7,8 @@ use hankweave_runtime::world::process::{StoppedProcesses, has_job_control};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::signal::unix::{self, SignalKind, signal};
 
-use crate::keyboard::Keyboard;
-use crate::screen::{is_taken, print_stderr, set_aside, show_again};
+use crate::terminal::keyboard::Keyboard;
+use crate::terminal::screen::{is_taken, print_stderr, set_aside, show_again};
 
 /// Signals that suspend and continue the program.
 #[derive(Debug)]

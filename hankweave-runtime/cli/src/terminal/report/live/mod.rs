@@ -22,9 +22,9 @@ use hankweave_runtime::world::clock::{Clock, SystemClock};
 
 use self::draw::{BAR, draw};
 use self::progress::LiveProgress;
-use crate::prompt_line::PromptLine;
-use crate::screen::{Footer, SafeText, print_stderr};
-use crate::suspended_run::SuspendedRun;
+use crate::terminal::prompt_line::PromptLine;
+use crate::terminal::screen::{Footer, SafeText, print_stderr};
+use crate::terminal::suspended_run::SuspendedRun;
 
 /// Description of a run, as far as it is known before its events tell it.
 #[derive(Debug, Default)]

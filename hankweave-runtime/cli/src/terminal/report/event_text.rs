@@ -10,9 +10,9 @@ use hankweave_core::view::{changed, fallback_words, line_of, subject};
 use hankweave_core::wire::{AgentAction, Event, IdleReason};
 
 use super::words::{answer, at_its_budget, budget, counted, duration, excerpt, in_all, standing};
-use crate::approval_prompt::{answer_words, because};
-use crate::left_out::named;
-use crate::screen::{local_time, one_line, with_local_times};
+use crate::terminal::approval_prompt::{answer_words, because};
+use crate::terminal::left_out::named;
+use crate::terminal::screen::{local_time, one_line, with_local_times};
 
 /// Returns the message of an event for people; `None` for events that only programs need.
 pub(crate) fn event_text(event: &Event) -> Option<String> {

@@ -6,11 +6,11 @@ use hankweave_core::view::RunView;
 use hankweave_core::wire::JournalEntry;
 use tokio::sync::watch;
 
-use crate::approval_prompt::{ApprovalPrompt, PromptKey};
-use crate::keyboard;
-use crate::keys::KeyDecoder;
-use crate::screen::{Footer, SafeText, is_in_background, print_stderr};
-use crate::wrap::wrap;
+use crate::terminal::approval_prompt::{ApprovalPrompt, PromptKey};
+use crate::terminal::keyboard;
+use crate::terminal::keys::KeyDecoder;
+use crate::terminal::screen::{Footer, SafeText, is_in_background, print_stderr};
+use crate::terminal::wrap::wrap;
 
 /// Form of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +177,7 @@ fn follow(prompt: &mut ApprovalPrompt, view: &RunView) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval_prompt::tests::asking;
+    use crate::terminal::approval_prompt::tests::asking;
 
     // covers: CLI-30, CLI-41
     #[test]

@@ -8,7 +8,7 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::GitHistory;
 use serde::Serialize;
 
-use crate::screen::{one_line, size};
+use crate::terminal::screen::{one_line, size};
 
 /// As many of them are named on one line.
 const NAMED: usize = 3;

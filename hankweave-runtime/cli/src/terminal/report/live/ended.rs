@@ -10,10 +10,10 @@ use hankweave_core::view::{AttemptKey, AttemptState, AttemptView, RunView};
 
 use super::columns::{Columns, files};
 use super::progress::CodonNotes;
-use crate::report::colours::style_of_attempt;
-use crate::report::words::{counted, ended, in_all};
-use crate::screen::{SafeText, columns};
-use crate::wrap::wrap;
+use crate::terminal::report::colours::style_of_attempt;
+use crate::terminal::report::words::{counted, ended, in_all};
+use crate::terminal::screen::{SafeText, columns};
+use crate::terminal::wrap::wrap;
 
 /// Most attempts that a client which connects later shows.
 const EARLIER: usize = 40;

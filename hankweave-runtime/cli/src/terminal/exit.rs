@@ -9,8 +9,8 @@ use hankweave_runtime::error::chain;
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::secrets::Secrets;
 
-use crate::screen::{SafeText, columns_of_errors, print_stderr};
-use crate::wrap::hanging;
+use crate::terminal::screen::{SafeText, columns_of_errors, print_stderr};
+use crate::terminal::wrap::hanging;
 
 /// Why the program ends with something else than 0.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use hankweave_runtime::world::disk::IoError;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::report::Reporter;
+use crate::terminal::report::Reporter;
 
 /// How long a run that was asked to stop waits for the reader of its last output.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use hankweave_core::view::{AttemptState, AttemptView, RunView};
 
-use crate::report::words::{ColumnTime, counted, money, tokens};
+use crate::terminal::report::words::{ColumnTime, counted, money, tokens};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -108,7 +108,7 @@ fn cell(text: &str, width: usize, alignment: Alignment) -> String {
 }
 
 /// Number of changed files in words; empty where it is not known.
-pub(in crate::report) fn files(changed: Option<u64>) -> String {
+pub(in crate::terminal::report) fn files(changed: Option<u64>) -> String {
     match changed {
         None => String::new(),
         Some(0) => "changed nothing".to_owned(),
