@@ -1,4 +1,4 @@
-//! Names that git and hankweave read for themselves: settings and hooks of git start programs, so nothing that is written for a hank, an agent, a sentinel or another
+//! Names that git and hankweave read for themselves: settings and hooks of git start programs, so nothing that is written for a hank, a sentinel or another
 //! machine may have them (X13).
 //!
 //! The spellings are those that git itself refuses in a tree (`verify_path`): in any case, with the code points that macOS ignores, and by the names that Windows

@@ -94,16 +94,12 @@ fn servers(launch: &Launch) -> Value {
 }
 
 impl AcpDecoder {
+    /// Neither files nor terminals are offered: agents use their own tools (AGENT-26). No agent that we know asks for terminals, and gemini 0.61, where it is
+    /// offered files, creates none: it takes our error for a missing file as a failure.
     pub(super) fn greet(&mut self) {
-        let permissions = self.task.permissions;
-        let (read, write, run) = (
-            permissions.permit("read"),
-            permissions.permit("edit"),
-            permissions.permit("execute"),
-        );
         let params = json!({
             "protocolVersion": VERSION,
-            "clientCapabilities": {"fs": {"readTextFile": read, "writeTextFile": write}, "terminal": run},
+            "clientCapabilities": {"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false},
             "clientInfo": {"name": "hankweave", "title": "hankweave", "version": env!("CARGO_PKG_VERSION")},
         });
         self.orders

@@ -132,7 +132,7 @@ fn has_input(input: &Value) -> bool {
     }
 }
 
-/// Returns the content of a call as text: texts, changed files and started processes.
+/// Returns the content of a call as text: texts and changed files.
 fn content_text(content: &Value) -> Option<String> {
     let parts: Vec<&str> = content
         .as_array()?
@@ -140,7 +140,6 @@ fn content_text(content: &Value) -> Option<String> {
         .filter_map(|part| match part["type"].as_str()? {
             "content" => part["content"]["text"].as_str(),
             "diff" => part["path"].as_str(),
-            "terminal" => part["terminalId"].as_str(),
             _ => None,
         })
         .collect();

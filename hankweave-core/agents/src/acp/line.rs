@@ -25,23 +25,6 @@ pub(super) struct Params<'l> {
     pub(super) update: Object<SessionUpdate<'l>>,
     pub(super) tool_call: Object<SessionUpdate<'l>>,
     pub(super) options: List<Object<PermissionOption<'l>>>,
-    pub(super) path: Text<'l>,
-    pub(super) content: Text<'l>,
-    pub(super) line: Count,
-    pub(super) limit: Count,
-    pub(super) command: Text<'l>,
-    pub(super) args: List<Text<'l>>,
-    pub(super) env: List<Object<Variable<'l>>>,
-    pub(super) cwd: Text<'l>,
-    pub(super) output_byte_limit: Count,
-    pub(super) terminal_id: Text<'l>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'l"))]
-pub(super) struct Variable<'l> {
-    pub(super) name: Text<'l>,
-    pub(super) value: Text<'l>,
 }
 
 #[derive(Debug, Default, Deserialize)]

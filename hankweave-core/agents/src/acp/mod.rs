@@ -1,7 +1,7 @@
 //! The Agent Client Protocol, version 1, from the side of the client, as a pure state machine.
 //!
 //! Input: the lines that an agent prints, JSON-RPC 2.0, one message a line. Output: [`AgentEvent`]s, and [`AcpAction`]s, which are what has to be said to the
-//! agent and done for it. One process gets one prompt (AGENT-23).
+//! agent. One process gets one prompt (AGENT-23).
 //!
 //! The few messages that are needed are written by hand. The crate with the protocol's types takes a line for wrong in which one value is new, and brings
 //! crates that nobody else here needs; agents are newer than their clients as a rule, and one odd line must not hide the others.
@@ -31,7 +31,7 @@ use ask::Task;
 use calls::OpenCalls;
 use line::{Cost, RpcError, RpcMessage, RpcResponse, SessionUpdate, Usage};
 
-pub use crate::actions::{AcpAction, AcpRequest, BAD_PARAMS, FAILED, NO_METHOD, error_line, result_line};
+pub use crate::actions::AcpAction;
 
 /// The model that stands for the one of the agent's own settings.
 pub const OWN_MODEL: &str = "acp";

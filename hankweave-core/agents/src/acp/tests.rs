@@ -118,7 +118,6 @@ impl Talk {
                 line["result"]["outcome"].to_string()
             }
             AcpAction::Over => "over".to_owned(),
-            AcpAction::Do { what, .. } => format!("{what:?}"),
         });
         told.collect()
     }
@@ -448,42 +447,32 @@ fn a_denied_call_without_a_title_has_the_name_of_its_kind_as_one_that_works() {
     assert_eq!(result.permission_denials[0].tool_name, "execute");
 }
 
-// covers: AGENT-26
+// covers: AGENT-23, AGENT-26
 #[test]
-fn requests_are_done_in_the_session_only_and_as_far_as_they_are_permitted() {
-    let read = || json!({"path": "/work/a", "line": 2, "limit": 3});
-    let done = Talk::begun().asks("fs/read_text_file", read()).last();
-    assert_eq!(done, r#"Read { path: "/work/a", line: Some(2), limit: Some(3) }"#);
-    let create =
-        json!({"command": "make", "args": ["-j", 2], "env": [{"name": "A", "value": "b"}], "cwd": "/work/x"});
-    let done = Talk::begun().asks("terminal/create", create).last();
-    assert!(
-        done.contains(r#"command: "make", args: ["-j"], env: [("A", "b")], cwd: Some("/work/x")"#),
-        "{done}"
-    );
-
-    let mut deny = launch();
-    deny.permissions = Permissions::all(Permission::Deny);
-    let denied = |method: &str, params| Talk::with(&deny).greeted().opened().asks(method, params).last();
-    assert_eq!(denied("fs/read_text_file", read()), "error -32602");
-    assert_eq!(denied("terminal/create", json!({"command": "x"})), "error -32602");
-
-    for (method, params, code) in [
-        ("fs/read_text_file", json!({}), "error -32602"),
-        ("fs/write_text_file", json!({"path": "/work/a"}), "error -32602"),
-        ("terminal/output", json!({"terminalId": 3}), "error -32602"),
-        ("elicitation/create", json!({}), "error -32601"),
-        ("fs/delete", json!({}), "error -32601"),
+fn neither_files_nor_terminals_are_offered_and_every_request_is_answered() {
+    let talk = Talk::begun();
+    let Some(AcpAction::Say(greeting)) = talk.orders.first() else {
+        panic!("{:?}", talk.orders)
+    };
+    let greeting: Value = serde_json::from_str(greeting).unwrap();
+    let offers = json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
+    assert_eq!(greeting["params"]["clientCapabilities"], offers);
+    for method in [
+        "fs/read_text_file",
+        "fs/write_text_file",
+        "terminal/create",
+        "elicitation/create",
     ] {
-        assert_eq!(Talk::begun().asks(method, params).last(), code, "{method}");
+        let asked = Talk::begun().asks(method, json!({"path": "/work/a", "content": "", "command": "x"}));
+        assert_eq!(asked.last(), "error -32601", "{method}");
     }
-    let early = Talk::with(&launch()).asks("fs/read_text_file", read());
+    let early = Talk::with(&launch()).asks("session/request_permission", json!({}));
     assert_eq!(early.last(), "error -32602", "there is no session yet");
-    let other =
-        json!({"id": 1, "method": "fs/read_text_file", "params": {"sessionId": "s-2", "path": "/work/a"}});
-    assert_eq!(Talk::begun().say(&other).last(), "error -32602");
-    let long = json!({"id": "x".repeat(300), "method": "fs/read_text_file", "params": {"sessionId": "s-1", "path": "/a"}});
-    assert_eq!(Talk::begun().say(&long).last(), "error -32602");
+    let permit = |id: &str, session: &str| json!({"id": id, "method": "session/request_permission", "params": {"sessionId": session}});
+    let other = Talk::begun().say(&permit("r-7", "s-2"));
+    assert_eq!(other.last(), "error -32602", "it is another session");
+    let long = Talk::begun().say(&permit(&"x".repeat(300), "s-1"));
+    assert_eq!(long.last(), "error -32602", "its id is too long");
 }
 
 // covers: AGENT-23

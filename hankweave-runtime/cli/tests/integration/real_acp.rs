@@ -173,6 +173,59 @@ fn the_work_of_real_speakers_completes_a_codon() {
     }
 }
 
+/// All but pi, which never asks: with settings that let them ask, and with their own tools.
+// covers: AGENT-26
+#[test]
+fn real_speakers_that_ask_do_what_the_hank_permits_and_nothing_else() {
+    let server = serve();
+    let asks = |speaker: &Speaker| !speaker.command[0].ends_with("pi-acp");
+    for mut speaker in Speaker::all(&server).filter(asks) {
+        for argument in &mut speaker.command {
+            *argument = argument.replace("approval_policy=\"never\"", "approval_policy=\"untrusted\"");
+        }
+        for (permissions, is_permitted) in [
+            (json!("allow"), true),
+            (json!({"edit": "deny", "execute": "deny"}), false),
+        ] {
+            let project = speaker.stage(&server);
+            let claude = json!({"permissions": {"defaultMode": "default"}});
+            let opencode = json!({"permission": {"edit": "ask", "bash": "ask"}});
+            for (file, more) in [
+                (".claude/settings.json", claude),
+                (".config/opencode/opencode.json", opencode),
+            ] {
+                let file = project.home().join(file);
+                let mut settings = std::fs::read_to_string(&file)
+                    .map_or_else(|_| json!({}), |text| serde_json::from_str(&text).unwrap());
+                settings
+                    .as_object_mut()
+                    .unwrap()
+                    .extend(more.as_object().unwrap().clone());
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, settings.to_string()).unwrap();
+            }
+            let hank = std::fs::read_to_string(project.directory().join("hank.json")).unwrap();
+            let mut hank: Value = serde_json::from_str(&hank).unwrap();
+            hank["hank"][0]["agent"]["permissions"] = permissions;
+            project.write_hank(&hank);
+            let (note, more) = (
+                project.directory().join("note.txt"),
+                project.directory().join("more.txt"),
+            );
+            let write = json!({"op": "write", "path": note, "content": "hello"});
+            let call = json!({"op": "bash", "command": "printf hello > more.txt", "description": "Write"});
+            server.play(scenario(json!({"turns": [
+                {"text": "I write.", "tools": [write]}, {"text": "I run.", "tools": [call]}, {"text": "Done.", "repeat": "forever"}]})));
+            let record = run(&project);
+            let status = if is_permitted { "completed" } else { "failed" };
+            assert_eq!(record["status"], status, "{record:#}");
+            let written = [note, more].map(|file| std::fs::read_to_string(file).ok());
+            let expected = is_permitted.then(|| "hello".to_owned());
+            assert_eq!(written, [expected.clone(), expected]);
+        }
+    }
+}
+
 // covers: AGENT-24
 #[test]
 fn what_providers_refuse_real_speakers_is_no_success() {

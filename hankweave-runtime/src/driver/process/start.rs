@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hankweave_agents::{AgentDecoder, Launch};
 
-use super::attend::{AcpHost, AgentEnvironment};
+use super::attend::AcpHost;
 use super::host::ProcessHost;
 use super::lines::LineFramer;
 use super::log::Log;
@@ -84,19 +84,13 @@ impl ProcessHost {
         let grace = launch.grace;
         let is_attended = invocation.is_attended;
         let (spec, decoder) = self.command(launch, invocation);
-        let place = AgentEnvironment {
-            work_dir: spec.work_dir.clone(),
-            env: spec.env.clone(),
-            marker: spec.marker.clone(),
-        };
         let mut process = self
             .world()
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
         let (sender, events) = event_channel(WAITING);
-        let input = process.stdin.take();
-        let attendant = input.map(|input| AcpHost::new(self, input, place));
+        let attendant = process.stdin.take().map(AcpHost::new);
         let line_bytes = match is_attended {
             true => self.limits().message_bytes,
             false => self.limits().line_bytes,
