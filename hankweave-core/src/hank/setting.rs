@@ -15,7 +15,7 @@ use super::parse::read_with;
 use super::paths::check_any;
 use super::prices::{self, PriceSource};
 use super::problem::{Position, Problems};
-use super::read::settings::dollars;
+use super::read::dollars;
 use super::read::{agent_of_all, at_least_one, file_limit, model, seconds_of_silence, seconds_to_settle};
 use super::reader::{HankReader, JsonNode, checked, integer};
 use crate::cost::Usd;

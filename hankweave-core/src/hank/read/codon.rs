@@ -6,8 +6,8 @@ use jsonc_parser::ast::Value;
 
 use super::options::agent_options;
 use super::{
-    at_least_one, globs, model, name_item, on_background_cut, on_exceeded, prompt_source, reference,
-    requires, rig, seconds_of_silence, seconds_to_settle, sentinel, settings,
+    at_least_one, dollars, globs, model, name_item, on_background_cut, on_exceeded, prompt_source, reference,
+    requires, rig, seconds_of_silence, seconds_to_settle, sentinel,
 };
 use crate::agent::{AskedResult, Permission, Permissions};
 use crate::hank::agent::{AcpAgent, AgentChoice, AgentCommand};
@@ -376,7 +376,7 @@ fn approval(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Option<A
 fn budget(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonBudget> {
     let fields = reader.fields(node, &keys::CODON_BUDGET)?;
     Some(CodonBudget {
-        max_dollars: fields.optional(reader, "maxDollars", settings::dollars),
+        max_dollars: fields.optional(reader, "maxDollars", dollars),
         max_time_seconds: fields.optional(reader, "maxTimeSeconds", HankReader::positive),
         max_output_tokens: fields.optional(reader, "maxOutputTokens", at_least_one),
         max_context_tokens: fields.optional(reader, "maxContextTokens", at_least_one),

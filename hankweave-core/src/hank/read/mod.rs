@@ -21,6 +21,7 @@ use super::problem::quoted;
 use super::reader::{
     HankReader, JsonNode, ObjectFields, checked, choice, integer, list, non_empty_list, one_or_more, parsed,
 };
+use crate::cost::Usd;
 use crate::id::{LoopId, is_model_name};
 
 /// Iterations are counted in ids of at most nine digits.
@@ -282,6 +283,16 @@ pub(super) fn on_background_cut(reader: &mut HankReader<'_>, node: &JsonNode<'_>
 /// MiB up to which a file belongs to checkpoints.
 pub(super) fn file_limit(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<u64> {
     integer(1..=1_048_576)(reader, node)
+}
+
+pub(super) fn dollars(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Usd> {
+    let dollars = Usd::from_dollars(reader.positive(node)?);
+    match dollars {
+        Ok(Usd::ZERO) => reader.error(node, "must be at least a billionth of a dollar"),
+        Ok(_) => {}
+        Err(_) => reader.error(node, "is too much money"),
+    }
+    dollars.ok()
 }
 
 /// A whole number, at least 1.

@@ -2,10 +2,9 @@
 
 use super::options::agent_options;
 use super::{
-    agent_of_all, at_least_one, fallback, file_limit, model, on_background_cut, on_exceeded, requires,
-    seconds_of_silence, seconds_to_settle,
+    agent_of_all, at_least_one, dollars, fallback, file_limit, model, on_background_cut, on_exceeded,
+    requires, seconds_of_silence, seconds_to_settle,
 };
-use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget};
 use crate::hank::document::{HankMeta, Overrides, Requirements};
 use crate::hank::keys;
@@ -103,14 +102,4 @@ fn share(reader: &mut HankReader<'_>, _child: &str, node: &JsonNode<'_>) -> Opti
         reader.error(node, "must not be above 1");
     }
     Some(share)
-}
-
-pub(in crate::hank) fn dollars(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Usd> {
-    let dollars = Usd::from_dollars(reader.positive(node)?);
-    match dollars {
-        Ok(Usd::ZERO) => reader.error(node, "must be at least a billionth of a dollar"),
-        Ok(_) => {}
-        Err(_) => reader.error(node, "is too much money"),
-    }
-    dollars.ok()
 }

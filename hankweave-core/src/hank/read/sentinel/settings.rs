@@ -2,7 +2,7 @@
 
 use super::{SentinelFile, keys, tagged};
 use crate::hank::read::at_least_one;
-use crate::hank::read::settings::dollars;
+use crate::hank::read::dollars;
 use crate::hank::reader::{HankReader, JsonNode, ObjectFields, choice, integer, list, non_empty_list};
 
 /// Reads a codon's entry for a sentinel.
