@@ -64,6 +64,8 @@
 //! Codons and runs are state machines, each written down once with [`machine`](macro@machine): in Rust an illegal step does
 //! not compile, and what comes from outside is checked against the same table. See the [`machine`](mod@machine) module for
 //! machines of your own, [`plan`] for what a hank does next, [`hank`] for reading hank.json, and [`cost`] for prices.
+//!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 extern crate self as hankweave_core;
 

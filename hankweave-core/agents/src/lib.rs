@@ -15,6 +15,8 @@
 //! }
 //! assert!(matches!(events[0], AgentEvent::SessionStarted { .. }));
 //! ```
+//!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 pub mod acp;
 mod actions;

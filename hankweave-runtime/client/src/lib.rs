@@ -25,6 +25,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 mod connection;
 mod find;

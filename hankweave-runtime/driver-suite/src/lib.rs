@@ -17,6 +17,8 @@
 //! ```
 //!
 //! The suite runs in a process of its own kind: one test program for a driver, one scene after the other.
+//!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 mod play;
 mod report;

@@ -14,6 +14,8 @@
 //!     ..World::real()
 //! };
 //! ```
+//!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 use std::error::Error;
 use std::fmt;

@@ -6,6 +6,8 @@
 //!
 //! In go an execution directory and a URL that the installed git can push to; out come [`Pushed`], [`FetchedRun`] or a [`RemoteError`]. `docs/design/remote.md` says why it
 //! is made like this.
+//!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 #![cfg_attr(
     test,

@@ -2,6 +2,8 @@
 //!
 //! A [`Coordinator`] is the one truth about tasks and locks. There are three: [`Memory`] inside one process, [`Sqlite`] on one machine with nothing to install,
 //! [`Postgres`] for many machines.
+//!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 
 #![cfg_attr(
     test,

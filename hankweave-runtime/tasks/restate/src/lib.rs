@@ -4,6 +4,8 @@
 //! Restate calls the workers, hands each execution to one of them, and to another one when that is gone. Beneath it works the same [`Worker`] as elsewhere, on a
 //! coordinator that has this one task.
 //!
+//! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
+//!
 //! [`Worker`]: hankweave_tasks::worker::Worker
 
 #![cfg_attr(
