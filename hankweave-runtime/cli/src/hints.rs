@@ -332,7 +332,7 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
         if !at_home(&worked_in) {
             run.execution = Some(match run.folder == here {
                 true => execution.to_owned(),
-                false => here.join(execution),
+                false => real(execution).unwrap_or_else(|| here.join(execution)),
             });
         }
         return run;

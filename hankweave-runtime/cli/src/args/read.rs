@@ -1,7 +1,7 @@
 //! Arguments as parsed: refusals, and the part that an invocation remembers.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -138,12 +138,19 @@ fn with_last_run(command: &clap::Command, args: Box<RunArgs>, matches: &ArgMatch
     last.name_hank(&mut args.hank);
     args.invocation = Invocation {
         folder: here,
-        hank: args.hank.hank.clone(),
-        execution: args.hank.execution.clone(),
+        hank: lasting(&args.hank.hank),
+        execution: args.hank.execution.as_deref().map(lasting),
         options,
     };
     args.kept = kept;
     args
+}
+
+/// Returns a path that holds as long as what it names: one with `..` leads nowhere once the working directory is gone.
+fn lasting(path: &Path) -> PathBuf {
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    let real = leads_up.then(|| RealDisk.real_path(path).ok());
+    real.flatten().unwrap_or_else(|| path.to_owned())
 }
 
 /// Reads the arguments of `run` with more options than were typed.

@@ -1,6 +1,7 @@
 //! The log of operations, and the way back from each (STATE-66, STATE-67, CLI-31, CLI-32).
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use hankweave_testing::TestProject;
@@ -548,6 +549,20 @@ fn the_directory_of_a_run_is_enough_to_continue_it() {
     project
         .run("run work --headless --new --forget".split(' '))
         .expect_code(0);
+
+    // Also when the folder is gone in which that was typed.
+    let typed_in = project.directory().join("gone");
+    fs::create_dir(&typed_in).unwrap();
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    let line = format!("'{program}' run ../hank -e ../work --headless --new --max-cost 0.2");
+    let mut shell = project.command(Path::new("/bin/sh"));
+    let ended = shell.args(["-c", &line]).current_dir(&typed_in).status().unwrap();
+    assert_eq!(ended.code(), Some(3));
+    fs::remove_dir(&typed_in).unwrap();
+    let report = project.run(["report", "work"]).expect_code(0).stdout.clone();
+    assert!(report.contains("`--max-cost 0.2`"), "{report}");
+    let status = project.run(["status", "work"]).expect_code(0).stdout.clone();
+    assert!(status.contains("  hankweave run work --max-cost 0."), "{status}");
 }
 
 /// A way back to the end leaves nothing to run: the next run has no limits of its own, and those of the work stay on every screen.
