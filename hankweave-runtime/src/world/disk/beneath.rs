@@ -83,7 +83,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find) but [`PathError::Missing`].
+    /// Those of `find` but [`PathError::Missing`].
     pub fn lookup(&self, path: &Path) -> Result<Option<OpenedEntry>, PathError> {
         match self.find(path) {
             Err(PathError::Missing) => Ok(None),
@@ -95,7 +95,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find) for the folder, and the error of `act`.
+    /// Those of `find` for the folder, and the error of `act`.
     pub fn at<T>(
         &self,
         path: &Path,
@@ -104,11 +104,11 @@ impl dyn Folder + '_ {
         self.reach(path, MissingFolders::Refuse, act)
     }
 
-    /// Like [`at`](Self::at), but creates the missing folders of `path` first.
+    /// Like `at`, but creates the missing folders of `path` first.
     ///
     /// # Errors
     ///
-    /// Those of [`at`](Self::at), and the failure to create a folder.
+    /// Those of `at`, and the failure to create a folder.
     pub fn make<T>(
         &self,
         path: &Path,
@@ -133,7 +133,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find).
+    /// Those of `find`.
     pub fn folder(&self, path: &Path) -> Result<Option<Box<dyn Folder>>, PathError> {
         self.enter(&names(path)?, MissingFolders::Refuse)
     }

@@ -60,7 +60,7 @@ pub struct CommandSpec {
     pub program: PathBuf,
     /// Its arguments, without the program's name; no shell reads them.
     pub args: Vec<OsString>,
-    /// The whole environment; nothing is inherited. See [`environment`](super::environment).
+    /// The whole environment; nothing is inherited. See [`child_environment`](super::child_environment).
     pub env: BTreeMap<OsString, OsString>,
     /// The folder in which it runs.
     pub work_dir: PathBuf,
