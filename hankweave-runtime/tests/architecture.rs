@@ -178,7 +178,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same beneath `terminal/`.
+/// Table of the modules beneath `terminal/`.
 const TERMINAL: &[(&str, &str)] = &[
     ("keyboard", ""),
     ("keys", ""),
@@ -366,7 +366,7 @@ fn differences(sources: &Path, table: &[(&str, &str)]) -> Vec<String> {
     differences_in(sources, "crate::", table)
 }
 
-/// The same for the folder of a crate whose modules are named after `prefix`.
+/// Differences in a folder of a crate whose modules are named after `prefix`.
 fn differences_in(sources: &Path, prefix: &str, table: &[(&str, &str)]) -> Vec<String> {
     let mut imports = imports(sources, prefix);
     let mut wrong = Vec::new();

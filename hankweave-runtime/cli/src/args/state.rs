@@ -171,7 +171,7 @@ pub(crate) enum CheckpointsCommand {
     Verify {
         /// SHAs of checkpoints, or the execution directory alone [default: all]
         ///
-        /// Where SHAs are given, -e DIR names the execution directory.
+        /// Option -e DIR names the execution directory of SHAs.
         #[arg(value_name = "SHA")]
         shas: Vec<String>,
     },

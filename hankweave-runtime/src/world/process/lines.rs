@@ -46,7 +46,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the system.
     pub async fn next(&mut self) -> io::Result<Option<LinePiece>> {
         let room = self.longest.saturating_sub(self.unfinished.len());
         let mut limited = (&mut self.reader).take(room as u64);
