@@ -60,27 +60,43 @@ pub struct GivenOption {
     pub is_path: bool,
 }
 
+/// How long and how far an option of `run` counts. Each scope includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum OptionScope {
+    /// This start alone.
+    Start,
+    /// Every start whose command line names the option, as hints do. It opens, serves or starts something, which no record may do: a record may come from
+    /// anywhere.
+    CommandLine,
+    /// The next runs in the directory (RUN-41).
+    Directory,
+    /// The next runs, also on another machine to which the directory moves (RUN-33).
+    AnyMachine,
+}
+
 impl GivenOption {
-    /// Whether another machine repeats it in its hints when the run moves there: limits, names of models and how a run behaves. What starts a program, reaches an
-    /// address, opens this machine to others or names a place is of the machine where it was typed (RUN-33).
+    /// Returns the scope of the option. A path, an agent and a value that is no plain word stay in the directory where they were typed.
     #[must_use]
-    pub fn travels(&self) -> bool {
-        let is_amount = |value: &str| {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.';
-            !value.is_empty() && value.bytes().all(plain)
-        };
-        match (self.name.as_str(), self.value.as_deref()) {
-            ("max-cost" | "max-time" | "max-wait" | "port", Some(value)) => is_amount(value),
-            ("model", Some(value)) => is_model_name(value),
-            (
-                "no-autostart"
-                | "file-contents"
-                | "overwrite-output"
-                | "strict-state"
-                | "ignore-rig-failures",
-                None,
-            ) => true,
-            _ => false,
+    pub fn scope(&self) -> OptionScope {
+        let value = self.value.as_deref();
+        match self.name.as_str() {
+            "detached-process" | "dry-run" | "forget" | "headless" | "new" | "open" | "recover"
+            | "rehearse" | "replan" => OptionScope::Start,
+            "agent" if value.is_some_and(|value| value.starts_with('{')) => OptionScope::CommandLine,
+            "agent" | "on-hangup" | "output" | "prices" => OptionScope::Directory,
+            "file-contents"
+            | "ignore-rig-failures"
+            | "max-cost"
+            | "max-disk"
+            | "max-time"
+            | "max-wait"
+            | "model"
+            | "overwrite-output" => match value.is_none_or(is_model_name) {
+                true => OptionScope::AnyMachine,
+                false => OptionScope::Directory,
+            },
+            _ => OptionScope::CommandLine,
         }
     }
 }
@@ -89,37 +105,45 @@ impl GivenOption {
 mod tests {
     use super::*;
 
-    // covers: RUN-33
+    // covers: RUN-33, RUN-41
     #[test]
-    fn what_starts_or_reaches_something_stays_where_it_was_typed() {
-        let travels = |name: &str, value: Option<&str>| {
-            let value = value.map(str::to_owned);
-            let name = name.to_owned();
-            GivenOption {
-                name,
-                value,
+    fn what_starts_or_reaches_something_counts_where_it_was_typed() {
+        let scope = |name: &str, value: Option<&str>| {
+            let option = GivenOption {
+                name: name.to_owned(),
+                value: value.map(str::to_owned),
                 is_path: false,
-            }
-            .travels()
+            };
+            option.scope()
         };
-        assert!(travels("max-cost", Some("2.50")) && travels("max-wait", Some("1h30m")));
-        assert!(travels("model", Some("claude-opus-5")) && travels("no-autostart", None));
         for (name, value) in [
+            ("max-cost", Some("2.50")),
+            ("max-wait", Some("1h30m")),
+            ("model", Some("claude-opus-5")),
+            ("file-contents", None),
+        ] {
+            assert_eq!(scope(name, value), OptionScope::AnyMachine, "{name}");
+        }
+        for (name, value) in [
+            ("max-cost", "1; touch X"),
+            ("model", "$(touch X)"),
+            ("agent", "claude"),
+            ("output", "/etc"),
+        ] {
+            assert_eq!(scope(name, Some(value)), OptionScope::Directory, "{name}");
+        }
+        for (name, value) in [
+            ("agent", Some("{\"acp\": [\"x\"]}")),
             ("max-cost 1; touch X #", None),
-            ("max-cost", Some("1; touch X")),
-            ("max-cost", None),
-            ("no-autostart", Some("x")),
-            ("model", Some("$(touch X)")),
             ("notify", Some("bell")),
-            ("agent", Some("claude")),
             ("listen", Some("0.0.0.0")),
             ("registry", Some("sqlite:x")),
-            ("remote", Some("x")),
-            ("output", Some("/etc")),
             ("allow-no-lock", None),
+            ("no-autostart", None),
         ] {
-            assert!(!travels(name, value), "{name} {value:?}");
+            assert_eq!(scope(name, value), OptionScope::CommandLine, "{name}");
         }
+        assert_eq!(scope("new", None), OptionScope::Start);
     }
 
     // covers: CLI-4

@@ -83,7 +83,7 @@ pub mod world;
 pub use codon::RehearsedStep;
 pub use embed::{Builder, Hankweave};
 pub use instance_lock::Exclusion;
-pub use invocation::{GivenOption, Invocation};
+pub use invocation::{GivenOption, Invocation, OptionScope};
 pub use open_directory::OpenDirectory;
 pub use options::{OutputDirectory, Recovery, RunOptions};
 pub use paths::ExecutionDir;

@@ -194,6 +194,7 @@ const TERMINAL: &[(&str, &str)] = &[
         "approval_prompt left_out prompt_line screen suspended_run wrap",
     ),
     ("question", "keyboard report screen wrap"),
+    ("shell", "screen"),
     ("show", "report"),
     ("stopping", "screen"),
     ("suspend", "keyboard screen"),

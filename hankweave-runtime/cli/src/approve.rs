@@ -50,7 +50,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
         let answer = json!({"codonId": codon, "granted": !args.deny, "reason": args.reason});
         return output::print_json(&answer);
     }
-    let typed = HintCommands::about(execution);
+    let hints = HintCommands::about(execution);
     if !global.quiet {
         let state = read_execution(execution)?;
         output::print_lines(match args.deny {
@@ -59,7 +59,7 @@ pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, C
                 onward(execution, &state)
             ),
             true => {
-                let after_all = typed.command(&format!("approve {codon}"));
+                let after_all = hints.command(&format!("approve {codon}"));
                 format!("{codon} may not begin; `{after_all}` allows it after all\n")
             }
         })?;
@@ -76,15 +76,15 @@ fn onward(execution: &Path, state: &HankweaveState) -> String {
 /// Records the answer for the next run.
 async fn answer(args: &ApproveArgs) -> Result<CodonId, CliError> {
     let execution = args.execution();
-    let typed = HintCommands::about(execution);
+    let hints = HintCommands::about(execution);
     let options = RunOptions {
         strict_state: true,
         ..RunOptions::default()
     };
     let opened = OpenDirectory::open(World::real(), execution, &options)
         .await
-        .map_err(|error| open_failure(&error, &typed))?;
-    let answered = match asked(args, &opened, &typed) {
+        .map_err(|error| open_failure(&error, &hints))?;
+    let answered = match asked(args, &opened, &hints) {
         Ok(codon) => {
             let recorded = opened
                 .answer(&codon, !args.deny, args.reason.clone(), (None, None))
@@ -107,7 +107,7 @@ fn failure(error: &TransitionError) -> CliError {
 }
 
 /// The codon that waits, which must be the one that was named.
-fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &HintCommands) -> Result<CodonId, CliError> {
+fn asked(args: &ApproveArgs, opened: &OpenDirectory, hints: &HintCommands) -> Result<CodonId, CliError> {
     let (waits, starts) = match decision(args.execution(), &opened.state()) {
         Some(Decision::Ask(entry)) => (Some(entry.codon_id), None),
         Some(Decision::Blocked(BlockedBy::Denied(id))) => (Some(id), None),
@@ -115,7 +115,7 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &HintCommands) -> Re
         _ => (None, None),
     };
     let refused = |message: String| {
-        let status = typed.command("status");
+        let status = hints.command("status");
         Err(CliError::new(CliErrorKind::Failed, message).hint(format!("`{status}` says what is next")))
     };
     let state = opened.state();
@@ -128,8 +128,8 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &HintCommands) -> Re
         let hint = match args.deny {
             true => format!(
                 "`{}` to the checkpoint before it takes the approval back, and the next run asks again; `{}` lists the checkpoints",
-                typed.command("rollback --to SHA"),
-                typed.command("history")
+                hints.command("rollback --to SHA"),
+                hints.command("history")
             ),
             false => format!("`{}` continues with it", onward(args.execution(), &state)),
         };

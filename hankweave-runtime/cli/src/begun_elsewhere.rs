@@ -8,7 +8,7 @@ use hankweave_task_model::registry::FilesLocation;
 use hankweave_tasks::layers::{LeaveReason, MissingFiles};
 
 use crate::args::RegistryArgs;
-use crate::hints::tasks as typed;
+use crate::hints::task_command;
 
 /// Returns the line of a worker about a task that it leaves to others; `is_first` says that the worker has named none whose folder is taken before.
 pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason, is_first: bool) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn left_alone(place: &RegistryArgs, id: &TaskId, why: &LeaveReason, i
             };
             format!(
                 "{taken}; `{}` takes the task, where DIR is the folder of this registry's tasks",
-                typed(&there, "worker")
+                task_command(&there, "worker")
             )
         }
     };
@@ -51,7 +51,7 @@ pub(crate) fn continues(place: &RegistryArgs, missing: &MissingFiles) -> String 
             tasks: Some(PathBuf::from(&location.folder)),
             ..place.clone()
         };
-        return format!("`{}` continues it", typed(&there, "worker"));
+        return format!("`{}` continues it", task_command(&there, "worker"));
     }
     let pushed = "a worker with the --remote to which its runs were pushed";
     match missing.is_of_machine {
@@ -81,7 +81,7 @@ pub(crate) fn hint(place: &RegistryArgs, id: &str, folder: &str, of_others: Opti
     };
     format!(
         "name its folder on that machine with `--tasks`, as in `{}`; {}",
-        typed(&there, &format!("task show {id}")),
+        task_command(&there, &format!("task show {id}")),
         starts_anew(place, id)
     )
 }
@@ -90,6 +90,6 @@ pub(crate) fn hint(place: &RegistryArgs, id: &str, folder: &str, of_others: Opti
 fn starts_anew(place: &RegistryArgs, id: impl Display) -> String {
     format!(
         "`{}` starts it anew and pays for its codons again",
-        typed(place, &format!("task resume {id} --anew"))
+        task_command(place, &format!("task resume {id} --anew"))
     )
 }

@@ -33,7 +33,7 @@ pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, C
 
 /// The directory is ours from the look to the end, so nothing else goes than what was shown.
 async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, CliError> {
-    let (world, typed) = (World::real(), HintCommands::about(&args.execution.execution));
+    let (world, hints) = (World::real(), HintCommands::about(&args.execution.execution));
     let options = RunOptions {
         strict_state: true,
         ..RunOptions::default()
@@ -41,7 +41,7 @@ async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result
     let (disk, now) = (world.disk.clone(), world.clock.now());
     let opened = OpenDirectory::open(world, &args.execution.execution, &options)
         .await
-        .map_err(|error| open_failure(&error, &typed))?;
+        .map_err(|error| open_failure(&error, &hints))?;
     log.open(&disk, &opened.directory().server_log());
     for notice in opened.notices().iter().filter(|_| !global.quiet) {
         print_stderr(format!("note: {notice}\n"));
@@ -50,7 +50,7 @@ async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result
         keep: args.keep as usize,
         ended_before: args.older_than.map(|age| ago(now, age)),
     };
-    let done = clean(global, args, &opened, rule, &typed).await;
+    let done = clean(global, args, &opened, rule, &hints).await;
     let saved = opened.close().await;
     let code = done?;
     saved.map_err(|error| CliError::from_error(CliErrorKind::Io, &*error))?;
@@ -62,10 +62,10 @@ async fn clean(
     args: &CleanupArgs,
     opened: &OpenDirectory,
     rule: RetentionRule,
-    typed: &HintCommands,
+    hints: &HintCommands,
 ) -> Result<ExitCode, CliError> {
     let plan = opened.plan_cleanup(rule).await;
-    let plan = plan.map_err(|error| failure(&error, typed))?;
+    let plan = plan.map_err(|error| failure(&error, hints))?;
     let is_told = !global.json() && !global.quiet;
     if is_told {
         output::print_lines(offer(&plan))?;
@@ -73,12 +73,12 @@ async fn clean(
     if args.dry_run {
         return report(global, &plan, None);
     }
-    if !plan.is_empty() && !args.yes && !is_meant(typed)? {
+    if !plan.is_empty() && !args.yes && !is_meant(hints)? {
         print_stderr("nothing was removed\n");
         return Ok(ExitCode::SUCCESS);
     }
     let cleaned = opened.clean_up(&plan, &command(args)).await;
-    let cleaned = cleaned.map_err(|error| failure(&error, typed))?;
+    let cleaned = cleaned.map_err(|error| failure(&error, hints))?;
     tracing::info!(
         runs = plan.runs.len(),
         checkpoints = plan.checkpoints.len(),
@@ -158,14 +158,14 @@ fn write_unneeded(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {
 }
 
 /// Asks on a terminal; no answer means no.
-fn is_meant(typed: &HintCommands) -> Result<bool, CliError> {
+fn is_meant(hints: &HintCommands) -> Result<bool, CliError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {
         let message = "nothing is removed without an answer, and nobody can be asked here";
         return Err(CliError::new(CliErrorKind::Usage, message).hint(format!(
             "`{}` does not ask, `{}` only shows it",
-            typed.command("cleanup --yes"),
-            typed.command("cleanup --dry-run")
+            hints.command("cleanup --yes"),
+            hints.command("cleanup --dry-run")
         )));
     }
     let mut line = String::new();
@@ -207,7 +207,7 @@ fn report(
     Ok(ExitCode::SUCCESS)
 }
 
-fn failure(error: &CleanupError, typed: &HintCommands) -> CliError {
+fn failure(error: &CleanupError, hints: &HintCommands) -> CliError {
     match error {
         CleanupError::Record(TransitionError::Rejected(_)) => CliError::from_error(CliErrorKind::Bug, error),
         CleanupError::History(_) | CleanupError::Look(_) | CleanupError::Record(_) => {
@@ -216,8 +216,8 @@ fn failure(error: &CleanupError, typed: &HintCommands) -> CliError {
         // `Logs`, `Checkpoints`
         _ => CliError::from_error(CliErrorKind::Io, error).hint(format!(
             "repair the disk, and `{}` finishes what was begun; `{}` looks for damage",
-            typed.command("cleanup"),
-            typed.command("checkpoints verify")
+            hints.command("cleanup"),
+            hints.command("checkpoints verify")
         )),
     }
 }

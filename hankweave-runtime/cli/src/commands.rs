@@ -28,7 +28,7 @@ enum StdinCommand {
 pub(crate) async fn obey(
     commander: Option<Commander>,
     shutdown: Shutdown,
-    typed: &HintCommands,
+    hints: &HintCommands,
 ) -> Infallible {
     let Some(commander) = commander else {
         return std::future::pending().await;
@@ -48,7 +48,7 @@ pub(crate) async fn obey(
                 }
                 Ok(_) => print_stderr("accepted\n".to_owned()),
                 Err(refusal) => {
-                    let instead = typed.instead_of(refusal.code());
+                    let instead = hints.instead_of(refusal.code());
                     let hint = instead.unwrap_or_else(|| refusal.hint().to_owned());
                     print_stderr(format!("refused: {}\n  hint: {hint}\n", chain(&refusal)));
                 }

@@ -17,11 +17,11 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{ConfigArgs, Global, SettingArgs};
 use crate::failures::{hank_failure, hank_with_mistakes};
-use crate::hints::{path_word, word};
 use crate::settings::{Configuration, Flags, SettingSource, SettingsError, TrustedSettings, of_user};
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::{SafeText, print_stderr};
+use crate::terminal::shell::{path_word, word};
 
 /// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
 pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, CliError> {

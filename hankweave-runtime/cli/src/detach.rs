@@ -62,8 +62,8 @@ struct BegunDetached {
 
 /// Starts the run in a process of its own, and returns once it is under way.
 pub(crate) fn start(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
-    let typed = HintCommands::by(&args.invocation);
-    if let Some(task) = OwningTask::of(typed.execution()) {
+    let hints = HintCommands::by(&args.invocation);
+    if let Some(task) = OwningTask::of(hints.execution()) {
         let message = "a task is run by its worker, which waits for it: --detach is not for its workspace";
         return Err(task.explain(CliError::new(CliErrorKind::Usage, message)));
     }
@@ -79,8 +79,8 @@ pub(crate) fn start(global: &Global, args: &RunArgs) -> Result<ExitCode, CliErro
         let awaited = until_begun(reports, &process, signals).await;
         let awaited = awaited.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
         match awaited.begun {
-            Some(begun) => print_started(global, &typed, &begun),
-            None => ended_early(&mut process, &typed, awaited.from).await,
+            Some(begun) => print_started(global, &hints, &begun),
+            None => ended_early(&mut process, &hints, awaited.from).await,
         }
     })
 }
@@ -156,8 +156,8 @@ async fn until_begun(
 }
 
 /// Prints that the run continues, and how to follow it.
-fn print_started(global: &Global, typed: &HintCommands, begun: &BegunDetached) -> Result<ExitCode, CliError> {
-    let execution = real(typed.execution());
+fn print_started(global: &Global, hints: &HintCommands, begun: &BegunDetached) -> Result<ExitCode, CliError> {
+    let execution = real(hints.execution());
     let log = ExecutionDir::new(execution.clone()).detached_log();
     if global.json() {
         // On one line, as everything that `run --json` prints.
@@ -190,7 +190,7 @@ fn print_started(global: &Global, typed: &HintCommands, begun: &BegunDetached) -
         .into_iter()
         .filter(|(_, command)| begun.asks || *command != "approve");
     for (name, command) in useful {
-        text.push_str(&format!("  {name:<9}  {}\n", typed.command(command)));
+        text.push_str(&format!("  {name:<9}  {}\n", hints.command(command)));
     }
     output::print(text)?;
     Ok(ExitCode::SUCCESS)
@@ -199,13 +199,13 @@ fn print_started(global: &Global, typed: &HintCommands, begun: &BegunDetached) -
 /// Ends as the process has ended, with what it has printed into the log.
 async fn ended_early(
     process: &mut Child,
-    typed: &HintCommands,
+    hints: &HintCommands,
     from: Option<u64>,
 ) -> Result<ExitCode, CliError> {
     let status = process.wait().await;
     let status = status.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     if let Some(from) = from {
-        let log = ExecutionDir::new(real(typed.execution())).detached_log();
+        let log = ExecutionDir::new(real(hints.execution())).detached_log();
         let printed = RealDisk.read(&log, LOG_LIMIT).unwrap_or_default();
         let printed = printed.get(usize::try_from(from).unwrap_or(usize::MAX)..);
         print_stderr(String::from_utf8_lossy(printed.unwrap_or_default()).into_owned());

@@ -37,11 +37,11 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
         execution.display(),
         STATE_DIR
     );
-    let typed = HintCommands::about(execution);
-    let hint = match typed.knows_the_hank() {
+    let hints = HintCommands::about(execution);
+    let hint = match hints.knows_the_hank() {
         true => format!(
             "`{}` starts the first run there; -e DIR names another directory",
-            typed.run()
+            hints.run()
         ),
         false if execution != Path::new(".") => {
             "name another one with -e DIR; a run in it makes one".to_owned()

@@ -21,8 +21,9 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::{OpenExecutionError, RollbackError, RunError, ServeError};
 
 use crate::directory::{question_there, suspended, takes_clients};
-use crate::hints::{CommandEdit, HintCommands, in_folder, path_word};
+use crate::hints::{CommandEdit, HintCommands, in_folder};
 use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::shell::path_word;
 
 pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
     let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));
@@ -57,11 +58,11 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
 /// Returns how the run continues that has worked in a folder without a hank.
 fn continuing(folder: &Path) -> Option<String> {
     RealDisk.metadata(&folder.join(STATE_DIR)).ok()?;
-    let typed = HintCommands::about(folder);
-    typed.knows_the_hank().then(|| {
+    let hints = HintCommands::about(folder);
+    hints.knows_the_hank().then(|| {
         format!(
             "a hank elsewhere has worked in it: `{}` continues that run",
-            typed.run()
+            hints.run()
         )
     })
 }
@@ -108,16 +109,16 @@ pub(crate) fn hank_with_mistakes(loaded: &LoadedHank) -> CliError {
 
 const SURVIVORS: &str = "they wait for the kernel, such as for a disk; try again when they are gone";
 
-pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> CliError {
+pub(crate) fn open_failure(error: &OpenExecutionError, hints: &HintCommands) -> CliError {
     match error {
         OpenExecutionError::Preflight(PreflightError::Hank(_)) => {
             CliError::from_error(CliErrorKind::Input, error)
-                .hint(format!("`{}` shows everything about the hank; nothing was written", typed.validate()))
+                .hint(format!("`{}` shows everything about the hank; nothing was written", hints.validate()))
         }
         OpenExecutionError::Preflight(PreflightError::Agent { .. }) => {
             CliError::from_error(CliErrorKind::Failed, error).hint(format!(
                 "nothing was written; hankweave doctor tells what is here, and `{}` rehearses the hank without any agent program, in a copy of the directory",
-                typed.rehearse()
+                hints.rehearse()
             ))
         }
         OpenExecutionError::Preflight(PreflightError::Requirements(_)) => {
@@ -126,10 +127,10 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
         OpenExecutionError::RecordOfRuns { .. } => CliError::from_error(CliErrorKind::Input, error)
             .hint("rehearse in another directory (-e DIR)"),
         OpenExecutionError::Lock(LockError::Held { .. }) => {
-            CliError::from_error(CliErrorKind::Held, error).hint(held(typed))
+            CliError::from_error(CliErrorKind::Held, error).hint(held(hints))
         }
         OpenExecutionError::Lock(LockError::Unsupported { .. }) => {
-            let vouched = typed.run_with(&[CommandEdit::Flag("allow-no-lock")]);
+            let vouched = hints.run_with(&[CommandEdit::Flag("allow-no-lock")]);
             CliError::from_error(CliErrorKind::Io, error).hint(format!(
                 "use a directory on a local disk (-e DIR), or `{vouched}` when no other instance uses this one"
             ))
@@ -143,16 +144,16 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
         }
         OpenExecutionError::ChangedHank { why, replanned } => {
             let hint = match replanned {
-                true => changed_hank_anew(why, typed),
-                false => changed_hank(typed),
+                true => changed_hank_anew(why, hints),
+                false => changed_hank(hints),
             };
             CliError::from_error(CliErrorKind::Input, error).hint(hint)
         }
         OpenExecutionError::Data(DataError::Changed { .. }) => {
             CliError::from_error(CliErrorKind::Input, error).hint(format!(
                 "`{}` starts over with it and keeps the history; `{}` continues with what is linked",
-                typed.run_with(&[CommandEdit::Flag("new")]),
-                typed.run_with(&[CommandEdit::Without("data")])
+                hints.run_with(&[CommandEdit::Flag("new")]),
+                hints.run_with(&[CommandEdit::Without("data")])
             ))
         }
         OpenExecutionError::Data(DataError::InTheWay { .. }) => CliError::from_error(CliErrorKind::Input, error)
@@ -175,7 +176,7 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
             CliError::from_error(CliErrorKind::Input, error)
                 .hint(format!(
                     "`{}` keeps what is there and starts a new history",
-                    typed.run_with(&[CommandEdit::Without("strict-state")])
+                    hints.run_with(&[CommandEdit::Without("strict-state")])
                 ))
         }
         OpenExecutionError::State(LoadError::Version { .. }) => {
@@ -188,13 +189,13 @@ pub(crate) fn open_failure(error: &OpenExecutionError, typed: &HintCommands) -> 
 }
 
 /// Returns advice about a process that has the directory.
-fn held(typed: &HintCommands) -> String {
-    if let Some(answer) = question_there(typed.execution()) {
+fn held(hints: &HintCommands) -> String {
+    if let Some(answer) = question_there(hints.execution()) {
         return answer;
     }
-    match suspended(typed.execution()) {
-        Some(run) if takes_clients(typed.execution()) => {
-            let stop = typed.command("stop");
+    match suspended(hints.execution()) {
+        Some(run) if takes_clients(hints.execution()) => {
+            let stop = hints.command("stop");
             return format!(
                 "the run is suspended: {}; `{stop}` stops it",
                 run.how_to_continue()
@@ -208,24 +209,24 @@ fn held(typed: &HintCommands) -> String {
         }
         None => {}
     }
-    if takes_clients(typed.execution()) {
+    if takes_clients(hints.execution()) {
         return format!(
             "`{}` shows what it does, `{}` stops it; or use another execution directory (-e DIR)",
-            typed.command("attach"),
-            typed.command("stop")
+            hints.command("attach"),
+            hints.command("stop")
         );
     }
     format!(
         "wait until it is done (`{}` shows where it stands), or use another execution directory (-e DIR)",
-        typed.command("status")
+        hints.command("status")
     )
 }
 
-pub(crate) fn serve_failure(error: &ServeError, typed: &HintCommands) -> CliError {
+pub(crate) fn serve_failure(error: &ServeError, hints: &HintCommands) -> CliError {
     match error {
         ServeError::Listen { .. } => CliError::from_error(CliErrorKind::Io, error).hint(format!(
             "`{}` takes the port of the directory, or the next free one",
-            typed.run_with(&[CommandEdit::Set("port", "0")])
+            hints.run_with(&[CommandEdit::Set("port", "0")])
         )),
         ServeError::BadToken { .. } | ServeError::SameTokens => {
             CliError::from_error(CliErrorKind::Input, error)
@@ -235,33 +236,33 @@ pub(crate) fn serve_failure(error: &ServeError, typed: &HintCommands) -> CliErro
     }
 }
 
-pub(crate) fn run_failure(error: &RunError, typed: &HintCommands) -> CliError {
+pub(crate) fn run_failure(error: &RunError, hints: &HintCommands) -> CliError {
     match error {
         RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
             CliError::from_error(CliErrorKind::Bug, error)
         }
         RunError::ChangedHank(_) => {
-            CliError::from_error(CliErrorKind::Input, error).hint(changed_hank(typed))
+            CliError::from_error(CliErrorKind::Input, error).hint(changed_hank(hints))
         }
         RunError::MissingParent => CliError::from_error(CliErrorKind::Input, error).hint(format!(
             "`{}` starts over; the history stays",
-            typed.run_with(&[CommandEdit::Flag("new")])
+            hints.run_with(&[CommandEdit::Flag("new")])
         )),
-        RunError::Rollback(error) => rollback_failure(error, typed),
+        RunError::Rollback(error) => rollback_failure(error, hints),
         RunError::NothingLeft { budget, .. } => CliError::from_error(CliErrorKind::Paused, error).hint(
-            format!("`{}` continues", typed.run_with_more(budget.more(), None, &[])),
+            format!("`{}` continues", hints.run_with_more(budget.more(), None, &[])),
         ),
         _ => {
-            let hint = lost_record(error, typed)
-                .unwrap_or_else(|| format!("make room or repair the disk, and `{}` continues", typed.run()));
+            let hint = lost_record(error, hints)
+                .unwrap_or_else(|| format!("make room or repair the disk, and `{}` continues", hints.run()));
             CliError::from_error(CliErrorKind::Io, error).hint(hint)
         }
     }
 }
 
 /// Returns advice for a record with missing parts that could not be put back; `None` when the disk is to blame.
-fn lost_record(error: &(dyn Error + 'static), typed: &HintCommands) -> Option<String> {
-    let (run, state_dir) = (typed.run(), typed.execution().join(STATE_DIR));
+fn lost_record(error: &(dyn Error + 'static), hints: &HintCommands) -> Option<String> {
+    let (run, state_dir) = (hints.run(), hints.execution().join(STATE_DIR));
     let place = path_word(&state_dir);
     if any_cause(error, &|cause| {
         matches!(cause.downcast_ref(), Some(StateFileError::LockLost { .. }))
@@ -293,22 +294,22 @@ fn any_cause(error: &(dyn Error + 'static), is_it: &dyn Fn(&(dyn Error + 'static
     is_it(error) || error.source().is_some_and(|cause| any_cause(cause, is_it))
 }
 
-fn changed_hank(typed: &HintCommands) -> String {
+fn changed_hank(hints: &HintCommands) -> String {
     format!(
         "undo the change; or `{}` continues as hank.json is now; or `{}` starts over, and the history stays",
-        typed.run_with(&[CommandEdit::Flag("replan")]),
-        typed.run_with(&[CommandEdit::Flag("new")])
+        hints.run_with(&[CommandEdit::Flag("replan")]),
+        hints.run_with(&[CommandEdit::Flag("new")])
     )
 }
 
 /// Describes why a new plan does not fit either.
-fn changed_hank_anew(why: &[ExpandError], typed: &HintCommands) -> String {
+fn changed_hank_anew(why: &[ExpandError], hints: &HintCommands) -> String {
     match why {
         [
             ExpandError::RemovedCodon(_) | ExpandError::RemovedFromLoop { .. },
             ..,
         ] => {
-            let back = typed.run_with(&[
+            let back = hints.run_with(&[
                 CommandEdit::Flag("replan"),
                 CommandEdit::Set("recover", "last-success"),
             ]);
@@ -316,19 +317,19 @@ fn changed_hank_anew(why: &[ExpandError], typed: &HintCommands) -> String {
         }
         _ => format!(
             "undo the change; or roll back in front of it with `{}` (`{}` lists them) and use --replan there; or `{}` starts over, and the history stays",
-            typed.command("rollback --to SHA"),
-            typed.command("checkpoints"),
-            typed.run_with(&[CommandEdit::Flag("new")])
+            hints.command("rollback --to SHA"),
+            hints.command("checkpoints"),
+            hints.run_with(&[CommandEdit::Flag("new")])
         ),
     }
 }
 
 /// Describes a rollback that did not happen, with a command that helps.
-pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> CliError {
+pub(crate) fn rollback_failure(error: &RollbackError, hints: &HintCommands) -> CliError {
     match error {
         RollbackError::Running => CliError::from_error(CliErrorKind::Held, error).hint(format!(
             "`{}` stops the run first, as Ctrl-C does where it was started",
-            typed.command("stop")
+            hints.command("stop")
         )),
         RollbackError::Survivors { .. } => CliError::from_error(CliErrorKind::Io, error).hint(SURVIVORS),
         RollbackError::Target(TargetError::Ambiguous { .. }) => {
@@ -337,27 +338,27 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
         RollbackError::Target(TargetError::UnknownCodon(_)) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!(
                 "`{}` lists the codons with their checkpoints",
-                typed.command("history")
+                hints.command("history")
             )),
         RollbackError::Target(TargetError::UnknownSha(_)) => CliError::from_error(CliErrorKind::Input, error)
-            .hint(format!("`{}` lists all of them", typed.command("checkpoints"))),
+            .hint(format!("`{}` lists all of them", hints.command("checkpoints"))),
         RollbackError::Target(TargetError::NoCheckpoint(_)) => CliError::from_error(CliErrorKind::Input, error)
             .hint(format!(
                 "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
-                typed.command("history")
+                hints.command("history")
             )),
         RollbackError::CleanedUp { .. } => CliError::from_error(CliErrorKind::Failed, error).hint(format!(
             "`{}` lists the operations, and which of them are within reach",
-            typed.command("op log")
+            hints.command("op log")
         )),
         RollbackError::NothingToUndo => CliError::from_error(CliErrorKind::Failed, error).hint(format!(
             "`{}` lists all operations; `{}` goes to any of them",
-            typed.command("op log"),
-            typed.command("op restore ID")
+            hints.command("op log"),
+            hints.command("op restore ID")
         )),
         RollbackError::UnknownOperation(_) | RollbackError::AmbiguousOperation(_) => {
             CliError::from_error(CliErrorKind::Input, error)
-                .hint(format!("`{}` lists all of them", typed.command("op log")))
+                .hint(format!("`{}` lists all of them", hints.command("op log")))
         }
         RollbackError::Archive(ArchiveError::Manifest { path, .. }) => {
             CliError::from_error(CliErrorKind::Input, error).hint(format!(
@@ -369,10 +370,10 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
             .hint("repair the disk, then run the same command again: it finishes what was begun"),
         RollbackError::NoSuccess => CliError::from_error(CliErrorKind::Input, error).hint(format!(
             "`{}` starts from the first codon; the history stays",
-            typed.run_with(&[CommandEdit::Flag("new")])
+            hints.run_with(&[CommandEdit::Flag("new")])
         )),
         RollbackError::CutOff { safety, .. } => {
-            CliError::from_error(CliErrorKind::Input, error).hint(past_cut_off(safety.as_ref(), typed))
+            CliError::from_error(CliErrorKind::Input, error).hint(past_cut_off(safety.as_ref(), hints))
         }
         RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {
             CliError::from_error(CliErrorKind::Failed, error)
@@ -381,11 +382,11 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
         RollbackError::Restore(RestoreError::Repository { .. }) => {
             CliError::from_error(CliErrorKind::Input, error).hint(format!(
                 "nothing was changed; git would start what the settings there name, so `{}` lists the checkpoints to go to instead",
-                typed.command("checkpoints")
+                hints.command("checkpoints")
             ))
         }
         RollbackError::Restore(RestoreError::History(_)) => {
-            let (verify, list) = (typed.command("checkpoints verify"), typed.command("checkpoints"));
+            let (verify, list) = (hints.command("checkpoints verify"), hints.command("checkpoints"));
             CliError::from_error(CliErrorKind::Io, error).hint(format!(
                 "no file was changed; `{verify}` names what is damaged, `{list}` lists the others"
             ))
@@ -401,13 +402,13 @@ pub(crate) fn rollback_failure(error: &RollbackError, typed: &HintCommands) -> C
 }
 
 /// Returns the command for an interrupted restore that cannot be finished: either way nothing is thrown away.
-fn past_cut_off(safety: Option<&CheckpointSha>, typed: &HintCommands) -> String {
+fn past_cut_off(safety: Option<&CheckpointSha>, hints: &HintCommands) -> String {
     let kept = safety.map_or_else(String::new, |safety| {
         format!("; the replaced files are kept in checkpoint {}", safety.short())
     });
     format!(
         "`{}` lists the checkpoints that one can go to instead, `{}` starts from the first codon with the files as they are{kept}",
-        typed.command("checkpoints"),
-        typed.run_with(&[CommandEdit::Flag("new")])
+        hints.command("checkpoints"),
+        hints.run_with(&[CommandEdit::Flag("new")])
     )
 }

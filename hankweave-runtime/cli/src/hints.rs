@@ -1,8 +1,6 @@
 //! Command lines: the arguments of a run as a value that prints itself as commands for a shell. Every hint that names a command
 //! gets it here, so that it can be pasted and does what it says (CLI-4).
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -15,12 +13,12 @@ use hankweave_runtime::inspect;
 use hankweave_runtime::inspect::LastRun;
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::world::environment::Environment;
-use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
+use hankweave_runtime::{ExecutionDir, GivenOption, Invocation, OptionScope};
 
 use crate::args::{
-    RegistryArgs, folder_in, folder_of, is_file, is_kept, is_of_worker, repeated_by, shortest_name,
+    RegistryArgs, folder_in, folder_of, found_by_directory, is_file, is_of_worker, repeated_by, shortest_name,
 };
-use crate::terminal::screen::one_line;
+use crate::terminal::shell::{path_word, valued};
 
 /// The variable that names an execution directory where no `-e` does.
 const EXECUTION_VARIABLE: &str = "HANKWEAVE_EXECUTION";
@@ -159,7 +157,7 @@ impl HintCommands {
         let said = run.execution.clone();
         let said = said.or_else(|| self.is_elsewhere.then(|| folder_of(&run.hank)));
         let (hank, execution) = match said {
-            Some(execution) if self.is_known_by(&execution, last.as_ref()) => (execution, None),
+            Some(execution) if self.is_found_by(&execution, last.as_ref()) => (execution, None),
             said => (run.hank.clone(), said),
         };
         let mut words = vec!["hankweave".to_owned(), subcommand.to_owned()];
@@ -170,7 +168,7 @@ impl HintCommands {
         if let Some(execution) = execution {
             words.push(format!("-e {}", path_word(&place(&execution))));
         }
-        let has_it = last.and_then(|last| last.invocation).unwrap_or_default().options;
+        let remembered = last.and_then(|last| last.invocation).unwrap_or_default().options;
         let takes = repeated_by(subcommand);
         let changed = |option: &&GivenOption| {
             let is_it = |change: &CommandEdit<'_>| match change {
@@ -178,9 +176,8 @@ impl HintCommands {
                     option.name == *name
                 }
             };
-            // The next run has it without being told (RUN-41).
-            let is_understood = is_kept(option) && has_it.contains(option);
-            takes(option) && !is_understood && !changes.iter().any(is_it)
+            let is_remembered = option.scope() >= OptionScope::Directory && remembered.contains(option);
+            takes(option) && !is_remembered && !changes.iter().any(is_it)
         };
         let kept = run.options.iter().filter(changed);
         words.extend(kept.map(|option| option_words(option, place)));
@@ -196,17 +193,18 @@ impl HintCommands {
         }
     }
 
-    /// Whether `run` finds the hank by the execution directory alone, which has none of its own.
-    fn is_known_by(&self, execution: &Path, last: Option<&LastRun>) -> bool {
-        let real = |path: &Path| RealDisk.real_path(path).ok();
+    /// Whether `run` finds the hank by the execution directory alone.
+    fn is_found_by(&self, execution: &Path, last: Option<&LastRun>) -> bool {
+        let folder = self.run.folder.join(execution);
+        let found = last.and_then(|last| found_by_directory(&folder, last));
         let own = self.run.folder.join(&self.run.hank);
         let own = match is_file(&own) {
             true => Some(own),
             false => hank_files::find_in(&RealDisk, &own).ok(),
         };
-        let is_the_hank = last.is_some_and(|last| own.is_some_and(|own| real(&own) == real(&last.hank)));
-        let folder = self.run.folder.join(execution);
-        is_the_hank && !self.is_elsewhere && hank_files::find_in(&RealDisk, &folder).is_err()
+        let real = |path: Option<PathBuf>| RealDisk.real_path(&path?).ok();
+        let found = real(found).filter(|_| !self.is_elsewhere);
+        found.is_some_and(|found| real(own) == Some(found))
     }
 
     /// The command that continues with a higher ceiling, as far as `more` says one, and with this patience for limits of providers.
@@ -404,7 +402,7 @@ pub(crate) fn about_file(subcommand: &str, state: &Path) -> String {
 }
 
 /// A command about tasks, with the registry and the folder that were named. Terminals and logs keep what they print, so it has no password.
-pub(crate) fn tasks(place: &RegistryArgs, arguments: &str) -> String {
+pub(crate) fn task_command(place: &RegistryArgs, arguments: &str) -> String {
     let mut words = format!("hankweave {arguments}");
     if let Some(registry) = place.registry.as_deref().map(without_password) {
         words.push_str(&format!(" --registry {}", path_word(Path::new(&registry))));
@@ -441,15 +439,7 @@ pub(crate) fn without_password(url: &str) -> String {
     format!("{scheme}://{authority}{path}{query}")
 }
 
-/// A path as one word of a shell, which is taken for no option.
-pub(crate) fn path_word(path: &Path) -> String {
-    match path.as_os_str().as_bytes().first() {
-        Some(b'-') => os_word(Path::new(".").join(path).as_os_str()),
-        _ => os_word(path.as_os_str()),
-    }
-}
-
-/// An option as it is typed, with its path where `place` says.
+/// Returns an option as words of a shell, with its path as `place` writes it.
 pub(crate) fn option_words(option: &GivenOption, place: impl Fn(&Path) -> PathBuf) -> String {
     match &option.value {
         None => format!("--{}", option.name),
@@ -460,78 +450,9 @@ pub(crate) fn option_words(option: &GivenOption, place: impl Fn(&Path) -> PathBu
     }
 }
 
-fn valued(name: &str, value: &str) -> String {
-    let value_word = word(value);
-    match value.starts_with('-') {
-        true => format!("--{name}={value_word}"),
-        false => format!("--{name} {value_word}"),
-    }
-}
-
-/// A text as one word of a shell.
-pub(crate) fn word(text: &str) -> String {
-    os_word(OsStr::new(text))
-}
-
-/// Quotes any bytes. Bytes that a terminal would not show are written as numbers, which the shell turns back.
-fn os_word(text: &OsStr) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+@%,:=".contains(character);
-    match text.to_str() {
-        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
-        Some(text) if one_line(text) == text => {
-            format!("'{}'", text.replace('\'', r"'\''"))
-        }
-        _ => {
-            let byte = |byte: &u8| match byte {
-                b'/' | b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z' => char::from(*byte).to_string(),
-                _ => format!("\\{byte:03o}"),
-            };
-            let text: String = text.as_bytes().iter().map(byte).collect();
-            format!("\"$(printf '{text}')\"")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStringExt;
-    use std::process::Command;
-
     use super::*;
-
-    /// What a shell makes of a word.
-    fn read_by_a_shell(word: &str) -> Vec<u8> {
-        let line = format!("printf %s {word}");
-        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
-        assert!(output.status.success(), "{line}: {output:?}");
-        output.stdout
-    }
-
-    #[test]
-    fn a_shell_reads_every_path_as_it_is() {
-        for path in [
-            "plain/path-1.json",
-            "it's mine",
-            "$HOME `id` \"quoted\" \\ *",
-            "two\nlines\tand \u{1b}[2J",
-            "right \u{202e} to left",
-            "naïve",
-            "",
-        ] {
-            let word = path_word(Path::new(path));
-            assert!(!word.contains(['\n', '\t', '\u{1b}']), "{word}");
-            assert_eq!(read_by_a_shell(&word), path.as_bytes(), "{word}");
-        }
-        let no_text = OsString::from_vec(b"caf\xe9 5%1".to_vec());
-        assert_eq!(
-            read_by_a_shell(&path_word(Path::new(&no_text))),
-            b"caf\xe9 5%1",
-            "{no_text:?}"
-        );
-        assert_eq!(path_word(Path::new("-x")), "./-x");
-        assert_eq!(valued("model", "-x y"), "--model='-x y'");
-    }
 
     fn option(name: &str, value: &str, is_path: bool) -> GivenOption {
         GivenOption {
@@ -559,7 +480,7 @@ mod tests {
         }
     }
 
-    fn typed(here: &Path, run: Invocation) -> HintCommands {
+    fn commands_of(here: &Path, run: Invocation) -> HintCommands {
         HintCommands {
             here: here.to_owned(),
             is_elsewhere: false,
@@ -571,24 +492,24 @@ mod tests {
     #[test]
     fn a_command_has_what_the_run_had_and_what_is_changed() {
         let folder = tempfile::tempdir().unwrap();
-        let typed = typed(folder.path(), run_in(folder.path(), Some("work")));
+        let hints = commands_of(folder.path(), run_in(folder.path(), Some("work")));
         let begin = "hankweave run hank -e work --data 'my data'";
-        assert_eq!(typed.run(), format!("{begin} --max-cost 2.50 --no-autostart"));
+        assert_eq!(hints.run(), format!("{begin} --max-cost 2.50 --no-autostart"));
         let changes = [
             CommandEdit::Set("max-cost", "10"),
             CommandEdit::Without("no-autostart"),
             CommandEdit::Flag("new"),
         ];
-        assert_eq!(typed.run_with(&changes), format!("{begin} --max-cost 10 --new"));
+        assert_eq!(hints.run_with(&changes), format!("{begin} --max-cost 10 --new"));
         assert_eq!(
-            typed.rehearse(),
+            hints.rehearse(),
             "hankweave run hank -e work --data 'my data' --max-cost 2.50 --rehearse"
         );
         assert_eq!(
-            typed.validate(),
+            hints.validate(),
             "hankweave validate hank -e work --data 'my data' --max-cost 2.50 --no-autostart"
         );
-        assert_eq!(typed.command("history"), "hankweave history -e work");
+        assert_eq!(hints.command("history"), "hankweave history -e work");
     }
 
     #[test]
@@ -596,7 +517,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
         std::fs::create_dir(folder.join("hank")).unwrap();
-        let from = |here: &Path| typed(here, run_in(&folder, None)).run();
+        let from = |here: &Path| commands_of(here, run_in(&folder, None)).run();
         let end = "--max-cost 2.50 --no-autostart";
         let data = path_word(&folder.join("my data"));
         assert_eq!(
@@ -631,17 +552,17 @@ mod tests {
                 hank: ".".into(),
                 ..run_in(other, None)
             };
-            let typed = HintCommands {
+            let hints = HintCommands {
                 execution: execution.into(),
-                ..typed(here, run)
+                ..commands_of(here, run)
             };
-            let begin = typed.run().split(" --").next().unwrap().to_owned();
-            (begin, typed.command("stop"))
+            let begin = hints.run().split(" --").next().unwrap().to_owned();
+            (begin, hints.command("stop"))
         };
         let expected = |run: &str, stop: &str| (run.to_owned(), stop.to_owned());
         let beside = expected("hankweave run ../books", "hankweave stop -e ../books");
-        for typed in ["/home/ada/books", "/home/ada/./books/", "../books", "./../books"] {
-            assert_eq!(list(here, typed), beside, "{typed}");
+        for execution in ["/home/ada/books", "/home/ada/./books/", "../books", "./../books"] {
+            assert_eq!(list(here, execution), beside, "{execution}");
         }
         let inside = expected("hankweave run", "hankweave stop");
         assert_eq!(list(other, "/home/ada/books"), inside);

@@ -11,10 +11,10 @@ use hankweave_tasks::coordinator::{HeldLock, OrphanAction, WorkerPresence};
 use hankweave_tasks::lifecycle::ORPHAN_AFTER;
 
 use crate::directory::SuspendedWorker;
-use crate::hints::word;
 use crate::registry::Registry;
 use crate::terminal::exit::CliError;
 use crate::terminal::screen::one_line;
+use crate::terminal::shell::word;
 
 /// Locks of a registry at one moment.
 #[derive(Debug, Clone)]
@@ -164,8 +164,8 @@ impl TaskHolders {
     }
 
     /// Returns who holds a running task, until when, and what lets go of it, for a command that needs the lock; `None` where the lease does not end.
-    pub(crate) fn until_free(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> Option<String> {
-        let task = |what: &str| typed(&format!("task {what} {}", row.id()));
+    pub(crate) fn until_free(&self, row: &TaskRow, command: impl Fn(&str) -> String) -> Option<String> {
+        let task = |what: &str| command(&format!("task {what} {}", row.id()));
         let (name, end) = (self.worker(row)?, self.lock(row)?.held.expires_at?);
         let left = short_duration(whole(end.since(self.now)));
         let Holder { owner, scope } = &self.lock(row)?.held.holder;
@@ -182,7 +182,7 @@ impl TaskHolders {
             return Some(format!(
                 "{} holds its lock by hand for {left}: `{}` releases it",
                 one_line(&**owner),
-                typed(&format!("{release}{scope}"))
+                command(&format!("{release}{scope}"))
             ));
         }
         Some(format!(
@@ -315,10 +315,10 @@ impl AbsentWorker {
         }
     }
 
-    /// Returns what is known of it, with the commands that requeue the task. `typed` gives a command about the registry, as it can be pasted.
-    pub(crate) fn with_advice(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
-        let task = |what: &str| typed(&format!("task {what} {}", row.id()));
-        let (detach, worker) = (task("detach"), typed("worker"));
+    /// Returns what is known of it, with the commands that requeue the task. `command` gives a command about the registry, as it can be pasted.
+    pub(crate) fn with_advice(&self, row: &TaskRow, command: impl Fn(&str) -> String) -> String {
+        let task = |what: &str| command(&format!("task {what} {}", row.id()));
+        let (detach, worker) = (task("detach"), command("worker"));
         let does = lets_go(row);
         match self {
             Self::Late { requeue, .. } => format!(
@@ -347,9 +347,9 @@ impl AbsentWorker {
     }
 
     /// Returns what is known of it, with the command that requeues the task, for a list.
-    pub(crate) fn with_way_out(&self, row: &TaskRow, typed: impl Fn(&str) -> String) -> String {
+    pub(crate) fn with_way_out(&self, row: &TaskRow, command: impl Fn(&str) -> String) -> String {
         let (does, known) = (lets_go(row), self.in_short());
-        let detach = typed(&format!("task detach {}", row.id()));
+        let detach = command(&format!("task detach {}", row.id()));
         match self {
             Self::ByHand { name, .. } => format!("{name} works on it by hand; `{detach}` {does} it"),
             Self::Gone { .. } => format!("{known}; `{detach}` {does} it now"),
@@ -468,10 +468,10 @@ mod tests {
     #[test]
     fn a_worker_that_is_late_says_when_another_one_takes_over() {
         let row = started(false);
-        let typed = |what: &str| format!("hankweave {what}");
+        let command = |what: &str| format!("hankweave {what}");
         let words = |now, end, crashed| {
             let absent = holders(now, end).absent(&row, crashed)?;
-            Some(absent.with_advice(&row, typed))
+            Some(absent.with_advice(&row, command))
         };
         assert_eq!(words(40, 60, false), None, "it has renewed its lease 10 s ago");
         let one = "no worker is there to do so: `hankweave worker` starts one, which does so";
@@ -496,7 +496,7 @@ mod tests {
         };
         let suspended = |now, end| {
             let absent = holders(now, end).suspended(&row, process(true));
-            absent.with_advice(&row, typed)
+            absent.with_advice(&row, command)
         };
         let held = format!(
             "suspended with its worker w1: `fg` in its terminal or `kill -CONT 7` continues both; its lease ends in 20s: \
@@ -523,16 +523,16 @@ mod tests {
     #[test]
     fn a_lock_by_hand_on_a_task_is_released_by_its_own_command() {
         let row = started(true);
-        let typed = |what: &str| format!("hankweave {what}");
+        let command = |what: &str| format!("hankweave {what}");
         let mut holders = holders(40, 60);
-        let of_worker = holders.until_free(&row, typed).unwrap();
+        let of_worker = holders.until_free(&row, command).unwrap();
         assert!(
             of_worker.contains("`hankweave task cancel slow` asks w1"),
             "{of_worker}"
         );
         holders.held[0].held.holder = Holder::new("kim", "hand");
         assert_eq!(
-            holders.until_free(&row, typed).unwrap(),
+            holders.until_free(&row, command).unwrap(),
             "kim holds its lock by hand for 20s: `hankweave lock release task:slow --owner kim` releases it"
         );
     }

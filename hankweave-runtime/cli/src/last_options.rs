@@ -23,12 +23,12 @@ pub(crate) fn kept(options: &[GivenOption]) -> Option<String> {
     (!options.is_empty()).then(|| format!("as in the last run here: {words}; --forget leaves that out"))
 }
 
-/// Returns the sentence for a run by `typed` after one with another `--agent`, if codons of that one count as completed.
-pub(crate) fn other_agent(execution: &Path, typed: &HintCommands) -> Option<String> {
+/// Returns the sentence for a run by `hints` after one with another `--agent`, if codons of that one count as completed.
+pub(crate) fn other_agent(execution: &Path, hints: &HintCommands) -> Option<String> {
     let last = HintCommands::about(execution);
     let agent = last
         .option(AGENT)
-        .filter(|agent| typed.option(AGENT) != Some(*agent))?;
+        .filter(|agent| hints.option(AGENT) != Some(*agent))?;
     Some(format!(
         "the last run had `--agent {agent}`, and what it completed counts; --new starts over"
     ))

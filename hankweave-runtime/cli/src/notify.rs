@@ -179,7 +179,7 @@ impl Notifier {
     }
 
     /// Tells each time that a run waits for a command which nobody has just given, for an approval, or for the end of a usage limit.
-    pub(crate) async fn watch(&self, mut events: Subscription, typed: &NextCommands) -> Infallible {
+    pub(crate) async fn watch(&self, mut events: Subscription, commands: &NextCommands) -> Infallible {
         let mut asked = None;
         while let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
@@ -192,7 +192,7 @@ impl Notifier {
                 .or(asked);
             let waits = events
                 .values()
-                .filter_map(|entry| Some((&entry.event, typed.waiting(&entry.event)?)));
+                .filter_map(|entry| Some((&entry.event, commands.waiting(&entry.event)?)));
             if let Some((waiting, (reason, next))) = waits.last() {
                 let news = Notification {
                     event: match waiting {

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::args::{Global, OpCommand, OpLogArgs, OpShowArgs, UndoArgs};
 use crate::directory::{process_of, takes_clients};
-use crate::hints::{HintCommands, word};
+use crate::hints::HintCommands;
 use crate::owning_task::check_by_hand;
 use crate::rollback::{RollbackRequest, roll_back};
 use crate::state::read_execution;
@@ -28,6 +28,7 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::report::{RunProcess, codon_words, counted, money};
 use crate::terminal::screen::{SafeText, local_time, one_line};
+use crate::terminal::shell::word;
 
 pub(crate) fn op(global: &Global, command: &OpCommand) -> Result<ExitCode, CliError> {
     match command {
@@ -399,7 +400,7 @@ fn write(text: &mut SafeText, row: &OperationRow, columns: LogColumns) -> std::f
 fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
     let execution = &args.execution.execution;
     let state = read_execution(execution)?;
-    let typed = HintCommands::about(execution);
+    let hints = HintCommands::about(execution);
     let all = rows(execution, &state, usize::MAX)?;
     let mut fitting = all.iter().filter(|row| row.id.starts_with(&args.id));
     let row = match (fitting.next(), fitting.next()) {
@@ -410,7 +411,7 @@ fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
             } else {
                 "no operation begins"
             };
-            let hint = format!("`{}` lists all of them", typed.command("op log"));
+            let hint = format!("`{}` lists all of them", hints.command("op log"));
             let message = format!("{many} with `{}`", args.id);
             return Err(CliError::new(CliErrorKind::Input, message).hint(hint));
         }
@@ -420,13 +421,13 @@ fn show(global: &Global, args: &OpShowArgs) -> Result<ExitCode, CliError> {
     }
     let mut text = SafeText::default();
     // Writing to a text cannot fail.
-    let _ = write(&mut text, row, LogColumns::default()).and_then(|()| write_points(&mut text, row, &typed));
+    let _ = write(&mut text, row, LogColumns::default()).and_then(|()| write_points(&mut text, row, &hints));
     output::print_lines(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the positions before and after it, and the commands to return there.
-fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -> std::fmt::Result {
+fn write_points(text: &mut SafeText, row: &OperationRow, hints: &HintCommands) -> std::fmt::Result {
     if let Some(undone) = &row.undoes {
         writeln!(text, "  undid      {undone}")?;
     }
@@ -444,14 +445,14 @@ fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -
         writeln!(
             text,
             "  {}  shows what changed",
-            typed.command(&format!("diff {from}..{to}"))
+            hints.command(&format!("diff {from}..{to}"))
         )?;
     }
     if let Some(crashed) = row.crashed.as_ref().filter(|_| row.is_left) {
         writeln!(
             text,
             "  {}  shows what {crashed} has left, which no checkpoint of it has",
-            typed.command(&format!("diff {}", word(crashed.as_str())))
+            hints.command(&format!("diff {}", word(crashed.as_str())))
         )?;
     }
     match row.restorable {
@@ -460,7 +461,7 @@ fn write_points(text: &mut SafeText, row: &OperationRow, typed: &HintCommands) -
             "  a cleanup has removed its checkpoints, so there is no way back to it"
         ),
         true => {
-            let restore = typed.command(&format!("op restore {}", row.id));
+            let restore = hints.command(&format!("op restore {}", row.id));
             match &row.crashed {
                 None => writeln!(text, "  {restore}  goes to where things stood after it"),
                 Some(crashed) => writeln!(

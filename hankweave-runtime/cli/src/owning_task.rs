@@ -24,12 +24,13 @@ use tokio::runtime::Handle;
 use crate::args::RegistryArgs;
 use crate::begun_elsewhere;
 use crate::directory::{self, SuspendedWorker};
-use crate::hints::{HintCommands, tasks as typed, word};
+use crate::hints::{HintCommands, task_command};
 use crate::holding::{AbsentWorker, TaskHolders, has_crashed};
 use crate::registry::{RESTATE, Registry, is_there, place_of, with_registry_within};
 use crate::task_lines::{LogLine, lines};
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::screen::{local_time, one_line};
+use crate::terminal::shell::word;
 
 /// How long a registry may take to answer a command that knows what the files say.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -544,7 +545,7 @@ impl OwningTask {
     }
 
     fn command(&self, what: &str) -> String {
-        typed(&self.place, &format!("task {what} {}", self.id))
+        task_command(&self.place, &format!("task {what} {}", self.id))
     }
 
     /// Returns the line that says whose workspace a directory is.
@@ -623,7 +624,7 @@ impl OwningTask {
         let needed = self.needed.filter(|_| self.status == TaskStatus::Failed);
         let options = needed.map(|needed| needed.options()).unwrap_or_default();
         let patience = patience.map(patience_option).unwrap_or_default();
-        typed(
+        task_command(
             &self.place,
             &format!("task resume {}{options}{patience}", self.id),
         )
@@ -645,7 +646,7 @@ impl OwningTask {
                 self.command("approve"),
                 self.command("deny")
             ),
-            TaskStatus::Pending => format!("`{}` continues it", typed(&self.place, "worker")),
+            TaskStatus::Pending => format!("`{}` continues it", task_command(&self.place, "worker")),
             TaskStatus::Running => match self.worked_on_by() {
                 Some(who) => {
                     let [complete, detach] = ["complete", "detach"].map(|what| self.command(what));
@@ -684,7 +685,7 @@ impl OwningTask {
     pub(crate) fn run_command(&self) -> Option<String> {
         Some(match self.status {
             TaskStatus::Completed | TaskStatus::Deleted => return None,
-            TaskStatus::Pending => typed(&self.place, "worker"),
+            TaskStatus::Pending => task_command(&self.place, "worker"),
             TaskStatus::Running => self.command("show"),
             TaskStatus::Waiting | TaskStatus::Failed | TaskStatus::Cancelled => self.answer_command(),
         })

@@ -42,7 +42,7 @@ pub(crate) async fn takers(
     let free: Vec<_> = free.iter().map(name).collect();
     let busy: Vec<_> = busy.iter().map(name).collect();
     Ok(match (&free[..], &busy[..]) {
-        ([], []) => format!("`{}` runs {them} here", registry.typed("worker --once")),
+        ([], []) => format!("`{}` runs {them} here", registry.command("worker --once")),
         ([], [one]) => format!("{one} takes {them} once it has room"),
         ([], several) => format!("{} take {them} once they have room", several.join(", ")),
         ([one], _) => format!("{one} takes {them}"),

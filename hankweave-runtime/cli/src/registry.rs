@@ -25,9 +25,10 @@ use hankweave_tasks::{Coordinator, Lifecycle, Locks, Postgres, Sqlite};
 use crate::args::RegistryArgs;
 use crate::begun_elsewhere;
 use crate::config;
-use crate::hints::{tasks as typed, without_password, word};
+use crate::hints::{task_command, without_password};
 use crate::settings::Flags;
 use crate::terminal::exit::{CliError, CliErrorKind};
+use crate::terminal::shell::word;
 
 /// A registry that answers, and the files of its tasks.
 #[derive(Clone)]
@@ -306,8 +307,8 @@ impl Registry {
     }
 
     /// A command about this registry, as it can be pasted.
-    pub(crate) fn typed(&self, arguments: &str) -> String {
-        typed(&self.place, arguments)
+    pub(crate) fn command(&self, arguments: &str) -> String {
+        task_command(&self.place, arguments)
     }
 }
 
@@ -329,44 +330,44 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
             let of_others = Some(machine.as_str()).filter(|machine| *machine != machine_name());
             begun_elsewhere::hint(place, id, folder, of_others)
         }
-        TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", typed(place, "task list")),
-        TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", typed(place, "lock list")),
+        TaskError::TaskNotFound(_) => format!("`{}` lists the tasks", task_command(place, "task list")),
+        TaskError::ResourceLocked { .. } => format!("`{}` lists the holders", task_command(place, "lock list")),
         TaskError::StateLoadFailed(_) | TaskError::StateValidationFailed(_) => {
             format!(
                 "`{}` recovers the state from its checkpoints and its log",
-                typed(place, "task recover ID")
+                task_command(place, "task recover ID")
             )
         }
         TaskError::CheckpointNotFound { .. } | TaskError::CheckpointCorrupt { .. } => {
             format!(
                 "`{}` lists the checkpoints",
-                typed(place, "task restore ID --list")
+                task_command(place, "task restore ID --list")
             )
         }
         TaskError::InvalidTransition { id, from: "failed" | "cancelled", method: "approve" | "deny" } => {
             format!(
                 "it does not wait for an approval; `{}` lets a worker continue it, up to its next approval, if it has one",
-                typed(place, &format!("task resume {id}"))
+                task_command(place, &format!("task resume {id}"))
             )
         }
         TaskError::InvalidTransition { id, from: "pending" | "running", method: "approve" | "deny" } => {
             format!(
                 "it does not wait for an approval now; once its worker has come to its question, `{}` shows it",
-                typed(place, &format!("task show {id}"))
+                task_command(place, &format!("task show {id}"))
             )
         }
         TaskError::InvalidTransition { id, from: "failed" | "cancelled", method: "fail resume" } => {
-            format!("`{}` lets a worker continue it", typed(place, &format!("task resume {id}")))
+            format!("`{}` lets a worker continue it", task_command(place, &format!("task resume {id}")))
         }
         TaskError::InvalidTransition { id, from: "waiting", .. } => {
-            let [approve, deny, cancel] = ["approve", "deny", "cancel"].map(|step| typed(place, &format!("task {step} {id}")));
+            let [approve, deny, cancel] = ["approve", "deny", "cancel"].map(|step| task_command(place, &format!("task {step} {id}")));
             format!("`{approve}` or `{deny}` answers its question; `{cancel}` withdraws it, after which the task can be worked on by hand (`task resume -a NAME`)")
         }
         TaskError::BudgetSpent { id, .. } => {
-            format!("`{}` names the command that allows more", typed(place, &format!("task show {id}")))
+            format!("`{}` names the command that allows more", task_command(place, &format!("task show {id}")))
         }
         TaskError::InvalidTransition { id, .. } => {
-            format!("`{}` shows its status", typed(place, &format!("task show {id}")))
+            format!("`{}` shows its status", task_command(place, &format!("task show {id}")))
         }
         TaskError::RegistryUnusable(_) => {
             "restore the registry from a copy, or start a new one with another --registry; `sqlite3 FILE .recover` reads what is left of a file".to_owned()

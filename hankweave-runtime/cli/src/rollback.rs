@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::args::{Global, RollbackArgs, RollbackPointArg};
 use crate::directory::{noted_question, takes_clients};
 use crate::failures::{open_failure, rollback_failure};
-use crate::hints::{CommandEdit, HintCommands, word};
+use crate::hints::{CommandEdit, HintCommands};
 use crate::logging;
 use crate::owning_task::{check_by_hand, existing_state_dir};
 use crate::receipt;
@@ -31,6 +31,7 @@ use crate::terminal::keyboard;
 use crate::terminal::output;
 use crate::terminal::report::{counted, restoring};
 use crate::terminal::screen::{self, SafeText, columns_of_errors, is_drawable, one_line, print_stderr};
+use crate::terminal::shell::word;
 
 pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     existing_state_dir(&args.execution.execution)?;
@@ -125,14 +126,14 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
 
 /// Returns what takes an undo or a restore back.
 fn way_back(back: &RollbackRequest<'_>, rollback: &Rollback) -> Option<String> {
-    let typed = HintCommands::about(back.execution);
+    let hints = HintCommands::about(back.execution);
     match (&rollback.undoes, &back.target) {
         (Some(undone), _) => {
-            let restore = typed.command(&format!("op restore {undone}"));
+            let restore = hints.command(&format!("op restore {undone}"));
             Some(format!("`{restore}` brings it back\n"))
         }
         (None, RollbackTarget::Operation(_)) => {
-            Some(format!("`{}` takes this back\n", typed.command("undo")))
+            Some(format!("`{}` takes this back\n", hints.command("undo")))
         }
         (None, _) => None,
     }
@@ -161,11 +162,11 @@ async fn perform(
         strict_state: true,
         ..RunOptions::default()
     };
-    let typed = HintCommands::about(back.execution);
+    let hints = HintCommands::about(back.execution);
     let disk = world.disk.clone();
     let opened = OpenDirectory::open(world, back.execution, &options)
         .await
-        .map_err(|error| open_failure(&error, &typed))?;
+        .map_err(|error| open_failure(&error, &hints))?;
     log.open(&disk, &opened.directory().server_log());
     for notice in opened.notices() {
         tracing::info!("{notice}");
@@ -196,8 +197,8 @@ async fn perform(
     };
     let saved = opened.close().await;
     let rollback = result.map_err(|error| {
-        let failure = rollback_failure(&error, &typed);
-        match instead(&error, &state, known.as_ref(), &typed) {
+        let failure = rollback_failure(&error, &hints);
+        match instead(&error, &state, known.as_ref(), &hints) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
@@ -410,7 +411,7 @@ fn instead(
     error: &RollbackError,
     state: &HankweaveState,
     known: Option<&CheckpointTable>,
-    typed: &HintCommands,
+    hints: &HintCommands,
 ) -> Option<String> {
     let known = known.map(|known| known as &dyn KnownCheckpoints);
     let thread = thread::build(state, None, known);
@@ -425,9 +426,9 @@ fn instead(
                     known.push_front(other.as_str());
                 }
             }
-            let (all, known) = (typed.command("history"), Vec::from(known));
+            let (all, known) = (hints.command("history"), Vec::from(known));
             Some(match known.is_empty() {
-                true => format!("no codon has run yet; `{}` starts the first one", typed.run()),
+                true => format!("no codon has run yet; `{}` starts the first one", hints.run()),
                 false => format!(
                     "codons that have run: {}; `{all}` lists all with their checkpoints",
                     known.join(", ")
@@ -452,7 +453,7 @@ fn instead(
                 .map(|(at, sha)| {
                     format!(
                         "{at} `{}`",
-                        typed.command(&format!("rollback --to {}", sha.short()))
+                        hints.command(&format!("rollback --to {}", sha.short()))
                     )
                 })
                 .collect();
@@ -463,15 +464,15 @@ fn instead(
                     undone.join(", ")
                 ),
             };
-            let all = typed.command("history --all");
+            let all = hints.command("history --all");
             Some(format!("{points}{undone}; `{all}` lists those of all codons"))
         }
         RollbackError::Target(TargetError::UnknownSha(_)) => {
-            Some(format!("`{}` lists all of them", typed.command("checkpoints")))
+            Some(format!("`{}` lists all of them", hints.command("checkpoints")))
         }
         RollbackError::NoSuccess => Some(format!(
             "`{}` starts from the first codon; the history stays",
-            typed.run_with(&[CommandEdit::Flag("new")])
+            hints.run_with(&[CommandEdit::Flag("new")])
         )),
         _ => None,
     }

@@ -42,7 +42,7 @@ use crate::config;
 use crate::detach::{self, Detachment};
 use crate::directory::noted_question;
 use crate::failures::{hank_with_mistakes, load_hank, open_failure, run_failure, serve_failure};
-use crate::hints::{CommandEdit, HintCommands, path_word};
+use crate::hints::{CommandEdit, HintCommands};
 use crate::last_options;
 use crate::logging;
 use crate::notify::{NextCommands, Notification, Notifier};
@@ -65,6 +65,7 @@ use crate::terminal::prompt_line::PromptForm;
 use crate::terminal::question::{self, RecoveryChoice, RecoveryQuestion};
 use crate::terminal::report::{LiveContext, Reporter, SummaryContext, headline};
 use crate::terminal::screen::{is_drawable, print_stderr};
+use crate::terminal::shell::path_word;
 use crate::terminal::show::EventPrinter;
 use crate::terminal::stopping;
 use crate::terminal::suspend::{self, SuspendSignals};
@@ -125,12 +126,12 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         .hank
         .as_ref()
         .map_or(given, |hank| given.or_from_hank(hank));
-    let typed = HintCommands::by(&args.invocation);
+    let hints = HintCommands::by(&args.invocation);
     // Before the run takes the place of the last one.
     let continues = !args.new && !args.rehearse;
     let of_last = continues.then(|| {
         let data = args.hank.data.is_none().then(|| last_options::other_data(work));
-        [last_options::other_agent(work, &typed), data.flatten()]
+        [last_options::other_agent(work, &hints), data.flatten()]
     });
     let replaced = last_options::replaced(&args.settings, loaded.hank.as_ref(), ceiling);
     let has_data = args.hank.data.is_some() || RealDisk.metadata(&work.join(DATA)).is_ok();
@@ -153,7 +154,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
         args,
         configuration: &configuration,
         world: &world,
-        typed,
+        hints,
         waits: !args.rehearse && !configuration.flag(Setting::Autostart),
         copy: copy.as_ref().map(RehearsalCopy::path),
         keeps_copy: Cell::new(false),
@@ -177,14 +178,14 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
 
 /// Adds how a run continues whose hank is not where it was.
 fn with_moved_hank(execution: &Path, error: CliError) -> CliError {
-    let typed = HintCommands::about(execution);
+    let hints = HintCommands::about(execution);
     let has_run = RealDisk.metadata(&execution.join(STATE_DIR)).is_ok();
-    if !has_run || typed.knows_the_hank() {
+    if !has_run || hints.knows_the_hank() {
         return error;
     }
     error.hint(format!(
         "runs are recorded here whose hank is not where it was: `{}` continues them, with its new path in the place of HANK",
-        typed.run()
+        hints.run()
     ))
 }
 
@@ -206,9 +207,9 @@ fn rehearsal_copy(
     let workspace = args.hank.execution.as_ref().unwrap_or(&loaded.root);
     if let Some(data) = &args.hank.data {
         // Of the copy nothing could be said to be in the way.
-        let typed = HintCommands::by(&args.invocation);
+        let hints = HintCommands::by(&args.invocation);
         Data::find(&RealDisk, data, workspace)
-            .map_err(|error| open_failure(&OpenExecutionError::Data(error), &typed))?;
+            .map_err(|error| open_failure(&OpenExecutionError::Data(error), &hints))?;
     }
     RehearsalCopy::of(workspace)
 }
@@ -267,7 +268,7 @@ struct Start<'a> {
     args: &'a RunArgs,
     configuration: &'a Configuration,
     world: &'a World,
-    typed: HintCommands,
+    hints: HintCommands,
     /// Nothing starts without a command.
     waits: bool,
     /// Workspace of a rehearsal.
@@ -295,7 +296,7 @@ async fn serve(
         args,
         configuration,
         world,
-        typed,
+        hints,
         waits,
         copy,
         ..
@@ -313,7 +314,7 @@ async fn serve(
         () = shutdown.force_token().cancelled() => return Ok(stopped(&shutdown)),
         opened = builder.open() => opened,
     };
-    let mut hankweave = opened.map_err(|error| open_failure(&error, typed))?;
+    let mut hankweave = opened.map_err(|error| open_failure(&error, hints))?;
     log.open(&world.disk, &hankweave.directory().server_log());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
     if let Some(copy) = copy {
@@ -331,7 +332,7 @@ async fn serve(
     }
     // A plan made again says itself where the run continues.
     let may_ask = !args.is_headless() && !global.json() && args.recover.is_none() && !args.replan;
-    if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, typed).await? {
+    if may_ask && !may_go_on(&mut hankweave, world, watch.as_mut(), &shutdown, hints).await? {
         let execution = hankweave.directory().root().to_owned();
         let left = leave(hankweave, ExitCode::from(CliErrorKind::Failed.code())).await;
         // The crash is on record now, and no run follows that would write it.
@@ -354,7 +355,7 @@ async fn serve(
             .await
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
-        return Err(serve_failure(&error, typed));
+        return Err(serve_failure(&error, hints));
     }
     if let Err(error) = start.leave_terminal(&hankweave, &report).await {
         leave(hankweave, ExitCode::SUCCESS).await?;
@@ -371,7 +372,7 @@ async fn drive(
     mut watch: Pin<&mut impl Future<Output = Infallible>>,
     shutdown: &Shutdown,
 ) -> Result<ExitCode, CliError> {
-    let typed = &start.typed;
+    let hints = &start.hints;
     let mut browser = start.announce(&hankweave, &report);
     let commander = start.waits.then(|| hankweave.commander());
     let (directory, state) = (hankweave.directory().clone(), hankweave.state_reader());
@@ -409,8 +410,8 @@ async fn drive(
         .iter()
         .for_each(|answers| report.put_questions(answers.prompt()));
     let show = EventPrinter::begin(events, report);
-    let waiting = watch_for(notifier.as_ref(), &hankweave, typed);
-    let obey = commands::obey(commander, shutdown.clone(), typed);
+    let waiting = watch_for(notifier.as_ref(), &hankweave, hints);
+    let obey = commands::obey(commander, shutdown.clone(), hints);
     let toggle = Toggle::default();
     let mut toggling = pin!(toggle.answer(terminal.as_ref(), &execution, answers.as_ref()));
     let outcome = tokio::select! {
@@ -433,7 +434,7 @@ async fn drive(
         }
     });
     let report = shown.await;
-    let outcome = outcome.map_err(|error| refused_start(&error, typed, (&execution, &state())))?;
+    let outcome = outcome.map_err(|error| refused_start(&error, hints, (&execution, &state())))?;
     let ways = match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => Vec::new(),
         RunResult::Stopped(_) | RunResult::Failed(_) | RunResult::Paused(_) => {
@@ -444,13 +445,13 @@ async fn drive(
     let onward = ways
         .first()
         .filter(|_| matches!(outcome.result, RunResult::Paused(_)));
-    let resume = onward.map_or_else(|| resume(&outcome, typed), |(command, _)| command.clone());
+    let resume = onward.map_or_else(|| resume(&outcome, hints), |(command, _)| command.clone());
     let mut news = Notification::of(&outcome, headline(&outcome), &resume);
     start.keeps_copy.set(fails(&outcome));
     if let Some(report) = report {
         let log = failed_log(&state(), &directory);
         let ending = SummaryContext {
-            replan: replan.then(|| typed.run_with(&[CommandEdit::Flag("replan")])),
+            replan: replan.then(|| hints.run_with(&[CommandEdit::Flag("replan")])),
             left_out: LeftOut::of(
                 &execution,
                 thread::head(&state()).map(|head| head.checkpoint_sha).as_ref(),
@@ -463,9 +464,9 @@ async fn drive(
                 .as_ref()
                 .and_then(|_| status::rolled_back_first(&state())),
             warnings: crate::state::record_warnings(&execution, &state()),
-            rehearse: typed.rehearse(),
+            rehearse: hints.rehearse(),
             ways,
-            ..ending(&execution, typed, resume, log)
+            ..ending(&execution, hints, resume, log)
         };
         report.close(&outcome, &ending);
     }
@@ -541,11 +542,11 @@ impl Start<'_> {
         // A rehearsal is over before anybody could look.
         let is_watched = !self.args.rehearse || self.args.open;
         if let Some(address) = hankweave.page_address().filter(|_| is_watched) {
-            let typed = match self.copy {
-                Some(copy) => self.typed.command_in(copy, "page"),
-                None => self.typed.command("page"),
+            let hints = match self.copy {
+                Some(copy) => self.hints.command_in(copy, "page"),
+                None => self.hints.command("page"),
             };
-            report.page(&address, &typed);
+            report.page(&address, &hints);
         }
         if let Some(port) = hankweave.taken_port() {
             report.notice(&format!(
@@ -555,7 +556,7 @@ impl Start<'_> {
         let address = hankweave.read_only_address().filter(|_| self.args.open);
         let browser = address.and_then(|address| open_page(self.world, hankweave, &address, report));
         if self.waits {
-            let next = self.typed.command("next");
+            let next = self.hints.command("next");
             report.notice(&format!(
                 "nothing starts by itself: type next, or `{next}` in another terminal; help lists what else one can type"
             ));
@@ -587,14 +588,14 @@ impl Start<'_> {
 /// Describes a run that could not start; where nothing is left of the limits of its hank, with the command that `status` offers.
 fn refused_start(
     error: &RunError,
-    typed: &HintCommands,
+    hints: &HintCommands,
     (execution, state): (&Path, &HankweaveState),
 ) -> CliError {
-    let failure = run_failure(error, typed);
+    let failure = run_failure(error, hints);
     // A limit that was typed is the one that is too low.
     let is_limited = ["max-cost", "max-time"]
         .iter()
-        .any(|name| typed.option(name).is_some());
+        .any(|name| hints.option(name).is_some());
     let ways = match error {
         RunError::NothingLeft { .. } if !is_limited => status::ways_on(execution, state),
         _ => Vec::new(),
@@ -606,27 +607,27 @@ fn refused_start(
 }
 
 /// The command that continues where the run has ended.
-fn resume(outcome: &RunOutcome, typed: &HintCommands) -> String {
+fn resume(outcome: &RunOutcome, hints: &HintCommands) -> String {
     // What is used up by now is used up for the next codon.
     let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
-    let of_task = || OwningTask::of(typed.execution())?.run_command();
+    let of_task = || OwningTask::of(hints.execution())?.run_command();
     if let Some(run) = outcome.rehearsed.as_ref().and_then(|_| of_task()) {
         return run;
     }
     match &outcome.result {
         RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => {
-            let task = OwningTask::of(typed.execution()).filter(OwningTask::is_answered_there);
-            let onward = typed.run_with_more(more, None, &[]);
+            let task = OwningTask::of(hints.execution()).filter(OwningTask::is_answered_there);
+            let onward = hints.run_with_more(more, None, &[]);
             task.map_or_else(
-                || typed.approval(&pause.codon, &onward),
+                || hints.approval(&pause.codon, &onward),
                 |task| task.answer_command(),
             )
         }
         RunResult::Paused(pause) if pause.by == InterruptedBy::Disk => {
-            format!("{} && {}", typed.command("cleanup --keep 1"), typed.run())
+            format!("{} && {}", hints.command("cleanup --keep 1"), hints.run())
         }
-        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience, &[]),
-        _ => typed.run_with_more(more, None, &[]),
+        RunResult::Paused(pause) => hints.run_with_more(pause.more, pause.patience, &[]),
+        _ => hints.run_with_more(more, None, &[]),
     }
 }
 
@@ -639,7 +640,7 @@ fn from_here(path: PathBuf) -> PathBuf {
 
 fn ending<'a>(
     execution: &'a Path,
-    typed: &HintCommands,
+    hints: &HintCommands,
     resume: String,
     log: Option<PathBuf>,
 ) -> SummaryContext<'a> {
@@ -650,9 +651,9 @@ fn ending<'a>(
         resume,
         ways: Vec::new(),
         replan: None,
-        over: typed.run_with(&[CommandEdit::Flag("new")]),
-        back: typed.command("history"),
-        logs: typed.command("logs"),
+        over: hints.run_with(&[CommandEdit::Flag("new")]),
+        back: hints.command("history"),
+        logs: hints.command("logs"),
         log,
         left_out: LeftOut::default(),
         changed_data: None,
@@ -668,11 +669,11 @@ async fn may_go_on(
     world: &World,
     mut watch: Pin<&mut impl Future<Output = Infallible>>,
     shutdown: &Shutdown,
-    typed: &HintCommands,
+    hints: &HintCommands,
 ) -> Result<bool, CliError> {
     let trouble = hankweave.trouble().await;
     let (execution, state) = (hankweave.directory().root().to_owned(), hankweave.state_reader());
-    let refused = |error: &RunError| refused_start(error, typed, (&execution, &state()));
+    let refused = |error: &RunError| refused_start(error, hints, (&execution, &state()));
     let Some(trouble) = trouble.map_err(|error| refused(&error))? else {
         return Ok(true);
     };
@@ -750,12 +751,12 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
 fn watch_for<'n>(
     notifier: Option<&'n Notifier>,
     hankweave: &Hankweave,
-    typed: &HintCommands,
+    hints: &HintCommands,
 ) -> impl Future<Output = Infallible> + use<'n> {
     let commands = NextCommands {
-        next: typed.command("next"),
-        approve: typed.command("approve"),
-        cleanup: typed.command("cleanup --keep 1"),
+        next: hints.command("next"),
+        approve: hints.command("approve"),
+        cleanup: hints.command("cleanup --keep 1"),
     };
     let watched = notifier.map(|notifier| (notifier, hankweave.subscribe()));
     async move {

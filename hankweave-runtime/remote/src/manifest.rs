@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::FILE_NAMES;
 use hankweave_core::hank::reserved::{check_written, repository_among};
 use hankweave_core::id::{CheckpointSha, SessionId};
-use hankweave_runtime::GivenOption;
+use hankweave_runtime::{GivenOption, OptionScope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -104,11 +104,11 @@ impl ExecutionMeta {
     }
 }
 
-/// The options that a hint may repeat on another machine (RUN-33).
+/// Returns the options that runs on another machine have (RUN-33).
 fn harmless(options: &[Value]) -> Vec<Value> {
     let is_harmless = |option: &&Value| {
         let given = GivenOption::deserialize(*option);
-        given.is_ok_and(|given| given.travels())
+        given.is_ok_and(|given| given.scope() == OptionScope::AnyMachine)
     };
     options.iter().filter(is_harmless).cloned().collect()
 }

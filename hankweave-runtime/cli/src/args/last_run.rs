@@ -3,45 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use hankweave_runtime::hank_files::LoadHankError;
+use hankweave_runtime::inspect::LastRun;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::process::MARKER_VARIABLE;
-use hankweave_runtime::{ExecutionDir, GivenOption, hank_files, inspect};
+use hankweave_runtime::{ExecutionDir, GivenOption, OptionScope, hank_files, inspect};
 
 use super::read::repeated_by;
 use super::{HankArgs, RunArgs};
 use crate::put_back::put_back;
 
-/// Options that the next run has as well: what a run does and may spend. What opens, serves or starts something is typed each time, because the record of a run
-/// may come from anywhere.
-const KEPT: [&str; 12] = [
-    "agent",
-    "file-contents",
-    "ignore-rig-failures",
-    "max-cost",
-    "max-disk",
-    "max-time",
-    "max-wait",
-    "model",
-    "on-hangup",
-    "output",
-    OVERWRITE,
-    "prices",
-];
-
+/// Permission to replace files in the directory of `--output`.
 const OVERWRITE: &str = "overwrite-output";
-
-/// Whether the next run in the directory has this option as well. An agent is kept by its name, not as a command.
-pub(crate) fn is_kept(option: &GivenOption) -> bool {
-    let value = option.value.as_deref().unwrap_or_default();
-    let is_command = option.name == "agent" && value.starts_with('{');
-    KEPT.contains(&option.name.as_str()) && !is_command
-}
 
 /// The last run in the directory of a new one.
 pub(super) struct LastRunHere {
     execution: PathBuf,
-    last: Option<inspect::LastRun>,
+    last: Option<LastRun>,
 }
 
 impl LastRunHere {
@@ -68,7 +46,8 @@ impl LastRunHere {
         // What may replace files in one directory may not in another.
         let is_of_other = |name: &str| name == OVERWRITE && is_typed("output");
         let is_left = |option: &&GivenOption| {
-            is_kept(option) && is_known(option) && !is_typed(&option.name) && !is_of_other(&option.name)
+            let lasts = option.scope() >= OptionScope::Directory;
+            lasts && is_known(option) && !is_typed(&option.name) && !is_of_other(&option.name)
         };
         let placed = |option: &GivenOption| GivenOption {
             value: option
@@ -86,17 +65,19 @@ impl LastRunHere {
     /// Names its hank, if only a directory without a hank was named.
     pub(super) fn name_hank(self, args: &mut HankArgs) {
         let names_a_hank = args.execution.is_some() && args.hank != Path::new(".");
-        let found = hank_files::find_in(&RealDisk, &args.hank);
-        let has_none = matches!(found, Err(LoadHankError::NoHankInFolder { .. }));
-        if names_a_hank || is_file(&args.hank) || !has_none {
-            return;
-        }
-        let hank = self.last.map(|last| last.hank);
-        if let Some(hank) = hank.filter(|hank| is_file(hank)) {
+        let last = self.last.filter(|_| !names_a_hank);
+        if let Some(hank) = last.and_then(|last| found_by_directory(&args.hank, &last)) {
             args.hank = shortest_name(hank);
             args.execution = Some(self.execution);
         }
     }
+}
+
+/// Returns the hank that `hankweave run DIRECTORY` finds by the last run there, because the directory holds none.
+pub(crate) fn found_by_directory(directory: &Path, last: &LastRun) -> Option<PathBuf> {
+    let found = hank_files::find_in(&RealDisk, directory);
+    let has_none = matches!(found, Err(LoadHankError::NoHankInFolder { .. })) && !is_file(directory);
+    (has_none && is_file(&last.hank)).then(|| last.hank.clone())
 }
 
 /// Returns the folder of a hank where that is enough to name it.

@@ -27,7 +27,7 @@ pub(crate) use descriptions::*;
 pub(crate) use execution::*;
 pub(crate) use hank::*;
 pub(crate) use history::*;
-pub(crate) use last_run::{folder_in, folder_of, is_file, is_kept, is_of_worker, shortest_name};
+pub(crate) use last_run::{folder_in, folder_of, found_by_directory, is_file, is_of_worker, shortest_name};
 pub(crate) use live::*;
 pub(crate) use locks::*;
 pub(crate) use machines::*;

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches, ValueHint};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
-use hankweave_runtime::{GivenOption, Invocation};
+use hankweave_runtime::{GivenOption, Invocation, OptionScope};
 
 use super::last_run::LastRunHere;
 use super::{Cli, Command, RunArgs, SettingArgs};
@@ -245,51 +245,36 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Tells of an option that is remembered of a run whether this subcommand repeats it. The note lies beside the run and may come from anywhere: what `run` does not
-/// remember itself, by its name and with a value or without, is in no hint.
+/// Returns the test whether this subcommand takes an option of a run. A record may come from anywhere, so an option that `run` itself does not remember, by its
+/// name and with a value or without, is in no hint.
 pub(crate) fn repeated_by(subcommand: &str) -> impl Fn(&GivenOption) -> bool + use<> {
     let command = super::command();
-    let options = |name: &str, is_repeated: fn(&clap::Arg) -> bool| -> Vec<(String, bool)> {
+    let options = |name: &str| -> Vec<(String, bool)> {
         let found = command.find_subcommand(name).into_iter();
         let options = found
             .flat_map(clap::Command::get_arguments)
-            .filter(|option| is_repeated(option));
+            .filter(|option| !is_apart(option));
         let named = options
             .filter_map(|option| Some((option.get_long()?.to_owned(), option.get_action().takes_values())));
         named.collect()
     };
-    let (run, taken) = (options("run", is_repeated), options(subcommand, |_| true));
+    let (run, taken) = (options("run"), options(subcommand));
     move |given| {
-        let given = (given.name.clone(), given.value.is_some());
-        run.contains(&given) && taken.contains(&given)
+        let shape = (given.name.clone(), given.value.is_some());
+        given.scope() > OptionScope::Start && run.contains(&shape) && taken.contains(&shape)
     }
 }
 
-fn is_repeated(option: &clap::Arg) -> bool {
-    !option.is_global_set() && !NOT_REPEATED.contains(&option.get_id().as_str())
+/// Whether an argument is no option of the run itself: options of every subcommand say how results are printed, and an [`Invocation`] holds the directory apart.
+fn is_apart(argument: &clap::Arg) -> bool {
+    argument.is_global_set() || argument.get_id() == "execution"
 }
 
-/// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 11] = [
-    "hank",
-    "execution",
-    "forget",
-    "new",
-    "replan",
-    "recover",
-    "open",
-    "dry_run",
-    "rehearse",
-    "headless",
-    "detached_process",
-];
-
-/// The options that were typed and that another run in the same place repeats: whatever `run` has now or gets later, but those above and the
-/// ones of every subcommand, which say how results are printed.
+/// Returns the options that were typed and that count for more than one start.
 fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
-    let repeated = run
+    let typed = run
         .get_arguments()
-        .filter(|argument| is_repeated(argument) && is_typed(matches, argument.get_id().as_str()));
+        .filter(|argument| !is_apart(argument) && is_typed(matches, argument.get_id().as_str()));
     let hints = [ValueHint::AnyPath, ValueHint::DirPath, ValueHint::FilePath];
     let option = |argument: &clap::Arg| {
         let value = || matches.get_raw(argument.get_id().as_str())?.next_back();
@@ -303,7 +288,10 @@ fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
             is_path: hints.contains(&argument.get_value_hint()),
         })
     };
-    repeated.filter_map(option).collect()
+    let options = typed.filter_map(option);
+    options
+        .filter(|option| option.scope() > OptionScope::Start)
+        .collect()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) struct Catalogue {
     pub(super) state: HankweaveState,
     pub(super) rows: Vec<CheckpointRow>,
     history: Option<GitHistory>,
-    pub(super) typed: HintCommands,
+    pub(super) hints: HintCommands,
 }
 
 /// One checkpoint.
@@ -52,16 +52,16 @@ pub(super) struct CheckpointRow {
 impl Catalogue {
     pub(super) fn of(execution: &Path) -> Result<Self, CliError> {
         existing_state_dir(execution)?;
-        let typed = HintCommands::about(execution);
+        let hints = HintCommands::about(execution);
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let history =
-            GitHistory::open(&repository).map_err(|error| repository_failure(&repository, &error, &typed))?;
+            GitHistory::open(&repository).map_err(|error| repository_failure(&repository, &error, &hints))?;
         let state = state::read_execution(execution)?;
         let mut rows = recorded(&state);
         let (known, restorable) = match &history {
             None => Default::default(),
             Some(history) => read_history(history, &rows)
-                .map_err(|error| repository_failure(&repository, &error, &typed))?,
+                .map_err(|error| repository_failure(&repository, &error, &hints))?,
         };
         for (sha, known) in known {
             let row = rows
@@ -85,7 +85,7 @@ impl Catalogue {
             state,
             rows,
             history,
-            typed,
+            hints,
         })
     }
 
@@ -139,7 +139,7 @@ impl Catalogue {
     }
 
     pub(super) fn lists(&self) -> String {
-        format!("`{}` lists all of them", self.typed.command("checkpoints"))
+        format!("`{}` lists all of them", self.hints.command("checkpoints"))
     }
 
     /// The repository; whoever found a row that is not missing has one.
@@ -147,7 +147,7 @@ impl Catalogue {
         self.history.as_ref().ok_or_else(|| {
             CliError::new(CliErrorKind::Input, "there is no checkpoint repository").hint(format!(
                 "`{}` makes it; without it nothing can be restored",
-                self.typed.run()
+                self.hints.run()
             ))
         })
     }
@@ -234,7 +234,7 @@ fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, CheckpointRow> {
     rows.map(|row| (row.sha.clone(), row)).collect()
 }
 
-fn repository_failure(repository: &Path, error: &HistoryError, typed: &HintCommands) -> CliError {
+fn repository_failure(repository: &Path, error: &HistoryError, hints: &HintCommands) -> CliError {
     let message = format!(
         "`{}`: {}",
         repository.display(),
@@ -242,7 +242,7 @@ fn repository_failure(repository: &Path, error: &HistoryError, typed: &HintComma
     );
     CliError::new(CliErrorKind::Input, message).hint(format!(
         "`{}` keeps a repository aside that git cannot read, and continues",
-        typed.run()
+        hints.run()
     ))
 }
 
@@ -259,7 +259,7 @@ mod tests {
             state: HankweaveState::default(),
             rows: shas.iter().map(row).collect(),
             history: None,
-            typed: HintCommands::about(Path::new(".")),
+            hints: HintCommands::about(Path::new(".")),
         }
     }
 

@@ -25,10 +25,10 @@ use super::catalogue::{Catalogue, CheckpointRow};
 use super::unreadable;
 use crate::args::{DiffArgs, Global};
 use crate::directory::is_served;
-use crate::hints::word;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::{SafeText, is_drawable, print, print_stderr};
+use crate::terminal::shell::word;
 
 /// The longest line that is shown in one piece.
 const LINE_BYTES: u64 = 64 << 10;
@@ -228,7 +228,7 @@ fn newest_iteration(catalogue: &Catalogue, what: Option<&str>, to: &CheckpointRo
     // Ids count iterations from 0.
     let before = codon.iteration().checked_sub(2).filter(|_| is_named)?;
     let earlier = word(&format!("{}#{before}", codon.configured()));
-    let shows = catalogue.typed.command(&format!("diff {earlier}"));
+    let shows = catalogue.hints.command(&format!("diff {earlier}"));
     Some(format!(
         "note: {codon} is shown, the newest iteration; `{shows}` shows the one before\n"
     ))
@@ -487,7 +487,7 @@ fn git(
     let ends = [compared.from, compared.to];
     let Some(git) = find_git() else {
         let [from, to] = ends.map(|row| row.sha.short());
-        let files = catalogue.typed.command(&format!("checkpoints diff {from} {to}"));
+        let files = catalogue.hints.command(&format!("checkpoints diff {from} {to}"));
         return Err(
             CliError::new(CliErrorKind::Input, "there is no git, which tells what changed")
                 .hint(format!("`{files}` lists the files")),

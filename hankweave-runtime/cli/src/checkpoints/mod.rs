@@ -61,7 +61,7 @@ fn unreadable(catalogue: &Catalogue, sha: &CheckpointSha, error: &HistoryError) 
         hankweave_runtime::error::chain(error)
     );
     let verify = catalogue
-        .typed
+        .hints
         .command(&format!("checkpoints verify {}", sha.short()));
     CliError::new(CliErrorKind::Input, message).hint(format!("`{verify}` tells what is missing"))
 }

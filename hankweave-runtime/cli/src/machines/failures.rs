@@ -5,9 +5,9 @@ use hankweave_remote::RemoteError;
 use crate::hints::HintCommands;
 use crate::terminal::exit::{CliError, CliErrorKind};
 
-pub(super) fn failure(error: &RemoteError, typed: &HintCommands) -> CliError {
+pub(super) fn failure(error: &RemoteError, hints: &HintCommands) -> CliError {
     let failure = CliError::from_error(kind(error), error);
-    match hint(error, typed) {
+    match hint(error, hints) {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
@@ -38,7 +38,7 @@ fn kind(error: &RemoteError) -> CliErrorKind {
     }
 }
 
-fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
+fn hint(error: &RemoteError, hints: &HintCommands) -> Option<String> {
     let beside = |kept: &Option<String>| match kept {
         Some(kept) => format!("yours is kept on the remote as {kept}"),
         None => "yours is on this machine alone".to_owned(),
@@ -47,7 +47,7 @@ fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
         RemoteError::NoGit => "install git".to_owned(),
         RemoteError::NoRemote => format!(
             "`{}` pushes to it and remembers it; `git init --bare /srv/runs.git` makes one",
-            typed.command("push --remote /srv/runs.git")
+            hints.command("push --remote /srv/runs.git")
         ),
         RemoteError::Git { said, .. } if said.contains("does not appear to be a git repository") => {
             "nothing was changed; `git init --bare PATH` makes an empty repository where the remote is to be".to_owned()
@@ -59,15 +59,15 @@ fn hint(error: &RemoteError, typed: &HintCommands) -> Option<String> {
         RemoteError::Diverged { kept, .. } => format!(
             "{}; `{}` continues with that of the remote, `{}` with yours, and the other one stays there beside it",
             beside(kept),
-            typed.command("pull --replace"),
-            typed.command("push --replace")
+            hints.command("pull --replace"),
+            hints.command("push --replace")
         ),
-        RemoteError::Behind { .. } => format!("`{}` brings it here", typed.command("pull")),
+        RemoteError::Behind { .. } => format!("`{}` brings it here", hints.command("pull")),
         RemoteError::Superseded { kept, .. } => {
             format!("the run of a later attempt of the task stays there; {}", beside(kept))
         }
-        RemoteError::Live { .. } => format!("`{}` stops it first", typed.command("stop")),
-        RemoteError::NothingRecorded => format!("`{}` runs its hank first", typed.run()),
+        RemoteError::Live { .. } => format!("`{}` stops it first", hints.command("stop")),
+        RemoteError::NothingRecorded => format!("`{}` runs its hank first", hints.run()),
         RemoteError::Empty { .. } => "`hankweave push --remote URL` where the run is brings it there".to_owned(),
         RemoteError::NoSuchRun { known, .. } => match known.is_empty() {
             true => return None,

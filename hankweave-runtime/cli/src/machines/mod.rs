@@ -19,31 +19,32 @@ use self::failures::failure;
 use crate::args::{ArrivalArgs, CloneArgs, Global, PullArgs, PushArgs};
 use crate::config::{named_remote, remote};
 use crate::directory::is_served;
-use crate::hints::{HintCommands, word};
+use crate::hints::HintCommands;
 use crate::logging;
 use crate::owning_task::{check_by_hand, existing_state_dir};
 use crate::settings::TrustedSettings;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::{one_line, print_stderr};
+use crate::terminal::shell::word;
 
 pub(crate) fn push(global: &Global, args: &PushArgs) -> Result<ExitCode, CliError> {
     logging::install(global);
     make_new_files_private();
     let named = &args.execution.execution;
     let dir = existing(named).map_err(|error| hint_at_remote(error, named))?;
-    let typed = HintCommands::about(named);
+    let hints = HintCommands::about(named);
     let world = World::real();
     let order = PushRequest {
         url: wanted(args.remote.as_deref(), &world, &dir, |url| {
-            typed.command(&format!("push --remote {url}"))
+            hints.command(&format!("push --remote {url}"))
         })?,
         replace: args.replace,
         ..PushRequest::default()
     };
     let is_live = is_served(dir.root());
     let pushed = block_on(hankweave_remote::push(&world, &dir, &order))?;
-    let pushed = pushed.map_err(|error| failure(&error, &typed))?;
+    let pushed = pushed.map_err(|error| failure(&error, &hints))?;
     if global.json() {
         output::print_json(&pushed_document(&pushed))?;
     } else if !global.quiet {
@@ -57,17 +58,17 @@ pub(crate) fn pull(global: &Global, args: &PullArgs) -> Result<ExitCode, CliErro
     make_new_files_private();
     let dir = existing(&args.execution.execution)?;
     check_by_hand(&args.execution.execution, "pull")?;
-    let typed = HintCommands::about(&args.execution.execution);
+    let hints = HintCommands::about(&args.execution.execution);
     let world = world(&args.limits);
     let order = PullRequest {
         url: wanted(None, &world, &dir, |url| {
-            format!("HANKWEAVE_REMOTE={url} {}", typed.command("pull"))
+            format!("HANKWEAVE_REMOTE={url} {}", hints.command("pull"))
         })?,
         replace: args.replace,
         ..PullRequest::default()
     };
     let pulled = block_on(hankweave_remote::pull(&world, &dir, &order))?;
-    let pulled = pulled.map_err(|error| failure(&error, &typed))?;
+    let pulled = pulled.map_err(|error| failure(&error, &hints))?;
     report(global, &args.execution.execution, &pulled)
 }
 
@@ -91,9 +92,9 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, CliEr
         wanted: args.run.clone(),
         url,
     };
-    let typed = HintCommands::about(&directory);
+    let hints = HintCommands::about(&directory);
     let cloned = block_on(hankweave_remote::clone(&world, &order))?;
-    let cloned = cloned.map_err(|error| failure(&error, &typed))?;
+    let cloned = cloned.map_err(|error| failure(&error, &hints))?;
     let trusted = TrustedSettings::of(&*world.disk, &world.environment, &order.into);
     note_remote(&trusted, &cloned.url);
     report(global, &directory, &cloned)

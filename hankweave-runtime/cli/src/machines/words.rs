@@ -7,12 +7,13 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::plan::Decision;
 use hankweave_remote::{FetchedRun, PushOutcome, Pushed, shown};
 
-use crate::hints::{HintCommands, path_word};
+use crate::hints::HintCommands;
 use crate::owning_task::OwningTask;
 use crate::state::read_execution;
 use crate::status::decision;
 use crate::terminal::report::counted;
 use crate::terminal::screen::one_line;
+use crate::terminal::shell::path_word;
 
 /// Number of shown characters of a record's name.
 const SHORT: usize = 12;
@@ -77,7 +78,7 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
     if let Some(kept) = &arrived.kept {
         let _ = writeln!(text, "  what was here stays on the remote under {kept}");
     }
-    let typed = HintCommands::about(execution);
+    let hints = HintCommands::about(execution);
     let task = OwningTask::of(execution).map(OwningTask::looked_up);
     if arrived.kept.is_some() && task.is_some() {
         let _ = writeln!(
@@ -85,18 +86,18 @@ pub(super) fn arrived(execution: &Path, arrived: &FetchedRun) -> String {
             "  what that alone knew of the cost of the task is not counted here any more"
         );
     }
-    let _ = match arrived.hank.is_some() || typed.knows_the_hank() {
+    let _ = match arrived.hank.is_some() || hints.knows_the_hank() {
         _ if let Some(task) = &task => writeln!(text, "next: {}", task.onward()),
         _ if is_done(execution) => writeln!(
             text,
             "nothing is left to do; `{}` shows it",
-            typed.command("report")
+            hints.command("report")
         ),
-        true => writeln!(text, "next: `{}` continues there", typed.run()),
+        true => writeln!(text, "next: `{}` continues there", hints.run()),
         false => writeln!(
             text,
             "next: the hank did not come along; `{}` continues with it",
-            typed.run()
+            hints.run()
         ),
     };
     text

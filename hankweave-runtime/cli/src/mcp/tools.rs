@@ -333,7 +333,7 @@ impl Tools {
 
     /// The commands with which a user answers the question of a task.
     fn answers(&self, id: &TaskId) -> [String; 2] {
-        ["approve", "deny"].map(|answer| self.registry.typed(&format!("task {answer} {id}")))
+        ["approve", "deny"].map(|answer| self.registry.command(&format!("task {answer} {id}")))
     }
 }
 

@@ -265,7 +265,7 @@ pub(super) fn codons(
                     .unwrap_or(totals.count),
                 lines: lines.get(id).copied(),
                 changes: changes.remove(id).unwrap_or_default(),
-                shown_by: status.typed.command(&format!("diff {id}")),
+                shown_by: status.hints.command(&format!("diff {id}")),
                 tokens: summary.tokens,
                 files_changed: summary.files_changed,
                 unsaved: unsaved
@@ -280,7 +280,7 @@ pub(super) fn codons(
                             .take(LISTED)
                             .map(FileReport::of)
                             .collect(),
-                        command: status.typed.command(&format!("diff {id}")),
+                        command: status.hints.command(&format!("diff {id}")),
                     }),
                 loop_check: crate::terminal::report::loop_check(record),
                 checks: heard.checks.of(id).to_vec(),

@@ -324,7 +324,7 @@ fn remarks(status: &StatusView<'_>) -> Vec<String> {
         .as_ref()
         .and_then(|task| task.cost_beyond(status.state.total_spend(), status.records_at_least()));
     let beyond = beyond.map(|(all, why)| format!("The task cost {all} in all: {why}."));
-    let data = ExecutionDir::new(status.typed.execution().to_owned()).data_record();
+    let data = ExecutionDir::new(status.hints.execution().to_owned()).data_record();
     let data = status
         .task
         .as_ref()

@@ -224,7 +224,7 @@ fn gather(
     let hank = last_hank(execution);
     let mut status = StatusView::whole(execution, &state, &thread, hank.as_ref(), task)?;
     // The report is sent to people who are not in this folder.
-    status.typed = HintCommands::from_anywhere(execution);
+    status.hints = HintCommands::from_anywhere(execution);
     let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
     let mut heard = match heard {
         Some(heard) => heard,
@@ -236,7 +236,7 @@ fn gather(
     }
     let mut receipt = Receipt::new(execution, &status, hank.as_ref(), heard);
     if !is_read {
-        let whole = status.typed.command("report");
+        let whole = status.hints.command("report");
         let remark = format!("The journal is long: {whole} also says what agents and checks said.");
         receipt.remarks.push(remark);
     }

@@ -105,7 +105,7 @@ pub(super) fn money(status: &StatusView<'_>, heard: &RunView) -> MoneyReport {
             || newest.is_some_and(|run| run.spends_at_least()),
         limit: known.limit,
         limited_by: status
-            .typed
+            .hints
             .option("max-cost")
             .map(|given| format!("--max-cost {given}")),
         by_model,

@@ -13,8 +13,8 @@ use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use serde::Serialize;
 
 use super::files::FileReport;
-use crate::hints::word;
 use crate::status::StatusView;
+use crate::terminal::shell::word;
 
 /// Rollbacks that a report lists, the newest ones.
 const LISTED: usize = 20;
@@ -98,7 +98,7 @@ pub(super) fn rollbacks(execution: &Path, status: &StatusView<'_>) -> Vec<Rollba
                     let repository = word(&real.to_string_lossy());
                     format!("git --git-dir={repository} show {}:FILE", sha.short())
                 }),
-                brings_back: brings_back.map(|sha| status.typed.command(&command(sha))),
+                brings_back: brings_back.map(|sha| status.hints.command(&command(sha))),
                 safety,
             }
         })

@@ -57,19 +57,19 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
     if args.tui {
         let execution = args.url.is_none().then_some(args.execution.execution.as_path());
         let left = runtime()?.block_on(on_whole_screen(target, execution, None))?;
-        let typed = execution.map(About::about);
+        let hints = execution.map(About::about);
         return match left {
             ExitReason::ByKey => Ok(ExitCode::SUCCESS),
             ExitReason::Terminated => Ok(ExitCode::from(StopCause::Terminate.exit_code())),
             ExitReason::HungUp => Ok(ExitCode::from(StopCause::HangUp.exit_code())),
-            ExitReason::Ended(ended) => match (&ended, &typed) {
-                (Disconnected::Incomplete { .. }, Some(typed)) => {
-                    print_stderr(format!("{}\n", end_without_events(typed)));
+            ExitReason::Ended(ended) => match (&ended, &hints) {
+                (Disconnected::Incomplete { .. }, Some(hints)) => {
+                    print_stderr(format!("{}\n", end_without_events(hints)));
                     Ok(ExitCode::SUCCESS)
                 }
-                (_, typed) => {
+                (_, hints) => {
                     print_stderr(format!("{ended}\n"));
-                    ended_failure(&ended, typed.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
+                    ended_failure(&ended, hints.as_ref()).map_or(Ok(ExitCode::SUCCESS), Err)
                 }
             },
         };
@@ -79,19 +79,19 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
         false => Options::watching(),
     };
     options.after = args.after;
-    let typed = match &args.url {
+    let hints = match &args.url {
         Some(_) => None,
         None => Some(About::about(&args.execution.execution)),
     };
-    runtime()?.block_on(follow(global, target, options, args.control, typed.as_ref()))
+    runtime()?.block_on(follow(global, target, options, args.control, hints.as_ref()))
 }
 
 /// Returns how a run ended whose process is gone, with the command that tells how it continues.
-fn end_without_events(typed: &About) -> String {
-    let state = crate::state::read_execution(typed.execution()).ok();
+fn end_without_events(hints: &About) -> String {
+    let state = crate::state::read_execution(hints.execution()).ok();
     let newest = state.as_ref().and_then(|state| state.runs.front());
     let how = newest.map(|run| format!(": {}", run_standing(run, RunProcess::None)));
-    let (how, status) = (how.unwrap_or_default(), typed.command("status"));
+    let (how, status) = (how.unwrap_or_default(), hints.command("status"));
     format!("the run has ended{how}; `{status}` tells how to continue")
 }
 
@@ -105,17 +105,17 @@ pub(crate) async fn on_whole_screen(
         return Err(CliError::new(CliErrorKind::Usage, "--tui needs a terminal")
             .hint("without it everything is told in lines"));
     }
-    let typed = execution.map(About::about);
+    let hints = execution.map(About::about);
     let client = match connect(target.clone(), Options::commanding().after(0)).await {
         // Who may only watch does that.
         Err(ConnectError::Unauthorized { .. }) => Client::connect(target, Options::watching().after(0)).await,
         connected => connected,
     };
-    let mut client = client.map_err(|error| connect_failure(&error, typed.as_ref()))?;
+    let mut client = client.map_err(|error| connect_failure(&error, hints.as_ref()))?;
     let known = tui::TuiContext {
         execution: execution.map(Path::to_owned),
         view: view_of(&client.commands()).await,
-        status: typed.as_ref().map(|typed| typed.command("status")),
+        status: hints.as_ref().map(|hints| hints.command("status")),
         words: Some(words::of_answer),
         patience,
     };
@@ -137,33 +137,33 @@ async fn follow(
     target: RunAddress,
     options: Options,
     control: bool,
-    typed: Option<&About>,
+    hints: Option<&About>,
 ) -> Result<ExitCode, CliError> {
     let from_now_on = options.after.is_none();
-    if let Some(pid) = typed
-        .and_then(|typed| asking(typed.execution()))
+    if let Some(pid) = hints
+        .and_then(|hints| asking(hints.execution()))
         .filter(|_| !global.quiet)
     {
         print_stderr(format!("process {pid} waits: {}\n", answer_there(pid)));
     }
     let client = connect(target, options).await;
-    let mut client = client.map_err(|error| connect_failure(&error, typed))?;
+    let mut client = client.map_err(|error| connect_failure(&error, hints))?;
     let may_command = client.session().mode == Mode::ReadAndWrite;
     let (is_denied, control) = (control && !may_command, control && may_command);
     // Whatever a terminal shows of keys would move what is drawn again, also where no key commands the run.
     let is_live = !global.json() && !global.quiet && is_drawable();
     let keyboard = (control || is_live).then(Keyboard::of_stdin).flatten();
-    let elsewhere = (!control || keyboard.is_none()).then(|| match (control, typed) {
+    let elsewhere = (!control || keyboard.is_none()).then(|| match (control, hints) {
         (true, _) => "approve, or deny REASON, answers".to_owned(),
-        (false, Some(typed)) => format!(
+        (false, Some(hints)) => format!(
             "`{}` answers, `{}` denies",
-            typed.command("approve"),
-            typed.command("approve --deny")
+            hints.command("approve"),
+            hints.command("approve --deny")
         ),
         (false, None) => "a client that may command the run answers".to_owned(),
     });
     let mut report = choose_report(global, elsewhere.as_deref(), || {
-        known(typed).of_client(&client.session().client_id)
+        known(hints).of_client(&client.session().client_id)
     });
     report.notice(&match (control, &keyboard) {
         (true, Some(_)) => format!("attached: {}", menu::HELP),
@@ -177,7 +177,7 @@ async fn follow(
     // What is read after the connection was made misses nothing.
     let commands = client.commands();
     let view = view_of(&commands).await;
-    let shown = match typed {
+    let shown = match hints {
         _ if from_now_on && view.seq > 0 => report.begin_with(view.clone()),
         Some(about) if from_now_on => {
             report.begin(&crate::state::read_execution(about.execution())?);
@@ -201,14 +201,14 @@ async fn follow(
     let mut followed = Followed {
         report,
         view: view.clone(),
-        typed,
+        hints,
     };
     let prompt = Arc::new(PromptLine::new(form, view, elsewhere));
     followed.report.put_questions(&prompt);
     let (checkpoint_sender, checkpoints) = watch::channel(Vec::new());
     let mut code = ExitCode::SUCCESS;
     let (suspensions, suspension) = watch::channel(None);
-    let execution = typed.map(About::execution);
+    let execution = hints.map(About::execution);
     let shown = tokio::select! {
         biased;
         cause = signals::hung_up() => {
@@ -218,9 +218,9 @@ async fn follow(
         never = watch_suspension(execution, |found| { suspensions.send_replace(found); }) => match never {},
         shown = followed.show(&mut client, &prompt, &checkpoint_sender, suspension) => shown,
         never = suspend::answer(SuspendSignals::new(), keyboard.as_ref()) => match never {},
-        () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, checkpoints, typed) => Ok(()),
+        () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, checkpoints, hints) => Ok(()),
         () = ignore_keys(keyboard.as_ref().filter(|_| !control)) => Ok(()),
-        () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
+        () = obey(&commands, hints), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
     };
@@ -244,14 +244,14 @@ fn choose_report(global: &Global, elsewhere: Option<&str>, known: impl FnOnce() 
 }
 
 /// Returns facts about the run from its remembered hank and command line; the run itself does not report them.
-fn known(typed: Option<&About>) -> LiveContext {
-    let Some(typed) = typed else {
+fn known(hints: Option<&About>) -> LiveContext {
+    let Some(hints) = hints else {
         return LiveContext::default();
     };
-    let hank = typed.hank().and_then(|path| hank_files::load(path).ok()?.hank);
-    let typed = typed.option("max-cost").and_then(|dollars| dollars.parse().ok());
+    let hank = hints.hank().and_then(|path| hank_files::load(path).ok()?.hank);
+    let hints = hints.option("max-cost").and_then(|dollars| dollars.parse().ok());
     let ceiling = Ceiling {
-        max_dollars: typed.and_then(|dollars| Usd::from_dollars(dollars).ok()),
+        max_dollars: hints.and_then(|dollars| Usd::from_dollars(dollars).ok()),
         max_time: None,
     };
     let ceiling = hank.as_ref().map_or(ceiling, |hank| ceiling.or_from_hank(hank));
@@ -263,7 +263,7 @@ struct Followed<'t> {
     report: Reporter,
     /// View of the run, for its last sentence.
     view: RunView,
-    typed: Option<&'t About>,
+    hints: Option<&'t About>,
 }
 
 impl Followed<'_> {
@@ -318,24 +318,24 @@ impl Followed<'_> {
 
     /// Shows what did not come in time from the journal of a run that has ended, and says how it ended.
     fn end(&mut self, ended: &Disconnected) -> Result<(), CliError> {
-        match (ended, self.typed) {
-            (Disconnected::Incomplete { after }, Some(typed)) => {
+        match (ended, self.hints) {
+            (Disconnected::Incomplete { after }, Some(hints)) => {
                 let part = JournalRange {
                     after: *after,
                     follow: Follow::No,
                     quiet: true,
                 };
-                recorded::read(typed.execution(), part, self)?;
+                recorded::read(hints.execution(), part, self)?;
             }
-            (ended, typed) => ended_failure(ended, typed).map_or(Ok(()), Err)?,
+            (ended, hints) => ended_failure(ended, hints).map_or(Ok(()), Err)?,
         }
-        match (self.view.state.has_ended(), ended, self.typed) {
-            (true, _, typed) => {
-                let status = typed.map(|typed| typed.command("status"));
+        match (self.view.state.has_ended(), ended, self.hints) {
+            (true, _, hints) => {
+                let status = hints.map(|hints| hints.command("status"));
                 self.report.ended(&self.view, status.as_deref());
             }
-            (false, Disconnected::Incomplete { .. }, Some(typed)) => {
-                self.report.notice(&end_without_events(typed))
+            (false, Disconnected::Incomplete { .. }, Some(hints)) => {
+                self.report.notice(&end_without_events(hints))
             }
             _ => {}
         }
@@ -367,7 +367,7 @@ async fn press(
     prompt: &PromptLine,
     commands: &CommandSender,
     mut checkpoints: watch::Receiver<Vec<ListedCheckpoint>>,
-    typed: Option<&About>,
+    hints: Option<&About>,
 ) {
     let Some(keyboard) = keyboard else {
         return std::future::pending().await;
@@ -388,7 +388,7 @@ async fn press(
         match pressed {
             KeyAction::Nothing => {}
             KeyAction::Say(text) => print_stderr(format!("{text}\n")),
-            KeyAction::Send(command) => send(commands, command, typed).await,
+            KeyAction::Send(command) => send(commands, command, hints).await,
             KeyAction::Detach => return,
             KeyAction::ListCheckpoints => match list(commands, &mut checkpoints).await {
                 Some(found) => print_stderr(format!("{}\n", menu.offer(found))),
@@ -425,11 +425,11 @@ async fn list(
 }
 
 /// Does what is typed until somebody detaches. The end of the input changes nothing.
-async fn obey(commands: &CommandSender, typed: Option<&About>) {
+async fn obey(commands: &CommandSender, hints: Option<&About>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let read = match words::read(&line) {
-            AttachInput::BackTo(prefix) => match full_name(typed, prefix).await {
+            AttachInput::BackTo(prefix) => match full_name(hints, prefix).await {
                 Ok(sha) => words::back_to(sha),
                 Err(failure) => {
                     print_stderr(failure.text());
@@ -444,10 +444,10 @@ async fn obey(commands: &CommandSender, typed: Option<&About>) {
                 print_stderr(format!("commands: {}\n", words::HELP))
             }
             AttachInput::Detach => return,
-            AttachInput::Command(command) => send(commands, command, typed).await,
+            AttachInput::Command(command) => send(commands, command, hints).await,
             AttachInput::Careful(command) => {
                 if is_meant(&mut lines).await {
-                    send(commands, command, typed).await;
+                    send(commands, command, hints).await;
                 }
             }
         }
@@ -456,12 +456,12 @@ async fn obey(commands: &CommandSender, typed: Option<&About>) {
 }
 
 /// The full SHA of a checkpoint of a run whose directory is known.
-async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, CliError> {
-    let Some(typed) = typed else {
+async fn full_name(hints: Option<&About>, prefix: String) -> Result<String, CliError> {
+    let Some(hints) = hints else {
         let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");
         return Err(CliError::new(CliErrorKind::Input, message).hint("12 digits are enough"));
     };
-    let execution = typed.execution().to_owned();
+    let execution = hints.execution().to_owned();
     let find = move || checkpoints::full_name(&execution, &prefix).map(|sha| sha.to_string());
     Blocking::Threads.run(find).await
 }
@@ -477,9 +477,9 @@ async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
     meant
 }
 
-async fn send(commands: &CommandSender, command: Command, typed: Option<&About>) {
+async fn send(commands: &CommandSender, command: Command, hints: Option<&About>) {
     match commands.send(command).await {
         Ok(answer) => print_stderr(format!("{}\n", words::of_answer(&answer))),
-        Err(error) => print_stderr(command_failure(&error, typed).text()),
+        Err(error) => print_stderr(command_failure(&error, hints).text()),
     }
 }

@@ -131,14 +131,14 @@ pub(super) fn undo_rollback(
 /// Sends one command and prints the answer.
 fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
-    let typed = HintCommands::about(execution);
+    let hints = HintCommands::about(execution);
     let answer = runtime()?.block_on(async {
         let target = RunAddress::Execution(execution.to_owned());
         let client = connect(target, Options::commanding()).await;
-        let client = client.map_err(|error| connect_failure(&error, Some(&typed)))?;
+        let client = client.map_err(|error| connect_failure(&error, Some(&hints)))?;
         let answer = client.command(command).await;
         client.close().await;
-        answer.map_err(|error| command_failure(&error, Some(&typed)))
+        answer.map_err(|error| command_failure(&error, Some(&hints)))
     })?;
     if global.json() {
         return output::print_json(&json!(answer)["data"]);
@@ -186,13 +186,13 @@ fn asking(execution: &Path) -> Option<u32> {
         .map(|holder| holder.pid)
 }
 
-/// `typed` is `None` where the server was named by its address, and nobody knows the directory.
-fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliError {
+/// `hints` is `None` where the server was named by its address, and nobody knows the directory.
+fn connect_failure(error: &ConnectError, hints: Option<&HintCommands>) -> CliError {
     match error {
         ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {
             let failure = CliError::from_error(CliErrorKind::Input, error);
-            match typed {
-                Some(typed) => failure.hint(without_run(typed)),
+            match hints {
+                Some(hints) => failure.hint(without_run(hints)),
                 None => failure,
             }
         }
@@ -209,69 +209,69 @@ fn connect_failure(error: &ConnectError, typed: Option<&HintCommands>) -> CliErr
         }
         ConnectError::Unauthorized { .. } => CliError::from_error(CliErrorKind::Input, error)
             .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
-        ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
+        ConnectError::Connect { .. } => CliError::from_error(CliErrorKind::Io, error).hint(became(hints)),
         ConnectError::Refused { .. } => CliError::from_error(CliErrorKind::Failed, error),
         _ => CliError::from_error(CliErrorKind::Io, error),
     }
 }
 
 /// Returns what to type where no run is live: what continues the last one, or starts the first.
-fn without_run(typed: &HintCommands) -> String {
-    match status::last_run(typed.execution()) {
+fn without_run(hints: &HintCommands) -> String {
+    match status::last_run(hints.execution()) {
         Some(last) => format!(
             "{last}; `{}` tells more, `{}` serves its page",
-            typed.command("status"),
-            typed.command("view")
+            hints.command("status"),
+            hints.command("view")
         ),
-        None if typed.knows_the_hank() => format!("`{}` starts the first run there", typed.run()),
+        None if hints.knows_the_hank() => format!("`{}` starts the first run there", hints.run()),
         None => "name the directory of a live run with -e DIR".to_owned(),
     }
 }
 
-fn command_failure(error: &CommandError, typed: Option<&HintCommands>) -> CliError {
+fn command_failure(error: &CommandError, hints: Option<&HintCommands>) -> CliError {
     match error {
         CommandError::Refused { message, code, hint } => {
             let failure = CliError::new(CliErrorKind::Failed, format!("refused: {message}"));
             // A task is continued by its worker, not by a run.
-            let ended = typed.filter(|_| matches!(code.as_str(), "STOPPING" | "RUN_ENDED"));
+            let ended = hints.filter(|_| matches!(code.as_str(), "STOPPING" | "RUN_ENDED"));
             let hint = ended
-                .and_then(|typed| onward(typed.execution()))
-                .or_else(|| typed?.instead_of(code))
+                .and_then(|hints| onward(hints.execution()))
+                .or_else(|| hints?.instead_of(code))
                 .or_else(|| hint.clone());
             match hint {
                 Some(hint) => failure.hint(hint),
                 None => failure,
             }
         }
-        CommandError::Unanswered(_) => CliError::from_error(CliErrorKind::Io, error).hint(became(typed)),
+        CommandError::Unanswered(_) => CliError::from_error(CliErrorKind::Io, error).hint(became(hints)),
         _ => CliError::from_error(CliErrorKind::Bug, error),
     }
 }
 
-fn ended_failure(ended: &Disconnected, typed: Option<&HintCommands>) -> Option<CliError> {
+fn ended_failure(ended: &Disconnected, hints: Option<&HintCommands>) -> Option<CliError> {
     match ended {
         Disconnected::RunEnded => None,
         Disconnected::Incomplete { after } => {
-            Some(CliError::from_error(CliErrorKind::Io, ended).hint(rest(typed, *after)))
+            Some(CliError::from_error(CliErrorKind::Io, ended).hint(rest(hints, *after)))
         }
         Disconnected::Refused(_) => Some(CliError::from_error(CliErrorKind::Failed, ended)),
         // `Lost`
-        _ => Some(CliError::from_error(CliErrorKind::Io, ended).hint(became(typed))),
+        _ => Some(CliError::from_error(CliErrorKind::Io, ended).hint(became(hints))),
     }
 }
 
 /// Describes how to read the events that were not received.
-fn rest(typed: Option<&HintCommands>, after: u64) -> String {
-    match typed {
-        Some(typed) => format!("`{} --after {after}` shows them", typed.command("journal")),
+fn rest(hints: Option<&HintCommands>, after: u64) -> String {
+    match hints {
+        Some(hints) => format!("`{} --after {after}` shows them", hints.command("journal")),
         None => format!("`hankweave journal --after {after}` in its directory shows them"),
     }
 }
 
 /// How one finds out about a run that does not answer any more.
-fn became(typed: Option<&HintCommands>) -> String {
-    match typed {
-        Some(typed) => format!("`{}` shows what became of the run", typed.command("status")),
+fn became(hints: Option<&HintCommands>) -> String {
+    match hints {
+        Some(hints) => format!("`{}` shows what became of the run", hints.command("status")),
         None => "the status of its directory shows what became of the run".to_owned(),
     }
 }

@@ -14,17 +14,17 @@ use crate::terminal::output;
 /// Prints the address of the page with its token, which is tried first: a token that the run does not know opens nothing.
 pub(crate) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode, CliError> {
     crate::logging::install(global);
-    let typed = HintCommands::about(&args.execution.execution);
+    let hints = HintCommands::about(&args.execution.execution);
     let (access, name) = match args.control {
         true => (Access::Control, "control"),
         false => (Access::ReadOnly, "read-only"),
     };
     let endpoint = ServerEndpoint::of_execution(&args.execution.execution, access);
-    let endpoint = endpoint.map_err(|error| connect_failure(&error.into(), Some(&typed)))?;
+    let endpoint = endpoint.map_err(|error| connect_failure(&error.into(), Some(&hints)))?;
     runtime()?.block_on(async {
         let target = RunAddress::Endpoint(endpoint.clone());
         let client = Client::connect(target, Options::watching()).await;
-        let client = client.map_err(|error| connect_failure(&error, Some(&typed)))?;
+        let client = client.map_err(|error| connect_failure(&error, Some(&hints)))?;
         client.close().await;
         Ok(())
     })?;

@@ -17,11 +17,12 @@ use self::unit::{MARK, Unit, UnitError};
 use crate::args::{Global, RunArgs, ServiceCommand, ServiceInstallArgs, run_of_service};
 use crate::directory::is_served;
 use crate::failures::{hank_with_mistakes, load_hank};
-use crate::hints::{HintCommands, in_folder, path_word, word};
+use crate::hints::{HintCommands, in_folder};
 use crate::settings::of_user;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::print_stderr;
+use crate::terminal::shell::{path_word, word};
 
 pub(crate) fn service(global: &Global, command: &ServiceCommand) -> Result<ExitCode, CliError> {
     match command {

@@ -61,7 +61,7 @@ impl StatusView<'_> {
     /// Returns the commands that can be typed here, with their effects.
     pub(crate) fn commands(&self) -> Vec<SuggestedCommand> {
         let Self {
-            state, thread, typed, ..
+            state, thread, hints, ..
         } = self;
         let Some(run) = state.runs.front() else {
             return Vec::new();
@@ -89,7 +89,7 @@ impl StatusView<'_> {
         }
         if run.is_rehearsal() {
             return vec![offer(
-                typed.run(),
+                hints.run(),
                 "starts from the first codon; nothing of the rehearsal counts",
             )];
         }
@@ -100,9 +100,9 @@ impl StatusView<'_> {
         offers.extend(self.logs_of_failed());
         let is_kept = |entry: &ThreadCodon| entry.codon.end_checkpoint().is_some();
         if thread.codons.iter().any(is_kept) {
-            let back = typed.command("rollback --to SHA");
+            let back = hints.command("rollback --to SHA");
             let lists = format!("lists the checkpoints to which `{back}` goes back");
-            offers.push(offer(typed.command("history"), lists));
+            offers.push(offer(hints.command("history"), lists));
         }
         offers.extend(self.way_forward());
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
@@ -121,44 +121,44 @@ impl StatusView<'_> {
                 "starts from the first codon with the files as they are, its total counted from zero; the history stays"
             }
         };
-        offers.push(offer(typed.run_with(&[CommandEdit::Flag("new")]), anew));
+        offers.push(offer(hints.run_with(&[CommandEdit::Flag("new")]), anew));
         offers
     }
 
     /// Returns the command that leads on from where files were taken back to.
     fn way_forward(&self) -> Option<SuggestedCommand> {
         self.state.pending_rollback.as_ref()?;
-        let show = self.typed.command("op show ID");
+        let show = self.hints.command("op show ID");
         let lists = format!("lists what was done; `{show}` has the way back from each");
-        Some(offer(self.typed.command("op log"), lists))
+        Some(offer(self.hints.command("op log"), lists))
     }
 
     /// Whether the live run waits for a command, as after a rollback.
     pub(super) fn is_idle(&self) -> bool {
-        crate::state::is_idle(self.typed.execution()).unwrap_or_default()
+        crate::state::is_idle(self.hints.execution()).unwrap_or_default()
     }
 
     /// While a run is live.
     fn live_commands(&self) -> Vec<SuggestedCommand> {
-        let typed = &self.typed;
+        let hints = &self.hints;
         if let Some(pid) = self.suspended.map(SuspendedRun::pid) {
             return vec![
                 offer(
                     format!("kill -CONT {pid}"),
                     "continues it, as `fg` does in its terminal",
                 ),
-                offer(typed.command("stop"), "continues it in order to stop it"),
+                offer(hints.command("stop"), "continues it in order to stop it"),
             ];
         }
         if self.is_stopping() {
-            let now = offer(typed.command("stop --force"), "ends at once what still runs");
-            return vec![offer(typed.command("attach"), "follows it"), now];
+            let now = offer(hints.command("stop --force"), "ends at once what still runs");
+            return vec![offer(hints.command("attach"), "follows it"), now];
         }
-        let mut offers = vec![offer(typed.command("attach"), "follows it")];
+        let mut offers = vec![offer(hints.command("attach"), "follows it")];
         if let Some((id, _)) = self.asked() {
             let approve = format!("approve {id}");
-            let deny = typed.command(&format!("{approve} --deny"));
-            offers.push(offer(typed.command(&approve), format!("lets {id} begin")));
+            let deny = hints.command(&format!("{approve} --deny"));
+            offers.push(offer(hints.command(&approve), format!("lets {id} begin")));
             offers.push(offer(
                 deny,
                 format!("ends the run without {id}; `--reason TEXT` adds why"),
@@ -173,23 +173,23 @@ impl StatusView<'_> {
                     ", unless that happens by itself"
                 };
                 offers.push(offer(
-                    typed.command("next"),
+                    hints.command("next"),
                     format!("starts {}{unless}", entry.codon_id),
                 ));
             }
             Some(Decision::Blocked(BlockedBy::FailedCodon(id))) => {
                 let again = format!("runs {id} again with the files as they are");
-                offers.push(offer(typed.command("redo"), again));
+                offers.push(offer(hints.command("redo"), again));
             }
             _ => {}
         }
-        offers.push(offer(typed.command("stop"), "stops it; the next run continues"));
+        offers.push(offer(hints.command("stop"), "stops it; the next run continues"));
         offers
     }
 
     /// How to continue where `run` has left off.
     pub(super) fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
-        let (thread, typed) = (&self.thread, &self.typed);
+        let (thread, hints) = (&self.thread, &self.hints);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         if let Some(cut_off) = run.open_codon() {
             self.ways_back_into(cut_off.codon_id(), self.is_reachable(cut_off.agent_session_id()))
@@ -198,10 +198,10 @@ impl StatusView<'_> {
         } else if let Some((id, denied)) = self.asked() {
             let after_all = if denied { " after all" } else { "" };
             let approve = offer(
-                typed.approval(id, &self.onward()),
+                hints.approval(id, &self.onward()),
                 format!("lets {id} begin{after_all}"),
             );
-            let deny = typed.command(&format!("approve {id} --deny"));
+            let deny = hints.command(&format!("approve {id} --deny"));
             let others = match denied {
                 false => vec![
                     offer(deny, "says that it may not; `--reason TEXT` adds why"),
@@ -214,7 +214,7 @@ impl StatusView<'_> {
             let goes_on = format!("continues with {next}, one iteration at a time while nothing changes");
             vec![
                 offer(self.onward(), goes_on),
-                offer(typed.command("logs"), "shows what its agent said"),
+                offer(hints.command("logs"), "shows what its agent said"),
             ]
         } else if let Some(next) = self.next() {
             let in_session = format!("keeps the files and lets {next} continue in its session");
@@ -244,7 +244,7 @@ impl StatusView<'_> {
                 offer(self.recover("crash-point"), again),
             ];
             if self.has_set_up(id) {
-                let back = typed.command(&format!("rollback --codon {id} --at rig-setup"));
+                let back = hints.command(&format!("rollback --codon {id} --at rig-setup"));
                 let began = format!("takes the files back to where {id} began");
                 offers.push(offer(back, began));
             }
@@ -258,7 +258,7 @@ impl StatusView<'_> {
     fn logs_of_failed(&self) -> Option<SuggestedCommand> {
         let is_shown = self.changes.misfits.is_empty() && self.next().is_none() && self.is_blocked();
         let failed = self.thread.codons.first().filter(|_| is_shown)?.codon.codon_id();
-        let logs = self.typed.command(&format!("logs {failed}"));
+        let logs = self.hints.command(&format!("logs {failed}"));
         Some(offer(
             logs,
             format!("shows what was said and checked in {failed}"),
@@ -269,7 +269,7 @@ impl StatusView<'_> {
     fn ask_again(&self, denied: &CodonId) -> Option<SuggestedCommand> {
         let mut codons = self.thread.codons.iter().map(|entry| entry.codon.as_ref());
         let before = codons.find(|codon| codon.end_checkpoint().is_some())?.codon_id();
-        let back = self.typed.command(&format!("rollback --codon {before}"));
+        let back = self.hints.command(&format!("rollback --codon {before}"));
         let run = self.onward();
         let purpose = format!(
             "takes the files back to the end of {before} (yours stay in a checkpoint); then `{run}` asks about {denied} again"
@@ -355,7 +355,7 @@ impl StatusView<'_> {
 
     /// Whether an agent can continue in this session here.
     fn is_reachable(&self, session: Option<&SessionId>) -> bool {
-        let dir = ExecutionDir::new(self.typed.execution().to_owned());
+        let dir = ExecutionDir::new(self.hints.execution().to_owned());
         session.is_some_and(|session| !is_elsewhere(&RealDisk, &dir, session))
     }
 
@@ -463,7 +463,7 @@ impl StatusView<'_> {
     }
 
     fn run_with_more(&self, also: Option<CommandEdit<'_>>) -> String {
-        self.typed
+        self.hints
             .run_with_more(self.more(), self.patience(), also.as_slice())
     }
 
@@ -497,7 +497,7 @@ impl StatusView<'_> {
         if self.state.pending_rollback.is_some() {
             return does;
         }
-        let asks = if self.typed.is_detached() {
+        let asks = if self.hints.is_detached() {
             ""
         } else {
             "; asks first on a terminal"
@@ -564,7 +564,7 @@ impl StatusView<'_> {
 
     /// Returns the total of the next run, before it is raised.
     fn next_total(&self) -> Ceiling {
-        let next = next_total(self.ceiling(), self.own_total(), &self.typed);
+        let next = next_total(self.ceiling(), self.own_total(), &self.hints);
         let of_task = self.task.as_ref().and_then(OwningTask::set_budget);
         Ceiling {
             max_dollars: of_task.or(next.max_dollars),

@@ -248,7 +248,7 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
         },
         _ => format!("is {}", with_local_times(&view.drawn.state_words())),
     };
-    let lists = view.typed.command("history");
+    let lists = view.hints.command("history");
     let commands = view.commands();
     let next = commands.iter().find(|(command, _)| *command != lists);
     let next = next.map_or_else(String::new, |(command, purpose)| {
@@ -277,7 +277,7 @@ pub(crate) struct StatusView<'a> {
     pub(crate) thread: &'a ExecutionThread,
     /// View that every reader draws; lines, files and waits are those of a live run's own clients.
     pub(crate) drawn: RunView,
-    pub(crate) typed: HintCommands,
+    pub(crate) hints: HintCommands,
     /// A process works in the directory.
     pub(crate) live: bool,
     /// The run of this process, if it is suspended.
@@ -470,16 +470,16 @@ impl<'a> StatusView<'a> {
             .filter(|_| holder.is_none())
             .and_then(|open| lived(execution, open));
         let changes = hank.map(|hank| PlanChanges::of(state, hank, None));
-        let typed = HintCommands::about(execution);
+        let hints = HintCommands::about(execution);
         Self {
-            own_ceiling: hank.and_then(|hank| own_ceiling(hank, &typed)),
+            own_ceiling: hank.and_then(|hank| own_ceiling(hank, &hints)),
             state,
             thread,
             drawn: draw(state, thread, hank, (holder.is_some(), lived)),
             lived,
             question: None,
             says: None,
-            typed,
+            hints,
             live: holder.is_some(),
             suspended: suspended(execution),
             suspended_worker: suspended_worker(execution).filter(|worker| !worker.with_run),

@@ -9,9 +9,9 @@ use crate::settings::Flags;
 
 /// Returns the total of a run of the same command, before it is raised, where the last run had `last`, and the hank and the settings now allow `own`: a limit that was
 /// typed stays, so that what is offered never spends more than somebody wanted beside a larger one of the hank.
-pub(super) fn next_total(last: Ceiling, own: Option<Ceiling>, typed: &HintCommands) -> Ceiling {
+pub(super) fn next_total(last: Ceiling, own: Option<Ceiling>, hints: &HintCommands) -> Ceiling {
     let Some(own) = own else { return last };
-    let is_typed = |name| typed.option(name).is_some();
+    let is_typed = |name| hints.option(name).is_some();
     Ceiling {
         max_dollars: if is_typed("max-cost") {
             last.max_dollars
@@ -27,8 +27,8 @@ pub(super) fn next_total(last: Ceiling, own: Option<Ceiling>, typed: &HintComman
 }
 
 /// Returns the total that the hank and the settings allow, as they are now; `None` where other settings hold than those of this folder.
-pub(super) fn own_ceiling(hank: &Hank, typed: &HintCommands) -> Option<Ceiling> {
-    if !typed.has_settings_of_here() {
+pub(super) fn own_ceiling(hank: &Hank, hints: &HintCommands) -> Option<Ceiling> {
+    if !hints.has_settings_of_here() {
         return None;
     }
     let configuration = config::resolve(Some(hank), &Flags::new()).ok()?;

@@ -63,7 +63,7 @@ impl StatusView<'_> {
     /// Returns the command of the next run, after the approval for which it waits.
     fn onward_or_answer(&self) -> String {
         match self.asked() {
-            Some((id, _)) => self.typed.approval(id, &self.onward()),
+            Some((id, _)) => self.hints.approval(id, &self.onward()),
             None => self.onward(),
         }
     }
@@ -82,9 +82,9 @@ impl StatusView<'_> {
                 (true, Some(next)) => {
                     let command = match &self.decision {
                         Some(Decision::Ask(entry)) if self.is_after_end(run) => {
-                            self.typed.approval(&entry.codon_id, &self.typed.run())
+                            self.hints.approval(&entry.codon_id, &self.hints.run())
                         }
-                        _ => self.typed.run(),
+                        _ => self.hints.run(),
                     };
                     format!(
                         "the task was {}; `{command}` would run {next}, in a run that is no part of it",
@@ -100,7 +100,7 @@ impl StatusView<'_> {
                         let again = match &self.decision {
                             Some(Decision::Blocked(BlockedBy::FailedCodon(_))) => format!(
                                 "; `{}` would run it again, in a run that is no part of the task",
-                                self.typed.run()
+                                self.hints.run()
                             ),
                             _ => String::new(),
                         };

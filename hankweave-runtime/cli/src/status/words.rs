@@ -158,7 +158,7 @@ impl StatusView<'_> {
             writeln!(
                 text,
                 "  {words}, and `{}` names all",
-                self.typed.command("report")
+                self.hints.command("report")
             )?;
         }
         if let Some(crash) = &self.crash {
@@ -259,11 +259,11 @@ impl StatusView<'_> {
             writeln!(text, "{SHORTENED}")?;
         }
         if let Some(found) = self.disk.filter(|found| found.is_scarce()) {
-            let cleanup = self.typed.command("cleanup");
+            let cleanup = self.hints.command("cleanup");
             writeln!(text, "{}; `{cleanup}` removes what old runs left", found.words())?;
         }
         self.changes.write(text)?;
-        if !self.typed.knows_the_hank() {
+        if !self.hints.knows_the_hank() {
             writeln!(
                 text,
                 "its hank was not found; HANK stands for its path in the commands below"

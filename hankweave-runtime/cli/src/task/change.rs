@@ -121,13 +121,13 @@ pub(super) async fn cancel(
 
 /// Returns when the worker of a task stops it, as it was asked to.
 async fn stopping_words(registry: &Registry, row: &TaskRow) -> Result<String, CliError> {
-    let show = registry.typed(&format!("task show {}", row.id()));
+    let show = registry.command(&format!("task show {}", row.id()));
     let holders = TaskHolders::of(registry, std::slice::from_ref(row)).await?;
     let absent = holders.and_then(|holders| absent_worker(registry, &holders, row));
     Ok(match absent {
         None => format!("its worker stops it; `{show}` shows when it has"),
         Some(absent) => {
-            let advice = absent.with_advice(row, |task| registry.typed(task));
+            let advice = absent.with_advice(row, |task| registry.command(task));
             match absent.is_lost() {
                 true => format!("{advice}; `{show}` shows when it is cancelled"),
                 false => format!("its worker stops it once it works again; {advice}"),
@@ -154,7 +154,7 @@ pub(super) async fn answer(
             Ok(row) => row,
             Err(error) => return Err(refused_answer(registry, id, &error).await),
         };
-        let resume = registry.typed(&format!("task resume {id}"));
+        let resume = registry.command(&format!("task resume {id}"));
         let next = match granted {
             true => match left_elsewhere(registry, &row).await? {
                 Some(elsewhere) => format!("approved; the task was {elsewhere}"),
@@ -334,7 +334,7 @@ fn check_anew(registry: &Registry, row: &TaskRow) -> Result<(), CliError> {
     let continues = match row.record.status() {
         TaskStatus::Pending => "it waits for a worker, which continues it".to_owned(),
         _ => {
-            let resume = registry.typed(&format!("task resume {id}"));
+            let resume = registry.command(&format!("task resume {id}"));
             format!("`{resume}`, without --anew, lets a worker continue it")
         }
     };
@@ -424,7 +424,7 @@ async fn refuse_limited(registry: &Registry, id: &TaskId, args: &TaskResumeArgs)
     }
     let ends = short_duration(needed);
     let message = format!("{id} would pause at its usage limit again, which ends in {ends}");
-    let resume = registry.typed(&format!("task resume {id}{}", patience_option(needed)));
+    let resume = registry.command(&format!("task resume {id}{}", patience_option(needed)));
     Err(CliError::new(CliErrorKind::Input, message).hint(format!("`{resume}` waits for that")))
 }
 
@@ -474,7 +474,7 @@ fn refuse_with(
         used,
         limit,
     });
-    let resume = registry.typed(&format!("task resume {id}{}", needed.options()));
+    let resume = registry.command(&format!("task resume {id}{}", needed.options()));
     let why = needed.explanation().map(|why| format!("; {why}"));
     Err(error.hint(format!("`{resume}` continues it{}", why.unwrap_or_default())))
 }
@@ -540,7 +540,7 @@ async fn resume_for(
         .resume_for(id, checkpoint, agent.clone())
         .await;
     let row = unless_held(registry, id, row).await?;
-    let [done, free] = ["complete", "detach"].map(|what| registry.typed(&format!("task {what} {id}")));
+    let [done, free] = ["complete", "detach"].map(|what| registry.command(&format!("task {what} {id}")));
     let works = format!(
         "{} works on it in {}",
         one_line(agent.as_str()),
@@ -580,7 +580,7 @@ pub(super) async fn complete(
         TaskStatus::Pending | TaskStatus::Failed | TaskStatus::Cancelled
     );
     let row = unless_held(registry, id, row).await.map_err(|refused| {
-        let take = registry.typed(&format!("task resume {id} -a NAME"));
+        let take = registry.command(&format!("task resume {id} -a NAME"));
         match is_free {
             true => refused.hint(format!("`{take}` takes it by hand; then it can be completed")),
             false => refused,
@@ -689,7 +689,7 @@ pub(super) async fn delete(global: &Global, registry: &Registry, id: &TaskId) ->
     let row = row.map_err(|error| match is_over {
         true => registry.failure(&error),
         false => {
-            let cancel = registry.typed(&format!("task cancel {id}"));
+            let cancel = registry.command(&format!("task cancel {id}"));
             let hint = format!("`{cancel}` ends it; then it can be deleted");
             registry.failure(&error).hint(hint)
         }

@@ -115,7 +115,7 @@ async fn figures(
     found.add_figure("absent", absent.collect());
     found.add_figure("locks", json!(locks.len()));
     let workers = present(registry).await?;
-    found.workers = words(&workers, &registry.typed("worker"));
+    found.workers = words(&workers, &registry.command("worker"));
     found.add_figure("workers", json!(workers));
     if args.details {
         found.add_figure("held", json!(locks));

@@ -83,9 +83,13 @@ async fn print(
 /// Prints below a list who works on its tasks, and the commands for those that need their user.
 async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliError> {
     let has = |status| rows.iter().any(|row| row.record.status() == status);
-    let typed = |what: &str| registry.typed(&format!("task {what} ID"));
+    let command = |what: &str| registry.command(&format!("task {what} ID"));
     if has(TaskStatus::Waiting) {
-        let line = format!("waiting: `{}` or `{}` answers", typed("approve"), typed("deny"));
+        let line = format!(
+            "waiting: `{}` or `{}` answers",
+            command("approve"),
+            command("deny")
+        );
         print_hint(&line);
     }
     let ended = [TaskStatus::Failed, TaskStatus::Cancelled];
@@ -95,7 +99,7 @@ async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliErro
         .map(TaskStatus::as_str)
         .collect();
     if !ended.is_empty() {
-        let (show, resume) = (typed("show"), typed("resume"));
+        let (show, resume) = (command("show"), command("resume"));
         let is_spent = rows.iter().any(|row| needed_budget(row).is_some());
         let more = if is_spent {
             ", with a larger --max-cost or --max-time where its budget is used up"
@@ -108,7 +112,7 @@ async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliErro
         ));
     }
     if has(TaskStatus::Pending) || has(TaskStatus::Running) {
-        let workers = words(&present(registry).await?, &registry.typed("worker"));
+        let workers = words(&present(registry).await?, &registry.command("worker"));
         print_hint(&format!("workers: {workers}"));
     }
     Ok(())
@@ -138,7 +142,7 @@ async fn none_found(registry: &Registry, filter: &Filter) -> Result<String, CliE
         .map_or_else(String::new, |status| format!(" is {status}"));
     Ok(match all {
         0 => {
-            let create = registry.typed("task create NAME --hank PATH");
+            let create = registry.command("task create NAME --hank PATH");
             format!("no task yet; `{create}` creates one\n")
         }
         _ if status.is_empty() => format!("none of {} is asked for\n", counted_tasks(all)),

@@ -110,8 +110,8 @@ pub(super) async fn held_until(registry: &Registry, id: &TaskId) -> Result<Optio
         return Ok(None);
     };
     Ok(match absent_worker(registry, &holders, &row) {
-        Some(absent) => Some(absent.with_advice(&row, |what| registry.typed(what))),
-        None => holders.until_free(&row, |what| registry.typed(what)),
+        Some(absent) => Some(absent.with_advice(&row, |what| registry.command(what))),
+        None => holders.until_free(&row, |what| registry.command(what)),
     })
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn resume_command(registry: &Registry, row: &TaskRow) -> Option<Strin
         Some(needed) => needed.options(),
         None => patience(registry, row).map(patience_option).unwrap_or_default(),
     };
-    Some(registry.typed(&format!("task resume {}{options}", row.id())))
+    Some(registry.command(&format!("task resume {}{options}", row.id())))
 }
 
 /// Returns how long the next attempt would have to wait for the usage limit at which a task paused on this machine.
@@ -190,7 +190,7 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
                 with_budget(row, waits)
             }
             (false, Some(absent)) => {
-                let way_out = absent.with_way_out(row, |what| registry.typed(what));
+                let way_out = absent.with_way_out(row, |what| registry.command(what));
                 with_budget(row, Some(way_out))
             }
             (false, None) => match elsewhere {
@@ -219,7 +219,7 @@ pub(super) fn without_own_worker(
     // A worker of an older version does not tell its folder.
     let is_own = |worker: &WorkerPresence| worker.location.as_ref().is_none_or(|there| *there == here);
     let is_left = is_begun_here && row.record.status() == TaskStatus::Pending;
-    let worker = registry.typed("worker");
+    let worker = registry.command("worker");
     (is_left && !workers.is_empty() && !workers.iter().any(is_own))
         .then(|| {
             format!(

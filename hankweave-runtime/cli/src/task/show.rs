@@ -119,14 +119,14 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     details.add("left", &json!(left_at_work(registry, &row)));
     if let Some(absent) = absent {
-        let advice = absent.with_advice(&row, |what| registry.typed(what));
+        let advice = absent.with_advice(&row, |what| registry.command(what));
         details.add("worker", &json!(advice));
     }
     if row.record.status() == TaskStatus::Pending {
         let workers = present(registry).await?;
         // A worker of this folder would leave a task that was begun elsewhere to others.
         if !workers.is_empty() || registry.begun_elsewhere(&row).is_none() {
-            details.add("workers", &json!(words(&workers, &registry.typed("worker"))));
+            details.add("workers", &json!(words(&workers, &registry.command("worker"))));
         }
         details.add("", &json!(without_own_worker(registry, &row, &workers)));
     }
@@ -181,7 +181,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     }
     details.add("rollback", &json!(undone(&workspace).filter(|_| taken.is_none())));
     if let Some(in_short) = receipt::in_short(&workspace, set_budget(&row)).filter(|_| taken.is_none()) {
-        let whole = registry.typed(&format!("task show {id} --report"));
+        let whole = registry.command(&format!("task show {id} --report"));
         let later = by_user_after_end(&row, &workspace);
         let went_on = went_on.map(|place| newest_in(&place));
         let is_anew = TaskCost::of(&row.record).is_some_and(|cost| cost.before_anew.is_some());
@@ -320,7 +320,7 @@ fn by_user_after_end(row: &TaskRow, workspace: &Path) -> Option<&'static str> {
 fn add_codons(details: &mut Details, registry: &Registry, id: &TaskId, recorded: &[(String, Option<Value>)]) {
     let before = recorded.len().saturating_sub(MOST_CODONS);
     if before > 0 {
-        let all = registry.typed(&format!("task show {id} --report"));
+        let all = registry.command(&format!("task show {id} --report"));
         details.add(
             "codons",
             &json!(format!("{before} before these; `{all}` lists all")),
@@ -398,7 +398,7 @@ fn add_outcome(details: &mut Details, registry: &Registry, row: &TaskRow, record
     if let Some(question) = question(row) {
         details.add("asks", &json!(question));
         for (label, answer) in [("answer", "approve"), ("or", "deny")] {
-            details.add_whole(label, &json!(registry.typed(&format!("task {answer} {id}"))));
+            details.add_whole(label, &json!(registry.command(&format!("task {answer} {id}"))));
         }
     }
 }
@@ -417,7 +417,7 @@ pub(super) async fn report(global: &Global, registry: &Registry, id: &TaskId) ->
             workspace.display(),
             why.unwrap_or_default()
         );
-        let show = registry.typed(&format!("task show {id}"));
+        let show = registry.command(&format!("task show {id}"));
         let there = registry.layers.missing(&row).map(|missing| missing.location);
         let there = there.map_or_else(String::new, |there| {
             format!("its report is {}; ", begun_elsewhere::place(&there))

@@ -10,6 +10,7 @@ pub(crate) mod prompt_line;
 pub(crate) mod question;
 pub(crate) mod report;
 pub(crate) mod screen;
+pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod stopping;
 pub(crate) mod suspend;

@@ -130,7 +130,7 @@ async fn left_over(registry: &Registry) -> Result<String, CliError> {
     ];
     let lines = lines.iter().filter(|(_, number, _)| *number > 0);
     let lines = lines.map(|(status, number, about)| {
-        let list = registry.typed(&format!("task list --status {status}"));
+        let list = registry.command(&format!("task list --status {status}"));
         for_terminal(&format!("  {number} {about}: `{list}`"))
     });
     Ok(lines.collect())
