@@ -15,6 +15,7 @@ use crate::invocation::Invocation;
 
 /// How a run behaves, apart from its hank.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Replaces the agent of every codon.
     pub agent: Option<AgentChoice>,

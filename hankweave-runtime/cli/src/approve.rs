@@ -77,10 +77,8 @@ fn onward(execution: &Path, state: &HankweaveState) -> String {
 async fn answer(args: &ApproveArgs) -> Result<CodonId, CliError> {
     let execution = args.execution();
     let hints = HintCommands::about(execution);
-    let options = RunOptions {
-        strict_state: true,
-        ..RunOptions::default()
-    };
+    let mut options = RunOptions::default();
+    options.strict_state = true;
     let opened = OpenDirectory::open(World::real(), execution, &options)
         .await
         .map_err(|error| open_failure(&error, &hints))?;

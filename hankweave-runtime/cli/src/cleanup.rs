@@ -34,10 +34,8 @@ pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, C
 /// The directory is ours from the look to the end, so nothing else goes than what was shown.
 async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, CliError> {
     let (world, hints) = (World::real(), HintCommands::about(&args.execution.execution));
-    let options = RunOptions {
-        strict_state: true,
-        ..RunOptions::default()
-    };
+    let mut options = RunOptions::default();
+    options.strict_state = true;
     let (disk, now) = (world.disk.clone(), world.clock.now());
     let opened = OpenDirectory::open(world, &args.execution.execution, &options)
         .await

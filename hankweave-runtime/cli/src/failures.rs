@@ -59,12 +59,12 @@ pub(crate) fn hank_failure(error: &LoadHankError) -> CliError {
 fn continuing(folder: &Path) -> Option<String> {
     RealDisk.metadata(&folder.join(STATE_DIR)).ok()?;
     let hints = HintCommands::about(folder);
-    hints.knows_the_hank().then(|| {
-        format!(
-            "a hank elsewhere has worked in it: `{}` continues that run",
-            hints.run()
-        )
-    })
+    let hank = hints.hank()?;
+    Some(format!(
+        "its last run was of {}: `{}` continues that run",
+        hank.display(),
+        hints.run()
+    ))
 }
 
 /// Loads a hank; the hints about sentinels that an older system wrote name the command that converts them.

@@ -275,15 +275,23 @@ impl HintCommands {
         format!("{approve} && {onward}")
     }
 
-    /// Returns the path of the hank, if known.
-    pub(crate) fn hank(&self) -> Option<&Path> {
-        self.knows_the_hank().then_some(self.run.hank.as_path())
+    /// Returns the path of the hank from here, if known.
+    pub(crate) fn hank(&self) -> Option<PathBuf> {
+        self.knows_the_hank().then(|| self.seen(&self.run.hank))
     }
 
     /// The value that an option of the run was given.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let given = self.run.options.iter().find(|option| option.name == name)?;
         given.value.as_deref()
+    }
+
+    /// Returns the options that the next run has by itself, as words of a shell.
+    pub(crate) fn lasting_options(&self) -> Vec<String> {
+        let lasts = |option: &&GivenOption| option.scope() >= OptionScope::Directory;
+        let options = self.run.options.iter().filter(lasts);
+        let place = |path: &Path| self.seen(path);
+        options.map(|option| option_words(option, place)).collect()
     }
 
     /// Whether the run leaves the terminal, so that it asks nothing there.

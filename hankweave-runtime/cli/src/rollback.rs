@@ -158,10 +158,8 @@ async fn perform(
     shutdown: &Shutdown,
 ) -> Result<Option<(Rollback, Arc<HankweaveState>)>, CliError> {
     let world = World::real();
-    let options = RunOptions {
-        strict_state: true,
-        ..RunOptions::default()
-    };
+    let mut options = RunOptions::default();
+    options.strict_state = true;
     let hints = HintCommands::about(back.execution);
     let disk = world.disk.clone();
     let opened = OpenDirectory::open(world, back.execution, &options)

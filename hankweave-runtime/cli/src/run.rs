@@ -217,30 +217,29 @@ fn rehearsal_copy(
 /// How the run behaves, by flags and settings.
 fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Result<RunOptions, CliError> {
     let max_wait = configuration.number(Setting::MaxWaitSeconds);
-    Ok(RunOptions {
-        invocation: Some(args.invocation.clone()),
-        fresh: args.new,
-        rehearsal: args.rehearse,
-        replan: args.replan,
-        strict_state: args.strict_state,
-        ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
-        exclusion: match args.allow_no_lock {
-            true => Exclusion::Waived,
-            false => Exclusion::Required,
-        },
-        autostart: args.rehearse || configuration.flag(Setting::Autostart),
-        // Whoever detaches a run answers it from elsewhere.
-        answers: args.detach || can_answer(global, args),
-        data: args.hank.data.clone(),
-        file_contents: args.file_contents,
-        output: output_directory(args, configuration)?,
-        ceiling: configuration.ceiling(),
-        prices: prices::effective_prices(configuration)?,
-        max_wait: Duration::from_secs(max_wait.unwrap_or(MAX_WAIT_SECONDS)),
-        max_disk: configuration.max_disk(),
-        recovery: args.recover.map(Recovery::from),
-        ..RunOptions::default()
-    })
+    let mut options = RunOptions::default();
+    options.invocation = Some(args.invocation.clone());
+    options.fresh = args.new;
+    options.rehearsal = args.rehearse;
+    options.replan = args.replan;
+    options.strict_state = args.strict_state;
+    options.ignore_rig_failures = configuration.flag(Setting::IgnoreRigFailures);
+    options.exclusion = match args.allow_no_lock {
+        true => Exclusion::Waived,
+        false => Exclusion::Required,
+    };
+    options.autostart = args.rehearse || configuration.flag(Setting::Autostart);
+    // Whoever detaches a run answers it from elsewhere.
+    options.answers = args.detach || can_answer(global, args);
+    options.data = args.hank.data.clone();
+    options.file_contents = args.file_contents;
+    options.output = output_directory(args, configuration)?;
+    options.ceiling = configuration.ceiling();
+    options.prices = prices::effective_prices(configuration)?;
+    options.max_wait = Duration::from_secs(max_wait.unwrap_or(MAX_WAIT_SECONDS));
+    options.max_disk = configuration.max_disk();
+    options.recovery = args.recover.map(Recovery::from);
+    Ok(options)
 }
 
 /// The flag, or a setting of another layer, says where results go; another flag may say that they replace what is there.
@@ -348,10 +347,7 @@ async fn serve(
     // Where nothing is left to do, the page would be gone before anybody could open it.
     if !hankweave.is_finished()
         && let Err(error) = hankweave
-            .serve(ServerOptions {
-                guard: start.guard.clone(),
-                ..server_options(args, configuration, hankweave.directory().root())
-            })
+            .serve(start.server_options(hankweave.directory().root()))
             .await
     {
         leave(hankweave, ExitCode::SUCCESS).await?;
@@ -494,6 +490,17 @@ async fn drive(
 }
 
 impl Start<'_> {
+    fn server_options(&self, execution: &Path) -> ServerOptions {
+        let port = self.configuration.number(Setting::Port);
+        let mut options = ServerOptions::default();
+        options.address = self.args.listen;
+        options.port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
+        options.texts = Some(receipt::texts(execution));
+        options.reached_as = self.args.page_url.as_deref().map(host_of);
+        options.guard.clone_from(&self.guard);
+        options
+    }
+
     /// Says which files and folders the rigs of the codons that come will copy over.
     fn tell_replaced(&self, state: &HankweaveState, report: &Reporter) {
         for (codon, problem) in &self.copied_over {
@@ -708,17 +715,6 @@ async fn may_go_on(
         RecoveryChoice::Nothing => return Ok(shutdown.cause().is_some()),
     }
     Ok(true)
-}
-
-fn server_options(args: &RunArgs, configuration: &Configuration, execution: &Path) -> ServerOptions {
-    let port = configuration.number(Setting::Port);
-    ServerOptions {
-        address: args.listen,
-        port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default(),
-        texts: Some(receipt::texts(execution)),
-        reached_as: args.page_url.as_deref().map(host_of),
-        ..ServerOptions::default()
-    }
 }
 
 /// Returns host and port of an address.

@@ -106,10 +106,8 @@ fn builder(machine: &Machine, world: &World, disk: &SimDisk) -> Result<Builder, 
 
 async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd, Broken> {
     let disk = machine.disk.present();
-    let options = RunOptions {
-        autostart: plan.back_in_run.is_none(),
-        ..RunOptions::default()
-    };
+    let mut options = RunOptions::default();
+    options.autostart = plan.back_in_run.is_none();
     let builder = builder(machine, &world, &disk)?.options(options);
     let mut hankweave = match builder.open().await {
         Ok(hankweave) => hankweave,

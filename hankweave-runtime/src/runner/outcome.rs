@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::codon::RehearsedStep;
 use crate::shutdown::StopCause;
 
-/// How a run ended.
+/// Outcome of a run. Callers match all of it: an outcome that a caller does not know must not pass for another one, so a new one is a breaking change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunResult {
     /// Every codon of the plan has ended.

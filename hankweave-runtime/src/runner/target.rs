@@ -4,7 +4,7 @@ use hankweave_core::document::{Operation, OperationKind};
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::CodonPoint;
 
-/// Target of a rollback.
+/// Target of a rollback. Callers match all of it, in order to print the command that asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RollbackTarget {
     /// The checkpoint whose SHA begins like this.

@@ -89,6 +89,7 @@ const DELIVERY: Duration = Duration::from_secs(5);
 
 /// Address and limits of the server.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServerOptions {
     /// The address; the loopback by default (WIRE-22).
     pub address: IpAddr,

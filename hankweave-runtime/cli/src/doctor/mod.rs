@@ -50,11 +50,9 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
     findings.extend(machine::system());
     findings.push(prices(&configuration)?);
     if let (Some(loaded), Some(hank)) = (&loaded, hank) {
-        let options = RunOptions {
-            ceiling: configuration.ceiling(),
-            prices: crate::prices::effective_prices(&configuration)?,
-            ..RunOptions::default()
-        };
+        let mut options = RunOptions::default();
+        options.ceiling = configuration.ceiling();
+        options.prices = crate::prices::effective_prices(&configuration)?;
         let mut hank = hank.clone();
         configuration.write_into(&mut hank);
         let hank = planned(&hank, &options);

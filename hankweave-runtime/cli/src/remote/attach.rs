@@ -248,7 +248,7 @@ fn known(hints: Option<&About>) -> LiveContext {
     let Some(hints) = hints else {
         return LiveContext::default();
     };
-    let hank = hints.hank().and_then(|path| hank_files::load(path).ok()?.hank);
+    let hank = hints.hank().and_then(|path| hank_files::load(&path).ok()?.hank);
     let hints = hints.option("max-cost").and_then(|dollars| dollars.parse().ok());
     let ceiling = Ceiling {
         max_dollars: hints.and_then(|dollars| Usd::from_dollars(dollars).ok()),

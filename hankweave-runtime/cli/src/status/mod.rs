@@ -110,6 +110,7 @@ pub(crate) fn status(global: &Global, execution: &ExecutionArgs) -> Result<ExitC
             "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
             "planChanges": view.changes,
+            "options": view.kept_options(),
             "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "leftOut": (!view.left_out.is_empty()).then_some(&view.left_out),
@@ -616,6 +617,14 @@ impl StatusView<'_> {
             json["ended"] = end.words.into();
         }
         Some(json)
+    }
+
+    /// Returns the options of the last run that the next one has by itself; none of a live run, or of the run of a task.
+    fn kept_options(&self) -> Vec<String> {
+        match self.live || self.task.is_some() {
+            true => Vec::new(),
+            false => self.hints.lasting_options(),
+        }
     }
 
     /// Whether the live run was asked to stop.

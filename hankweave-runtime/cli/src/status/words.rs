@@ -262,6 +262,14 @@ impl StatusView<'_> {
             let cleanup = self.hints.command("cleanup");
             writeln!(text, "{}; `{cleanup}` removes what old runs left", found.words())?;
         }
+        let options = self.kept_options();
+        if !options.is_empty() {
+            let options = options.join(" ");
+            writeln!(
+                text,
+                "the next run has {options}, as the last one; --forget leaves that out"
+            )?;
+        }
         self.changes.write(text)?;
         if !self.hints.knows_the_hank() {
             writeln!(

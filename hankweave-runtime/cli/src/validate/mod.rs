@@ -239,11 +239,9 @@ fn plan(
     settings: &SettingArgs,
 ) -> Result<(DriverSet, Ceiling, Arc<Prices>), CliError> {
     let configuration = config::resolve_trusted(loaded.readable(), &config::flags(settings)?)?;
-    let options = RunOptions {
-        ceiling: configuration.ceiling(),
-        prices: prices::effective_prices(&configuration)?,
-        ..RunOptions::default()
-    };
+    let mut options = RunOptions::default();
+    options.ceiling = configuration.ceiling();
+    options.prices = prices::effective_prices(&configuration)?;
     for warning in &configuration.warnings {
         print_stderr(format!("{warning}\n"));
     }

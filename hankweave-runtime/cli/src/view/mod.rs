@@ -74,12 +74,10 @@ async fn answer(
     run: Option<RunId>,
 ) -> Result<ExitCode, CliError> {
     let (world, state_dir) = (World::real(), dir.state_dir());
-    let options = ServerOptions {
-        port: args.port.unwrap_or(0),
-        // It tells of the newest run.
-        texts: run.is_none().then(|| receipt::texts(dir.root())),
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.port = args.port.unwrap_or(0);
+    // They are about the newest run.
+    options.texts = run.is_none().then(|| receipt::texts(dir.root()));
     let opening = async {
         let opened = RecordServer::open(&world, dir, run, options).await;
         let server = opened.map_err(|error| failure(&error, args))?;

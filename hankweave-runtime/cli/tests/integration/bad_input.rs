@@ -58,7 +58,7 @@ fn a_missing_hank_is_named_with_a_next_step() {
     project.run(["run", "my", "-e", "work", "--headless"]);
     let refused = project.run(["validate", "work"]);
     refused.expect_code(65);
-    let hint = "a hank elsewhere has worked in it: `hankweave run work` continues that run";
+    let hint = "its last run was of my: `hankweave run work` continues that run";
     assert!(refused.stderr.contains(hint), "{refused}");
 }
 

@@ -86,10 +86,8 @@ fn folder(root: &Path) -> Result<PathBuf, CliError> {
 async fn answer(global: &Global, args: &ViewArgs, root: PathBuf) -> Result<ExitCode, CliError> {
     let world = World::real();
     let list = Arc::new(Listing::new(&world, &root, &args.place));
-    let options = ServerOptions {
-        port: args.port.unwrap_or(0),
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.port = args.port.unwrap_or(0);
     let source: Arc<dyn RunList> = list.clone();
     let opening = async {
         let opened = ListServer::open(&world, &root, source, options).await;

@@ -219,10 +219,8 @@ impl Job {
         at: Option<Timestamp>,
     ) -> Result<(), AnswerError> {
         let (by, reason) = approval.map(|approval| (approval.by, approval.reason)).unzip();
-        let options = RunOptions {
-            strict_state: true,
-            ..RunOptions::default()
-        };
+        let mut options = RunOptions::default();
+        options.strict_state = true;
         let dir = self.execution();
         let opened = OpenDirectory::open(self.worker.world.clone(), dir.root(), &options).await;
         let opened = opened.map_err(|error| AnswerError::of(&error))?;
