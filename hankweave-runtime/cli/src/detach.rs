@@ -229,7 +229,7 @@ pub(crate) struct Detachment {
 
 impl Detachment {
     /// Leaves the session of the terminal. `asks`: a codon of the hank waits for an approval.
-    pub(crate) fn begin() -> Result<Self, CliError> {
+    pub(crate) fn start() -> Result<Self, CliError> {
         let begun = || -> io::Result<Self> {
             // A process that leads its session already, as when it was started by hand, has none to leave.
             let _ = setsid();

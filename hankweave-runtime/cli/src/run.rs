@@ -83,7 +83,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError>
     if args.detach && !args.detached_process {
         return detach::start(global, args);
     }
-    let detachment = args.detached_process.then(Detachment::begin).transpose()?;
+    let detachment = args.detached_process.then(Detachment::start).transpose()?;
     let log = logging::install(global);
     make_new_files_private();
     let task = OwningTask::of(args.workspace());
@@ -384,7 +384,7 @@ async fn drive(
     let exporting = otel::Exporter::new(start.world)
         .filter(|_| !start.args.rehearse)
         .map(|exporter| AbortOnDropHandle::new(tokio::spawn(exporter.export(hankweave.subscribe()))));
-    report.begin(&hankweave.state_reader()());
+    report.start(&hankweave.state_reader()());
     let stopping = stopping::answer(
         report.is_quiet(),
         shutdown,
@@ -405,7 +405,7 @@ async fn drive(
     answers
         .iter()
         .for_each(|answers| report.put_questions(answers.prompt()));
-    let show = EventPrinter::begin(events, report);
+    let show = EventPrinter::start(events, report);
     let waiting = watch_for(notifier.as_ref(), &hankweave, hints);
     let obey = commands::obey(commander, shutdown.clone(), hints);
     let toggle = Toggle::default();

@@ -86,7 +86,7 @@ pub(crate) async fn stops(driver: &dyn AgentDriver, set_up: &dyn Fn(&mut Launch)
 async fn stopped(driver: &dyn AgentDriver, set_up: &dyn Fn(&mut Launch), report: &mut Report) {
     let (_folder, launch) = stage(set_up);
     let (grace, marker) = (launch.grace, launch.marker.clone());
-    let Some(mut agent) = begin(driver, launch, report).await else {
+    let Some(mut agent) = start_agent(driver, launch, report).await else {
         return;
     };
     let begun = Instant::now();
@@ -123,7 +123,7 @@ async fn stopped(driver: &dyn AgentDriver, set_up: &dyn Fn(&mut Launch), report:
 
 async fn dropped(driver: &dyn AgentDriver, set_up: &dyn Fn(&mut Launch), report: &mut Report) {
     let (_folder, launch) = stage(set_up);
-    let Some(agent) = begin(driver, launch, report).await else {
+    let Some(agent) = start_agent(driver, launch, report).await else {
         return;
     };
     let Some(pid) = agent.pid else { return };
@@ -137,7 +137,7 @@ async fn dropped(driver: &dyn AgentDriver, set_up: &dyn Fn(&mut Launch), report:
 }
 
 /// Starts an agent that works, and waits until it has named its session.
-async fn begin(driver: &dyn AgentDriver, launch: Launch, report: &mut Report) -> Option<RunningAgent> {
+async fn start_agent(driver: &dyn AgentDriver, launch: Launch, report: &mut Report) -> Option<RunningAgent> {
     let mut agent = started(driver.start(launch).await, report)?;
     let waiting = async {
         while let Some(event) = agent.events.recv().await {

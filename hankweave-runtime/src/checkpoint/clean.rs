@@ -122,7 +122,7 @@ fn stays(
 }
 
 fn move_back(repository: &Repository, name: &str, from: Oid, to: Oid) -> Result<(), git2::Error> {
-    let moved = Move::begin(repository, name, Some(from), to).map_err(|error| match error {
+    let moved = Move::start(repository, name, Some(from), to).map_err(|error| match error {
         MoveError::Git(error) => error,
         MoveError::Io(error) => as_git(error),
         MoveError::Elsewhere(_) => as_git(io::Error::other("somebody else moves branches")),

@@ -22,7 +22,7 @@ pub struct Counts {
 
 impl FileProgress {
     /// Begins to count `total` files; 0 ends it.
-    pub(super) fn begin(&self, total: usize) {
+    pub(super) fn start(&self, total: usize) {
         self.done.store(0, Relaxed);
         self.total.store(total, Relaxed);
     }
@@ -49,10 +49,10 @@ mod tests {
     fn nothing_is_counted_before_it_begins_and_after_it_ends() {
         let counted = FileProgress::default();
         assert_eq!(counted.now(), None);
-        counted.begin(3);
+        counted.start(3);
         (0..2).for_each(|_| counted.step());
         assert_eq!(counted.now(), Some(Counts { done: 2, total: 3 }));
-        counted.begin(0);
+        counted.start(0);
         assert_eq!(counted.now(), None);
     }
 }

@@ -64,7 +64,7 @@ impl RecordCommit<'_> {
         let before = self.load_before(&reader)?;
         let folders = before.folders.values().copied();
         let durable: HashSet<Oid> = before.files.blobs().chain(folders).collect();
-        let objects = NewObjects::begin(self.repository, &durable)?;
+        let objects = NewObjects::open(self.repository, &durable)?;
         let files = self.listing()?;
         // Both are in the order of the paths.
         let entries = self.files.keys().zip(files.as_slice());
@@ -110,7 +110,7 @@ impl RecordCommit<'_> {
         let (commit, _) = new.write(&objects, files, &before.folders, &changes)?;
         let now = git_format::target(repository, self.reference).map_err(ObjectError::at(ACTION))?;
         let reference =
-            Move::begin(repository, self.reference, now, commit).map_err(|error| match error {
+            Move::start(repository, self.reference, now, commit).map_err(|error| match error {
                 MoveError::Elsewhere(_) => ObjectError::at(ACTION)("another process moves it"),
                 MoveError::Git(error) => ObjectError::at(ACTION)(error),
                 MoveError::Io(error) => ObjectError::at(ACTION)(error),

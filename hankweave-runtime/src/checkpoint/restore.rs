@@ -199,7 +199,7 @@ pub(super) fn apply(
         let path = path.clone();
         move |error: io::Error| RestoreError::Write { path, source: error }
     };
-    counted.begin(plan.delete.len() + plan.write.len());
+    counted.start(plan.delete.len() + plan.write.len());
     for path in &plan.delete {
         delete(workspace, path, made).map_err(|error| at(path)(error.into()))?;
         counted.step();

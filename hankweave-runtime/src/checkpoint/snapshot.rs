@@ -55,7 +55,7 @@ pub(super) fn take(
             None => unknown.push(found),
         }
     }
-    counted.begin(unknown.len());
+    counted.start(unknown.len());
     blobs.expect(unknown.len()).map_err(CheckpointError::Store)?;
     let mut snapshot = WorkspaceSnapshot {
         skipped,

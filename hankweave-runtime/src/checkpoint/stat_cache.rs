@@ -133,7 +133,7 @@ impl<'a> Recognition<'a> {
 
 impl NextCache {
     /// Begins a new cache file in `repository`, before the walk.
-    pub(super) fn begin(repository: &Path) -> io::Result<Self> {
+    pub(super) fn start(repository: &Path) -> io::Result<Self> {
         let temporary = repository.join(TEMPORARY);
         remove_if_present(&RealDisk, &temporary)?;
         let file = new_file(&temporary, 0o600)?;
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_file_written_while_the_walk_began_is_not_trusted() {
         let folder = tempfile::tempdir().unwrap();
-        let next = NextCache::begin(folder.path()).unwrap();
+        let next = NextCache::start(folder.path()).unwrap();
         let FileTime(seconds, nanoseconds) = next.began;
         let older = FileTime(seconds - 1, nanoseconds);
         let stat = |modified, changed| FileStat {

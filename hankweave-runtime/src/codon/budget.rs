@@ -15,7 +15,7 @@ use super::watchers::HasSentinels;
 
 /// Ends a codon with no budget left before anything is started for it: not even its first request could be
 /// paid.
-pub(super) async fn begin(
+pub(super) async fn start(
     codon: &CodonRun<'_>,
     preparing: Codon<Preparing>,
 ) -> StageResult<Codon<Preparing>> {

@@ -74,12 +74,12 @@ pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, Transition
 }
 
 async fn run_stages(codon: &CodonRun<'_>) -> StageResult<CodonEnd> {
-    let preparing = budget::begin(codon, open::open(codon).await?).await?;
-    codon.run.watch.begin(codon).await;
+    let preparing = budget::start(codon, open::open(codon).await?).await?;
+    codon.run.watch.start(codon).await;
     let starting = prepare::prepare(codon, preparing).await?;
     codon.run.watch.begin_work(codon).await;
     let starting = watchers::load(codon, starting).await?;
-    let proof = FileBaseline::begin(codon).await;
+    let proof = FileBaseline::take(codon).await;
     let (initializing, agent) = start::start(codon, starting).await?;
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
     let (running, work) = run::run(codon, running, agent, EarlierUsage::nothing(codon, proof)).await?;

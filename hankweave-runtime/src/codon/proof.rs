@@ -22,7 +22,7 @@ pub(super) struct FileBaseline {
 }
 
 impl FileBaseline {
-    pub(super) async fn begin(codon: &CodonRun<'_>) -> Self {
+    pub(super) async fn take(codon: &CodonRun<'_>) -> Self {
         let driver = codon.run.drivers.get(codon.config.agent_name());
         let says_nothing = driver.is_some_and(|driver| !driver.capabilities().success);
         if !says_nothing || codon.config.check.is_some() {

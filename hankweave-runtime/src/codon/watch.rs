@@ -45,7 +45,7 @@ impl FileWatcher {
 
     /// Surveys for the first time, or with other patterns than before; the files that are there are not new
     /// then. Does nothing between two codons that watch the same files.
-    pub(super) async fn begin(&self, codon: &CodonRun<'_>) {
+    pub(super) async fn start(&self, codon: &CodonRun<'_>) {
         if !self.0.lock().await.knows(&codon.patterns) {
             self.survey(codon).await;
         }

@@ -174,7 +174,7 @@ impl Replay {
             }
             CodonStatus::Running => {
                 if let (Some(stream), Some(session)) = (&mut self.stream, noted("claudeSessionId")) {
-                    let difference = stream.begin(&session)?;
+                    let difference = stream.start(&session)?;
                     difference
                         .into_iter()
                         .for_each(|difference| self.differ(difference));

@@ -111,7 +111,7 @@ impl ReplayStream {
     }
 
     /// Plays up to the session, which must be the recorded one.
-    pub(super) fn begin(&mut self, session: &str) -> io::Result<Option<Difference>> {
+    pub(super) fn start(&mut self, session: &str) -> io::Result<Option<Difference>> {
         while let Some(event) = self.recording.next()? {
             if let AgentEvent::SessionStarted { session_id, .. } = event {
                 let is_same = session_id.as_str() == session;

@@ -14,7 +14,7 @@ use hankweave_core::view::goal_of_prompt;
 use hankweave_core::wire::{Event, IdleReason, RunEnding};
 
 use super::aftermath;
-use super::begin::{BegunRun, StartPoint, begin};
+use super::begin::{BegunRun, StartPoint, start_run};
 use super::command::{AcceptedCommand, CommandReply, Inbox, Refusal, answer};
 use super::error::RunError;
 use super::heartbeat::Heartbeat;
@@ -104,7 +104,7 @@ async fn serve(
         return Ok(RunOutcome::of(newest, result, (&state, &opened.hank), false));
     }
     loop {
-        let Some(begun) = begin(opened, how, go == Autostart::On).await? else {
+        let Some(begun) = start_run(opened, how, go == Autostart::On).await? else {
             let state = possession.manager.snapshot();
             return Ok(RunOutcome::of(
                 None,

@@ -43,7 +43,7 @@ pub(super) struct Wait<'a> {
 impl<'a> Wait<'a> {
     /// Begins the wait, or returns why it is too long. The time of the failure comes from the monotonic clock
     /// when it happened in this process, so setting the wall clock does not change the wait.
-    pub(super) fn begin(
+    pub(super) fn start(
         context: &'a RunContext,
         retry: &'a Retry,
         failed: Option<Instant>,

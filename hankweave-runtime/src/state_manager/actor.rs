@@ -276,7 +276,7 @@ impl StateManagerTask {
         match step {
             SnapshotStep::Due => {
                 let (document, length) = (self.live.document().clone(), self.log.length());
-                self.snapshots.begin(document, self.next_seq - 1, length);
+                self.snapshots.start(document, self.next_seq - 1, length);
             }
             SnapshotStep::Rendered(rendered) => {
                 let mut batch = LogBatch::default();

@@ -145,7 +145,7 @@ impl Snapshots {
 
     /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had
     /// `cut` bytes.
-    pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
+    pub(super) fn start(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;
         self.begun = Instant::now();
         let (blocking, expected) = (self.parts.blocking, self.length + GROWTH);

@@ -75,7 +75,7 @@ impl Attached {
             holder: guard.holder().clone(),
             lease: Some(DEFAULT_LEASE),
         });
-        let started = begin(&lifecycle, id, agent.clone(), new).await;
+        let started = start_task(&lifecycle, id, agent.clone(), new).await;
         let Ok(row) = started else {
             guard.release_or_log(None).await;
             return started;
@@ -143,7 +143,7 @@ impl Attached {
     }
 }
 
-async fn begin(
+async fn start_task(
     lifecycle: &Lifecycle,
     id: &TaskId,
     agent: AgentId,

@@ -180,7 +180,7 @@ async fn follow(
     let shown = match hints {
         _ if from_now_on && view.seq > 0 => report.begin_with(view.clone()),
         Some(about) if from_now_on => {
-            report.begin(&crate::state::read_execution(about.execution())?);
+            report.start(&crate::state::read_execution(about.execution())?);
             Ok(())
         }
         Some(about) if crate::state::is_shortened(about.execution())? => {

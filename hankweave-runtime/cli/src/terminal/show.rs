@@ -27,7 +27,7 @@ pub(crate) struct EventPrinter(AbortOnDropHandle<Reporter>);
 
 impl EventPrinter {
     /// Begins to show everything that is published.
-    pub(crate) fn begin(events: Subscription, report: Reporter) -> Self {
+    pub(crate) fn start(events: Subscription, report: Reporter) -> Self {
         let here = Handle::current();
         let showing = Blocking::Threads.run(move || here.block_on(show(events, report)));
         Self(AbortOnDropHandle::new(tokio::spawn(showing)))

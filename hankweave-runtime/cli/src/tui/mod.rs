@@ -275,7 +275,7 @@ impl App {
     fn send(&mut self, command: Command) {
         let is_list = matches!(command, Command::CheckpointList { .. });
         let (commands, words) = (self.commands.clone(), self.known.words);
-        self.begin(async move {
+        self.start(async move {
             match (commands.send(command).await, words) {
                 (Ok(answer), Some(words)) if !is_list => ActionResult::Said(words(&answer)),
                 (Ok(_), _) => ActionResult::Nothing,
@@ -289,14 +289,14 @@ impl App {
             "the differences are told where the files are".clone_into(&mut self.view.message);
             return;
         };
-        self.begin(async move {
+        self.start(async move {
             let name = path.clone();
             let compare = move || differences::of(&execution, &base, Path::new(&path));
             ActionResult::Compared(name, Blocking::Threads.run(compare).await)
         });
     }
 
-    fn begin(&mut self, work: impl Future<Output = ActionResult> + Send + 'static) {
+    fn start(&mut self, work: impl Future<Output = ActionResult> + Send + 'static) {
         match self.tasks.len() < MOST_TASKS {
             true => drop(self.tasks.spawn(work)),
             false => "too much is waited for".clone_into(&mut self.view.message),

@@ -132,7 +132,7 @@ async fn take_over(
     (replace, limits): (bool, ArrivalLimits),
 ) -> Result<FetchedRun, RemoteError> {
     let left = local.draft.manifest.checkpoint.clone();
-    let temporary = begin(world, dir).await?;
+    let temporary = prepare(world, dir).await?;
     let git = new_repository(world, &temporary, dir.root()).await?;
     copy_checkpoints(&git, &local, &record).await?;
     let RemoteTracking { execution, url, .. } = local.book;
@@ -221,7 +221,7 @@ fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>
 }
 
 /// An empty place for what arrives; what an earlier pull announced is finished first.
-async fn begin(world: &World, dir: &ExecutionDir) -> Result<ExecutionDir, RemoteError> {
+async fn prepare(world: &World, dir: &ExecutionDir) -> Result<ExecutionDir, RemoteError> {
     let (own, place) = (world.clone(), dir.clone());
     let made = move || {
         arrival::discard(&*own.disk, &place)?;

@@ -102,7 +102,7 @@ impl GitCheckpoints {
     /// Locks the cache for a write; nothing is counted yet.
     fn writing(&self) -> MutexGuard<'_, StatCache> {
         let cache = self.cache();
-        self.counted.begin(0);
+        self.counted.start(0);
         drop(self.looked_at());
         cache
     }
@@ -246,7 +246,7 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.writing();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
-        let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
+        let objects = NewObjects::open(self.history.path(), &cache.durable).map_err(unreadable)?;
         let reader = open_objects(&repository)?;
         let mut prepared = self.prepare_restore(&reader, &cache, request, &objects)?;
         let mut safety = None;
@@ -265,7 +265,7 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.writing();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
-        let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
+        let objects = NewObjects::open(self.history.path(), &cache.durable).map_err(unreadable)?;
         let reader = open_objects(&repository)?;
         let mut prepared = self.prepare_restore(&reader, &cache, request, &objects)?;
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;

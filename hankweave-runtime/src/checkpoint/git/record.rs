@@ -69,7 +69,7 @@ impl GitCheckpoints {
         let workspace = self.open_workspace()?;
         let base = draft.base.map(name_of);
         base_on(repository, cache, base.as_ref()).map_err(CheckpointError::Parent)?;
-        let next = NextCache::begin(self.history.path())
+        let next = NextCache::start(self.history.path())
             .inspect_err(|error| {
                 tracing::warn!(%error, "no stat cache can be begun; what is read now is read again");
             })
@@ -82,7 +82,7 @@ impl GitCheckpoints {
             most_bytes: self.most_bytes,
         };
         let objects =
-            NewObjects::begin(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
+            NewObjects::open(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
         let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects, &self.counted)?;
         if let Some(left_out) = left_out {
             snapshot.files = mem::take(&mut snapshot.files).without(left_out);
@@ -121,7 +121,7 @@ impl GitCheckpoints {
             .map_err(CheckpointError::Store)?;
         let name = reference_name(draft.branch);
         let failed = |action| move |error: io::Error| CheckpointError::Store(ObjectError::at(action)(error));
-        let branch = Move::begin(repository, &name, draft.tip, commit).map_err(|error| match error {
+        let branch = Move::start(repository, &name, draft.tip, commit).map_err(|error| match error {
             MoveError::Elsewhere(found) => moved_elsewhere(draft, found),
             MoveError::Git(error) => CheckpointError::Store(ObjectError::at("read the branch")(error)),
             MoveError::Io(error) => failed("prepare the branch")(error),
@@ -176,7 +176,7 @@ pub(super) fn keep_within_reach(repository: &Repository, tip: Oid) -> Result<(),
     const ACTION: &str = "keep the files before an earlier run";
     let name = reference_name(&format!("{EARLIER_BEGINNING}{}", name_of(tip).short()));
     let io = |error: io::Error| CheckpointError::Store(ObjectError::at(ACTION)(error));
-    let moved = match Move::begin(repository, &name, None, tip) {
+    let moved = match Move::start(repository, &name, None, tip) {
         Ok(moved) => moved,
         // A start that crashed has made it.
         Err(MoveError::Elsewhere(_)) => return Ok(()),

@@ -33,7 +33,7 @@ impl Compressor {
     }
 
     /// Begins a stream that is written piece by piece.
-    pub(super) fn begin(&mut self, header: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
+    pub(super) fn start(&mut self, header: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
         self.0.reset();
         self.feed(header, sink)
     }

@@ -53,7 +53,7 @@ impl LooseObject {
     ) -> Result<Option<Self>, WriteError> {
         let (object, mut file) = Self::create(objects, id).map_err(WriteError::writing)?;
         compressor
-            .begin(format!("{} {length}\0", ObjectType::Blob).as_bytes(), &mut file)
+            .start(format!("{} {length}\0", ObjectType::Blob).as_bytes(), &mut file)
             .map_err(WriteError::writing)?;
         let read = sum_of(source, length, &mut |piece| compressor.feed(piece, &mut file))?;
         compressor.end(&mut file).map_err(WriteError::writing)?;

@@ -52,7 +52,7 @@ pub(super) struct ObjectWriter<'a> {
 }
 
 impl<'a> NewObjects<'a> {
-    pub(in crate::checkpoint) fn begin(
+    pub(in crate::checkpoint) fn open(
         repository: &'a Path,
         durable: &'a HashSet<Oid>,
     ) -> Result<Self, ObjectError> {

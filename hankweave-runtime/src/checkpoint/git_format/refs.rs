@@ -41,7 +41,7 @@ impl Move {
     /// Prepares to point the reference `name` at `to`, if it points at `expected` and nobody else holds its lock.
     ///
     /// Its folders and its new content are not durable yet: the file system must be synced before [`finish`](Self::finish).
-    pub(in crate::checkpoint) fn begin(
+    pub(in crate::checkpoint) fn start(
         repository: &Repository,
         name: &str,
         expected: Option<Oid>,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn move_to(repository: &Repository, expected: Option<Oid>, to: Oid) -> Result<(), MoveError> {
-        let begun = Move::begin(repository, NAME, expected, to)?;
+        let begun = Move::start(repository, NAME, expected, to)?;
         assert_eq!(target(repository, NAME).unwrap(), expected);
         begun.finish().map_err(MoveError::Io)
     }
@@ -167,7 +167,7 @@ mod tests {
         assert!(matches!(error, MoveError::Elsewhere(Some(found)) if found == oid(1)));
         move_to(&repository, Some(oid(1)), oid(2)).unwrap();
         assert_eq!(target(&repository, NAME).unwrap(), Some(oid(2)));
-        drop(Move::begin(&repository, NAME, Some(oid(2)), oid(3)).unwrap());
+        drop(Move::start(&repository, NAME, Some(oid(2)), oid(3)).unwrap());
         assert_eq!(target(&repository, NAME).unwrap(), Some(oid(2)));
         assert!(!folder.path().join(NAME).with_extension("lock").exists());
     }

@@ -85,7 +85,7 @@ impl ReviewBranch {
     /// # Errors
     ///
     /// Returns [`ReviewError`]; what is there stays as it is.
-    pub fn begin(&self) -> Result<(), ReviewError> {
+    pub fn start(&self) -> Result<(), ReviewError> {
         let repository = open(&self.repository)?;
         self.place(&repository).map(drop)
     }

@@ -105,8 +105,8 @@ impl Stage {
 fn a_branch_begins_at_head_and_gets_the_files_of_each_checkpoint_once() {
     let Some(stage) = Stage::new() else { return };
     stage.branch().check().unwrap();
-    stage.branch().begin().unwrap();
-    stage.branch().begin().unwrap();
+    stage.branch().start().unwrap();
+    stage.branch().start().unwrap();
     let head = stage.git(&["rev-parse", "main"]);
     assert_eq!(stage.git(&["rev-parse", "task/x"]), head);
     stage.show().unwrap();
@@ -216,7 +216,7 @@ fn a_repository_that_has_no_room_for_a_branch_is_refused_with_all_that_is_in_the
 #[test]
 fn a_commit_waits_at_its_mark_while_the_branch_cannot_be_moved() {
     let Some(stage) = Stage::new() else { return };
-    stage.branch().begin().unwrap();
+    stage.branch().start().unwrap();
     let tree = stage.fixture.folder.path().join("tree");
     stage.git(&["worktree", "add", "-q", tree.to_str().unwrap(), "task/x"]);
     stage.refuses("task/x", &["`task/x` is checked out in", "tree"]);

@@ -33,7 +33,7 @@ impl PieceFilter {
         let mut rest = &chunk[..];
         while !rest.is_empty() {
             rest = match self.place {
-                LinePosition::Begin(same) => self.begin(same, rest),
+                LinePosition::Begin(same) => self.start_line(same, rest),
                 LinePosition::Kept | LinePosition::PassedOver => self.skip_rest(rest),
             };
         }
@@ -48,7 +48,7 @@ impl PieceFilter {
         }
     }
 
-    fn begin<'c>(&mut self, same: usize, rest: &'c [u8]) -> &'c [u8] {
+    fn start_line<'c>(&mut self, same: usize, rest: &'c [u8]) -> &'c [u8] {
         let wanted = &PIECE[same..];
         let more = wanted.iter().zip(rest).take_while(|(a, b)| a == b).count();
         if more == wanted.len() {

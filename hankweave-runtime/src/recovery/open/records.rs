@@ -98,7 +98,7 @@ pub(super) fn open_records(
         let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(file), ".tmp"));
     }
     if let Some(spare) = spare_of(&*world.disk, &state_dir) {
-        spare.begin();
+        spare.start();
     }
     let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
         .map_err(OpenExecutionError::Journal)?;

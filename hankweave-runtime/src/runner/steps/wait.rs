@@ -214,7 +214,7 @@ pub(super) async fn wait_for_retry(
     failed: Option<Instant>,
 ) -> LoopAction {
     let id = &retry.entry.codon_id;
-    let mut wait = match Wait::begin(context, retry, failed) {
+    let mut wait = match Wait::start(context, retry, failed) {
         Ok(wait) => wait,
         Err(WaitExceeded { why, needed }) => {
             return LoopAction::Leave(RunLoopExit::Over(RunResult::Paused(Pause {

@@ -158,9 +158,9 @@ impl Reporter {
     }
 
     /// Shows where the run begins, or stands.
-    pub(crate) fn begin(&self, state: &HankweaveState) {
+    pub(crate) fn start(&self, state: &HankweaveState) {
         if let Self::Live(view) = self {
-            view.begin(state);
+            view.start(state);
         }
     }
 

@@ -258,7 +258,7 @@ fn put_back_at_start(copy: &Path, state_dir: &Path) -> io::Result<bool> {
 
 impl Spare {
     /// Makes it equal to the state directory: at a start, before files are open.
-    pub fn begin(&self) {
+    pub fn start(&self) {
         self.with(|inner| {
             inner.mirrored.clear();
             self.mirror(inner);
@@ -566,7 +566,7 @@ mod tests {
             let DirLock::Acquired(lock) = disk.lock_dir(&state_dir).unwrap() else {
                 panic!("a new folder is not locked");
             };
-            disk.spares().unwrap().of(&state_dir).unwrap().begin();
+            disk.spares().unwrap().of(&state_dir).unwrap().start();
             Self {
                 folder,
                 disk,
@@ -735,7 +735,7 @@ mod tests {
         let _lock = next.lock_dir(&state_dir).unwrap();
         assert!(next.read(&temporary, 9).is_err());
         assert_eq!(next.read(&name, 9).unwrap(), b"newer");
-        next.spares().unwrap().of(&state_dir).unwrap().begin();
+        next.spares().unwrap().of(&state_dir).unwrap().start();
         assert_eq!(fs::read(&name).unwrap(), b"newer");
     }
 

@@ -32,7 +32,7 @@ impl Lifecycle {
         let check = hook(|branch, _, _| branch.check().map_err(|error| chain(&error)));
         self.register(before, DEFAULT_PRIORITY, HookPolicy::Veto, check);
         let begin = hook(|branch, layers, row| {
-            let begun = branch.begin().map_err(|error| chain(&error));
+            let begun = branch.start().map_err(|error| chain(&error));
             begun.inspect_err(|why| note(layers, row, why))
         });
         self.register(after, DEFAULT_PRIORITY, HookPolicy::Continue, begin);

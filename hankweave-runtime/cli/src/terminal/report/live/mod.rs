@@ -85,8 +85,8 @@ impl LiveView {
         }
     }
 
-    pub(super) fn begin(&self, state: &HankweaveState) {
-        lock(&self.progress).begin(state);
+    pub(super) fn start(&self, state: &HankweaveState) {
+        lock(&self.progress).start(state);
         self.follow();
     }
 

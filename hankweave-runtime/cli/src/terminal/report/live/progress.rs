@@ -64,7 +64,7 @@ impl LiveProgress {
     }
 
     /// Sets the start of the run, or its current state for a client that connects later.
-    pub(super) fn begin(&mut self, state: &HankweaveState) {
+    pub(super) fn start(&mut self, state: &HankweaveState) {
         let view = RunView::of_state(state, &thread::build(state, None, None), 0);
         self.view = match &self.known.description {
             Some(description) => view.with_description(description),
