@@ -7,9 +7,9 @@ mod demands;
 mod edges;
 mod fields;
 mod groups;
+mod leading_names;
 mod names;
 mod reach;
-mod spoken;
 mod storable;
 mod total;
 

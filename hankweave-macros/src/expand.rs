@@ -4,7 +4,6 @@ mod accessors;
 mod any;
 mod branches;
 mod checked;
-pub(crate) mod deeper;
 mod demanded;
 mod drawing;
 mod dynamic;
@@ -13,6 +12,7 @@ mod field_table;
 mod generics;
 mod graph;
 mod names;
+pub(crate) mod nested_module;
 mod rehydrate;
 mod schema;
 mod self_test;
@@ -104,7 +104,7 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
 /// The typed value with its steps and seals, in a module that holds no word of the user's but names and types: whoever stands beside the data cannot
 /// reach what is private here.
 fn guarded(machine: &MachineDef) -> TokenStream {
-    let (machine, types) = deeper::deeper(machine);
+    let (machine, types) = nested_module::deeper(machine);
     let machine = &machine;
     let out = GeneratedNames::new(machine);
     let vis = out.vis.clone();

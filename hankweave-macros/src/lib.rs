@@ -1,12 +1,12 @@
 //! The attribute macro of [`hankweave-machine`](https://docs.rs/hankweave-machine): one declaration becomes a state machine that the
 //! compiler checks. Depend on `hankweave-machine` alone; it exports the macro, and what generated code stands on.
 
-mod above;
 mod ast;
 mod case;
 mod check;
 mod error;
 mod expand;
+mod misplaced_derive;
 mod model;
 mod parse;
 #[cfg(test)]
@@ -108,7 +108,7 @@ use proc_macro2::TokenStream as TokenStream2;
 #[proc_macro_attribute]
 pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = TokenStream2::from(item);
-    match above::is_derived() {
+    match misplaced_derive::is_derived() {
         false => generate(arguments.into(), item).into(),
         true => below_a_derive(arguments.into(), item).into(),
     }
@@ -119,7 +119,7 @@ fn below_a_derive(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
     let mut errors = error::Errors::default();
     let message = "a `derive` stands below `#[machine(..)]`, which gives it to the data of each state; above, it is given the declaration, which is no enum yet";
     errors.at(&arguments, message);
-    let as_written = above::as_written(&item);
+    let as_written = misplaced_derive::as_written(&item);
     let machine = parse::parse(arguments, item, &mut errors).and_then(|ast| check::check(ast, &mut errors));
     let mut tokens = machine.map_or_else(TokenStream2::new, |mut machine| {
         machine.apart = true;

@@ -467,7 +467,7 @@ const DRIVER: [&[&str]; 7] = [
     &[
         "acp", "claude", "codex", "command", "gemini", "opencode", "pi", "scripted",
     ],
-    &["past", "set"],
+    &["ended_agents", "set"],
 ];
 
 #[test]

@@ -5,11 +5,11 @@
 //! after a codon has ended. [`decide`] says what the runner does next.
 
 mod changes;
+mod continuation;
 mod decide;
 mod entry;
 mod expand;
 mod fallback;
-mod going_on;
 mod iteration;
 mod onward;
 mod patterns;
@@ -17,6 +17,7 @@ mod policy;
 mod replan;
 
 pub use changes::HankChanges;
+pub use continuation::ContinuedRun;
 pub use decide::{BlockedBy, Decision, decide, decide_with_replans, obstacle, stuck_words};
 use expand::advance_loop_at;
 pub use expand::{
@@ -25,7 +26,6 @@ pub use expand::{
 pub use fallback::{
     AgentHealth, AgentList, ListEntry, ListedAgent, NextAgent, agent_of, next_in_list, waited_for_limits,
 };
-pub use going_on::ContinuedRun;
 pub use iteration::{IterationEnd, NextIteration, iteration_end};
 pub use onward::{RunIntent, resume};
 pub use patterns::DeclaredPatterns;

@@ -8,11 +8,11 @@ use quote::{ToTokens, format_ident};
 use crate::ast;
 use crate::case::{is_name, pascal, snake, text};
 use crate::error::Errors;
-use crate::expand::deeper::holds_code;
+use crate::expand::nested_module::holds_code;
 use crate::expand::{graph_name, into_stored, to_stored};
 use crate::model::{FieldDef, LiveField, MachineDef, STORED_METHODS, ValueSource};
 
-use super::spoken;
+use super::leading_names;
 
 /// Names that every Rust module knows.
 const PRELUDE: [&str; 24] = [
@@ -151,7 +151,7 @@ fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Error
     let mut taken: HashSet<String> = taken
         .iter()
         .cloned()
-        .chain(spoken::names(machine, true))
+        .chain(leading_names::names(machine, true))
         .collect();
     taken.extend(machine.states.iter().map(|state| state.ident.to_string()));
     // Values: an expression inside of a macro may name them unseen.
@@ -183,7 +183,7 @@ fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Error
 
 /// A field that names something beside the machine means that, and not what the machine calls so.
 fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
-    let spoken = spoken::names(machine, false);
+    let spoken = leading_names::names(machine, false);
     for state in &machine.states {
         let name = state.ident.to_string();
         if PRELUDE.contains(&name.as_str()) && spoken.contains(&name) {
@@ -198,7 +198,7 @@ fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) 
         .chain(taken.iter().cloned())
         .filter(|name| !PRELUDE.contains(&name.as_str()))
         .collect();
-    spoken::lift(machine, &own);
+    leading_names::lift(machine, &own);
 }
 
 /// Methods that a typed value has besides its steps.

@@ -1,17 +1,17 @@
 //! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does
 //! it.
 
-mod aftermath;
 mod approval;
 mod begin;
 mod cleanup;
 mod command;
 mod disk;
 mod error;
-mod going_on;
+mod finish;
 mod heartbeat;
 mod live_files;
 mod outcome;
+mod plan_fit;
 mod rig_cleanup;
 mod rollback;
 mod run;
@@ -22,7 +22,6 @@ mod target;
 pub(crate) mod tests;
 mod wait;
 
-pub use aftermath::{COPIED, has_unfinished_results};
 pub(crate) use approval::{record as answer_approval, withdraw as withdraw_approval};
 pub use begin::{SuccessTarget, UnfinishedCodon};
 pub(crate) use begin::{has_nothing_to_do, taken_back, trouble};
@@ -32,9 +31,10 @@ pub use command::{AcceptedCommand, Commander, Refusal, RunCommand};
 pub(crate) use command::{Inbox, channel};
 pub use disk::DiskUse;
 pub use error::RunError;
-pub(crate) use going_on::replan;
+pub use finish::{COPIED, has_unfinished_results};
 pub(crate) use live_files::LiveFiles;
 pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};
+pub(crate) use plan_fit::replan;
 pub use rollback::{Rollback, RollbackError};
 pub(crate) use rollback::{go_back, known_checkpoints, preview};
 pub(crate) use run::{RunDependencies, run};

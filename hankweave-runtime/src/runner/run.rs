@@ -13,10 +13,10 @@ use hankweave_core::thread::ThreadTip;
 use hankweave_core::view::goal_of_prompt;
 use hankweave_core::wire::{Event, IdleReason, RunEnding};
 
-use super::aftermath;
 use super::begin::{BegunRun, StartPoint, start_run};
 use super::command::{AcceptedCommand, CommandReply, Inbox, Refusal, answer};
 use super::error::RunError;
+use super::finish;
 use super::heartbeat::Heartbeat;
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback;
@@ -97,7 +97,7 @@ async fn serve(
         false => Autostart::Wait(IdleReason::Startup),
     };
     let (mut how, mut go, mut chosen) = (StartPoint::Start, by_itself, None);
-    if let Err((codon, why)) = aftermath::catch_up(opened, shutdown).await {
+    if let Err((codon, why)) = finish::catch_up(opened, shutdown).await {
         let result = RunResult::OutputFailed(codon, why);
         let state = possession.manager.snapshot();
         let newest = state.runs.front().map(|run| &run.run_id);

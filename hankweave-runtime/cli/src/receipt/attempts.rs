@@ -13,7 +13,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::view::{AttemptState, AttemptView};
 use serde::Serialize;
 
-use super::heard::{Heard, millis};
+use super::from_journal::{Heard, millis};
 use crate::status::{AttemptTotals, StatusView};
 use crate::terminal::report::{AT_BUDGET, codon_standing, worked};
 use crate::terminal::screen::offset_second;

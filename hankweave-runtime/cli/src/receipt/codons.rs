@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::attempts::{AttemptReport, Outcome, is_cut_off};
 use super::checks::CheckReport;
 use super::files::{FileReport, LISTED};
-use super::heard::Heard;
+use super::from_journal::Heard;
 use super::terms::CodonTerms;
 use crate::checkpoints::{LineCounts, MOST_PAIRS, UnsavedChanges, changed_lines_of};
 use crate::status::StatusView;

@@ -24,7 +24,7 @@ use super::codons::{
     AskingReport, CodonReport, PlannedReport, asking, codons, not_started, permissions, planned,
 };
 use super::files::{FilesReport, LISTED};
-use super::heard::{Heard, Occasion, ReportedCrash, millis};
+use super::from_journal::{Heard, Occasion, ReportedCrash, millis};
 use super::money::{MoneyReport, money};
 use super::occasions::with_waits;
 use super::rollbacks::{RollbackReport, rollbacks};

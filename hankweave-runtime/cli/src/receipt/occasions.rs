@@ -7,7 +7,7 @@ use hankweave_core::time::{SHORTEST_WAIT, short_duration};
 use hankweave_core::view::WaitKind;
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 
-use super::heard::{Heard, Occasion, after_words, millis};
+use super::from_journal::{Heard, Occasion, after_words, millis};
 use crate::owning_task::{GateAnswer, OwningTask};
 use crate::status::StatusView;
 

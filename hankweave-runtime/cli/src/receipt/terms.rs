@@ -10,7 +10,7 @@ use hankweave_core::view::prompt_excerpt;
 use serde::Serialize;
 
 use super::checks::at_try;
-use super::heard::Heard;
+use super::from_journal::Heard;
 use super::markup::{code, plain, with_ids};
 use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until};
 

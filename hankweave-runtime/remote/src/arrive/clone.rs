@@ -7,7 +7,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{IoError, parent};
 
 use super::FetchedRun;
-use super::came::{FetchedRecord, new_repository};
+use super::arrived_record::{FetchedRecord, new_repository};
 use super::finish::InstallStep;
 use crate::error::RemoteError;
 use crate::fetch::{choose, fetch};

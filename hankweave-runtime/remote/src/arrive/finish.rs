@@ -14,7 +14,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{Disk, Folder, IoError, parent, replace};
 
 use super::FetchedRun;
-use super::came::{FetchedRecord, open_store, staging};
+use super::arrived_record::{FetchedRecord, open_store, staging};
 use crate::book::RemoteTracking;
 use crate::error::RemoteError;
 use crate::files::list;

@@ -1,6 +1,6 @@
 //! Bringing a run here: a clone makes a directory for it, a pull brings a directory up to date. Both are verified before anything that was there changes.
 
-mod came;
+mod arrived_record;
 mod clone;
 mod finish;
 mod pull;

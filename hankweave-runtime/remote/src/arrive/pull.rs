@@ -10,7 +10,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::{DirLock, DirLockGuard, Disk, IoError};
 
 use super::FetchedRun;
-use super::came::{FetchedRecord, new_repository};
+use super::arrived_record::{FetchedRecord, new_repository};
 use super::finish::InstallStep;
 use crate::book::{self, RemoteTracking, remembered};
 use crate::error::RemoteError;

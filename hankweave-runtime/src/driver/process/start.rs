@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use hankweave_agents::{AgentDecoder, Launch};
 
-use super::attend::AcpHost;
 use super::host::ProcessHost;
 use super::lines::LineFramer;
 use super::log::Log;
 use super::output::{OutputLogger, RecordSource};
 use super::passed::PieceFilter;
 use super::supervise::{Supervisor, supervise};
+use super::two_way::AcpHost;
 use crate::driver::{RunningAgent, StartError, event_channel};
 use crate::world::World;
 use crate::world::process::{self, CommandSpec, Stdin};

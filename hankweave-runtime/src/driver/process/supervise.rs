@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::attend::{AcpHost, StopSignals, WAITING_ACTIONS, is_true};
 use super::output::OutputLogger;
+use super::two_way::{AcpHost, StopSignals, WAITING_ACTIONS, is_true};
 use crate::driver::{AgentControl, EventSender};
 use crate::world::blocking::Blocking;
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, interrupt, stop};

@@ -6,7 +6,7 @@ use hankweave_core::document::{ContinuationSource, PendingRollback};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 
-use super::super::aftermath::archive;
+use super::super::finish::archive;
 use super::RollbackError;
 use crate::checkpoint::CheckpointStore;
 use crate::recovery::LockedExecution;

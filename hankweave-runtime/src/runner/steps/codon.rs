@@ -12,9 +12,9 @@ use hankweave_core::plan::ExpandError;
 use hankweave_core::thread::{self, ThreadTip};
 use hankweave_core::wire::Event;
 
-use super::super::aftermath::{CodonFinish, PublishError};
 use super::super::command::{AcceptedCommand, Inbox, Refusal, RunCommand, RunnerRequest, answer};
 use super::super::error::RunError;
+use super::super::finish::{CodonFinish, PublishError};
 use super::agent::{can_resume, choose_agent, earlier_work, failed_session};
 use crate::arrival;
 use crate::codon::{

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::called_off::called_off;
+use super::cancellation::called_off;
 use super::carry::{BackgroundPush, SyncEvent};
 use super::child::{ChildEvent, Run};
 use super::claims::{ANSWERS_AGAIN, Worker};

@@ -3,7 +3,7 @@
 //! It asks only the [`Coordinator`](crate::Coordinator), so that it does not matter where tasks are kept. What a task is to do stands in its metadata
 //! ([`TaskSpec`]); what it has come to goes into its [`layers`](crate::layers).
 
-mod called_off;
+mod cancellation;
 mod carry;
 mod child;
 mod claims;
@@ -19,7 +19,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use called_off::called_off;
+pub use cancellation::called_off;
 pub use child::WORKER_VARIABLE;
 pub use claims::{Worker, WorkerSummary};
 pub use job::NOT_FETCHED;

@@ -4,10 +4,10 @@
 
 mod colours;
 mod event_text;
+mod full_text;
 mod live;
 mod plain;
 mod record_text;
-mod said;
 mod summary;
 mod words;
 
@@ -28,9 +28,9 @@ use crate::terminal::suspended_run::SuspendedRun;
 use crate::terminal::wrap::wrap;
 pub(crate) use colours::{style_of, style_of_attempt, write_problems};
 pub(crate) use event_text::event_text;
+pub(crate) use full_text::MarkedText;
 pub(crate) use live::{LiveContext, activity_words, restoring};
 pub(crate) use record_text::record_text;
-pub(crate) use said::MarkedText;
 pub(crate) use summary::{SummaryContext, headline, write_remarks};
 pub(crate) use words::{
     AT_BUDGET, ColumnTime, RunProcess, at_its_budget, attempt_time, budget_note, codon_line, codon_standing,

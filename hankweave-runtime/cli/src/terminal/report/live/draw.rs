@@ -48,8 +48,8 @@ fn write_all(progress: &LiveProgress, room: ScreenSize, now: Timestamp, text: &m
     let activity = view
         .activity
         .as_ref()
-        .filter(|activity| !doing::is_over(activity, now));
-    let doing = activity.map(|activity| doing::words(activity, now, (room.columns / 4).min(BAR)));
+        .filter(|activity| !activities::is_over(activity, now));
+    let doing = activity.map(|activity| activities::words(activity, now, (room.columns / 4).min(BAR)));
     // The last line is that about all of it, the one before it what runs.
     let left = room.lines.saturating_sub(2);
     let next = coming.len().min(COMING).min(left / 2);

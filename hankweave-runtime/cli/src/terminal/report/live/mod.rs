@@ -1,7 +1,7 @@
 //! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn again.
 
+mod activities;
 pub(super) mod columns;
-mod doing;
 mod draw;
 mod ended;
 mod helpers;
@@ -147,7 +147,7 @@ impl LiveView {
 
 /// Returns one line about a lengthy activity at `now`.
 pub(crate) fn activity_words(activity: &CurrentActivity, now: Timestamp) -> String {
-    doing::words(activity, now, BAR)
+    activities::words(activity, now, BAR)
 }
 
 /// Shows a bar for files that are taken back, as long as it is kept.
@@ -156,9 +156,9 @@ pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Syn
     Footer::show(move |room| {
         let mut text = SafeText::default();
         if let Some(counts) = counts() {
-            let activity = doing::restore(since, counts);
+            let activity = activities::restore(since, counts);
             // Writing to a text cannot fail.
-            let _ = text.write_str(&doing::words(&activity, now(), (room.columns / 4).min(BAR)));
+            let _ = text.write_str(&activities::words(&activity, now(), (room.columns / 4).min(BAR)));
         }
         text
     })
