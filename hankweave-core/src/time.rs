@@ -16,6 +16,7 @@ const LAST: i64 = 253_402_207_199_999;
 /// A string that is not an RFC 3339 time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not an RFC 3339 time such as 2025-01-04T12:00:00.000Z")]
+#[non_exhaustive]
 pub struct InvalidTimestamp {
     /// The string as it was given.
     pub text: String,

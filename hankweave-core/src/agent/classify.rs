@@ -16,6 +16,7 @@ const MOST_STDERR_BYTES: usize = 1_000;
 
 /// The meaning of a failure text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Classification {
     /// The sort of failure.
     pub kind: FailureKind,

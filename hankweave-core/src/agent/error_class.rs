@@ -27,6 +27,7 @@ pub struct ErrorClass {
 
 /// How a time to wait is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WaitHint {
     /// Text in front of the number, in lower case.
     pub before: &'static str,

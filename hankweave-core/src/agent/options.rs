@@ -401,6 +401,7 @@ fn is_meant(own: &str, arg: &str) -> bool {
 
 /// A wish that an agent cannot fulfil.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OptionRefusal {
     /// Its key, such as `effort` or `args[1]`.
     pub key: String,

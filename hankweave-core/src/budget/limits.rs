@@ -47,6 +47,7 @@ pub struct CodonLimits {
 
 /// Which limits of a codon are what is left of a larger one: when such a limit is reached, the larger one is used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartOf {
     /// Money.
     pub dollars: bool,

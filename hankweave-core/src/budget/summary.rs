@@ -17,6 +17,7 @@ use crate::thread::ThreadItem;
 
 /// All budgets together.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Total budget.
     pub ceiling: Ceiling,
@@ -36,6 +37,7 @@ pub struct Summary {
 
 /// All tries of a codon in the thread: what it could use before the first of them, and what they used.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct BudgetSummaryRow {
     /// The codon.
     pub codon_id: CodonId,

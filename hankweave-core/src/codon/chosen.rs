@@ -11,6 +11,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ChosenAgent {
     /// Position in the list: 0 is what the codon itself names, 1 the first fallback.
     pub entry: u32,
@@ -34,6 +35,7 @@ pub struct ChosenAgent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InsteadOf {
     /// Name of the agent.
     pub agent: String,

@@ -10,6 +10,7 @@ use crate::shape::Shape;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LoopContext {
     /// The loop, as it is named in hank.json.
     pub loop_id: LoopId,

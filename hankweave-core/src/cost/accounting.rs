@@ -108,6 +108,7 @@ pub enum UsageConfidence {
 
 /// Change made by a report about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CountedUsage {
     /// Everything the message has used, as far as it is known.
     pub usage: ModelUsage,

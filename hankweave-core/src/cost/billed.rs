@@ -18,6 +18,7 @@ pub struct Billed {
 
 /// Price of some usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PricedAt {
     /// The money; zero for a model without a known price.
     pub cost: Usd,

@@ -50,6 +50,7 @@ pub fn model_of_alias(model: &str) -> Option<&'static str> {
 /// Prices of tokens, in dollars per million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TokenRates {
     /// Input price.
     pub input: Usd,
@@ -67,6 +68,7 @@ pub struct TokenRates {
 /// Price of a request with a long prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LongPrompt {
     /// A prompt of more tokens than this, caches included, is a long one.
     pub above_tokens: u64,
@@ -174,6 +176,7 @@ fn per_million(
 
 /// The price of a model, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Price {
     /// Price.
     pub rate: ModelRate,

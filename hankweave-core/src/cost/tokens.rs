@@ -61,6 +61,7 @@ impl TokenUsage {
 
 /// Token counts as a record holds them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RecordedTokens {
     /// The counts.
     #[serde(flatten)]

@@ -25,6 +25,7 @@ pub struct Usd(u64);
 /// A number that is no amount of money.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("{value} is not an amount in US dollars (a number from 0 to 18000000000)")]
+#[non_exhaustive]
 pub struct InvalidUsd {
     /// The number as it was given.
     pub value: f64,

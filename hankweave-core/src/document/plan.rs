@@ -159,6 +159,7 @@ impl From<Map<String, Value>> for PlannedCodon {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PlanExtension {
     /// The codon after which the plan changes.
     pub after: CodonId,
@@ -174,6 +175,7 @@ pub struct PlanExtension {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AddedEntry {
     /// The id it runs under.
     pub codon_id: CodonId,

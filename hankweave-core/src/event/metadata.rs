@@ -14,6 +14,7 @@ use crate::time::Timestamp;
 /// The metadata of an event lack what the target state demands.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", describe(*to, missing, invalid))]
+#[non_exhaustive]
 pub struct MetadataError {
     /// The state that was to be entered.
     pub to: CodonStatus,

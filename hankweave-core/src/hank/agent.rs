@@ -27,6 +27,7 @@ pub enum AgentChoice {
 /// agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct AgentCommand {
     /// The program and its arguments, at least the program; no shell is involved.
     pub command: Vec<String>,
@@ -37,6 +38,7 @@ pub struct AgentCommand {
 /// A program that speaks the Agent Client Protocol, version 1, over its standard input and output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct AcpAgent {
     /// The program and its arguments, at least the program; no shell is involved.
     pub acp: Vec<String>,

@@ -10,6 +10,7 @@ use crate::cost::Usd;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct CodonBudget {
     /// Above 0.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -33,6 +33,7 @@ const ANYTHING: &str = r#""{}""#;
 
 /// A sentinel in the form of today.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ConvertedSentinel {
     /// The whole text of the file.
     pub text: String,

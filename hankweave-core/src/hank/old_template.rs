@@ -4,6 +4,7 @@ use super::template::{NAMES, find_fault};
 
 /// A prompt that was written for an older system.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConvertedPrompt {
     /// The template.
     pub text: String,

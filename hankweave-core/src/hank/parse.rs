@@ -82,6 +82,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Parsed {
 
 /// The outcome of reading a sentinel's own file.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CheckedSentinel {
     /// Its id, if it is valid.
     pub id: Option<String>,

@@ -47,6 +47,7 @@ pub struct Problem {
 
 /// Place of a problem in a file that the hank names, and the problem in words of that file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InnerPlace {
     /// Name of the file, as the hank has it.
     pub file: String,

@@ -29,6 +29,7 @@ pub struct PromptMetadata {
 
 /// The values of the template variables.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct PromptVariables<'v> {
     /// Absolute path of the agent's workspace: `<%AGENT_ROOT%>`, `<%PROJECT_DIR%>` and `<%EXECUTION_DIR%>`.
     pub agent_root: &'v str,

@@ -82,6 +82,7 @@ fn split<'r, 'i>(
 
 /// Mistake in a reference to a result, in a text of the hank.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReferenceMistake {
     /// Problem; fits after its place.
     pub message: String,

@@ -31,6 +31,7 @@ const MOST_STEPS: u64 = 10_000_000;
 /// Why a text is no prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct TemplateError {
     /// Problem; fits after its place.
     pub message: String,

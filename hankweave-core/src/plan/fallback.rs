@@ -86,6 +86,7 @@ pub struct AgentList<'h> {
 
 /// Agent of a list.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ListedAgent<'h> {
     /// The codon as this agent runs it. Its environment has the values as hank.json has them.
     pub codon: CodonConfig,

@@ -15,6 +15,7 @@ use crate::thread::ThreadTip;
 
 /// An iteration that has ended, with the sums of its codons.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct IterationEnd {
     /// The loop.
     pub loop_id: LoopId,

@@ -18,6 +18,7 @@ pub const MOST_BYTES: usize = 16 << 20;
 
 /// One time that a sentinel acts.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Firing {
     /// Counted from 1.
     pub number: u64,

@@ -12,6 +12,7 @@ use crate::time::Timestamp;
 
 /// Activity of a sentinel so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SentinelCounts {
     /// Answers that were asked for, failed ones included.
     pub calls: u64,

@@ -6,6 +6,7 @@ use super::Variants;
 
 /// Something that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShapeProblem {
     /// JSON path; empty for the root value.
     pub path: String,

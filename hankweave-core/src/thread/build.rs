@@ -63,6 +63,7 @@ pub struct ThreadCodon {
 /// A checkpoint that is known to exist.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ValidatedCheckpoint {
     /// When in the life of the codon it was made.
     #[serde(rename = "type")]

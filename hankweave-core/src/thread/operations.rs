@@ -23,6 +23,7 @@ pub enum LoggedOperation<'s> {
 
 /// Effect of an undo.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Undo {
     /// The operation.
     pub id: String,

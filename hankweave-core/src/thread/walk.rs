@@ -25,6 +25,7 @@ pub struct ThreadCodons<'a> {
 
 /// One codon with its place in history.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct ThreadItem<'a> {
     /// The record.
     pub codon: &'a Arc<CodonExecution>,

@@ -242,6 +242,7 @@ pub struct AttemptView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AttemptWhy {
     /// Kind of failure.
     pub kind: FailureKind,
@@ -271,6 +272,7 @@ impl From<&FailureReason> for AttemptWhy {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct EarlierAttempts {
     /// Number of attempts.
     pub count: u64,

@@ -15,6 +15,7 @@ const FILES: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct FileChanges {
     /// Checkpoint before the run's first codon.
     #[serde(skip_serializing_if = "Option::is_none")]

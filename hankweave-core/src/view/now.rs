@@ -51,6 +51,7 @@ pub struct CurrentAttempt {
 /// Tokens of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ContextUse {
     /// Tokens so far.
     pub tokens: u64,
@@ -85,6 +86,7 @@ pub struct CurrentActivity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct OpenTool {
     /// Description, command or path, cut.
     pub title: String,

@@ -310,6 +310,7 @@ pub struct AskedApproval {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CommandView {
     /// Type of the command.
     pub command: String,
@@ -329,6 +330,7 @@ pub struct CommandView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ProblemView {
     /// Entry of the plan.
     pub item: String,
@@ -361,6 +363,7 @@ impl CodonCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
+#[non_exhaustive]
 pub struct OmittedItems {
     /// Before those that are shown.
     pub before: usize,

@@ -16,6 +16,7 @@ const MAX_SENTINELS: usize = 50;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct SentinelView {
     /// Status.
     pub state: WatchStatus,

@@ -14,6 +14,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct UndoneAttempts {
     /// Newest of them, by the `seq` or `record` of each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -27,6 +28,7 @@ pub struct UndoneAttempts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UndoneAttempt {
     /// Entry of the plan.
     pub item: String,
@@ -43,6 +45,7 @@ pub struct UndoneAttempt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RolledBack {
     /// Codon after which the next run continues; absent at the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,6 +61,7 @@ pub struct RolledBack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UndoView {
     /// Id of the rollback's operation.
     pub operation: String,

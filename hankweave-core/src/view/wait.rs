@@ -14,6 +14,7 @@ const WAITS: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct WaitView {
     /// Entry of the plan that waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ pub const MAX_TREE_FILES: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FileNode {
     /// The last part of its path.
     pub name: String,

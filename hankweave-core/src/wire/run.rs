@@ -12,6 +12,7 @@ const MAX_PROMPT_CHARS: usize = 32_768;
 /// Name and version of a hank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct HankTitle {
     /// Name for people.
     pub name: String,
@@ -22,6 +23,7 @@ pub struct HankTitle {
 /// Description of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct DescribedLoop {
     /// Id of hank.json.
     pub id: LoopId,

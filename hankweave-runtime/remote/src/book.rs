@@ -18,6 +18,7 @@ const MAX_BYTES: u64 = 64 << 10;
 
 /// Remote of an execution directory, and the last commit seen there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RemoteTracking {
     /// The remote, as git is told.
     pub url: String,

@@ -14,6 +14,7 @@ pub(crate) const SEEN: &str = "refs/hankweave/seen";
 
 /// A history of runs on a remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RemoteListing {
     /// Its name.
     pub execution: RemoteExecution,

@@ -20,6 +20,7 @@ const LONGEST_LINE: usize = 64 << 10;
 
 /// Limits on what arrives, none of which a history of runs reaches by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ArrivalLimits {
     /// Bytes of what git fetches, of all files of the record, and of those of each checkpoint.
     pub bytes: u64,

@@ -49,6 +49,7 @@ pub enum PushOutcome {
 
 /// A run that is on its remote.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Pushed {
     /// Outcome.
     pub outcome: PushOutcome,

@@ -59,6 +59,7 @@ pub struct OpenStoreRequest {
 
 /// Side effects of opening.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OpenReport {
     /// A new repository was made.
     pub created: bool,

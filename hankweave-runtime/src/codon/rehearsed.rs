@@ -7,6 +7,7 @@ use hankweave_core::id::CodonId;
 
 /// Step of a real run that a rehearsal has left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RehearsedStep {
     /// Codon of the step.
     pub codon: CodonId,

@@ -321,6 +321,7 @@ impl LoadedHank {
 /// A prompt file that was there when the hank was loaded, or should have been, and cannot be read now.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read prompt file `{path}`")]
+#[non_exhaustive]
 pub struct PromptFileError {
     /// As it is written in the hank.
     pub path: String,

@@ -11,6 +11,7 @@ use crate::world::process;
 
 /// A variable or program that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MissingRequirement {
     /// JSON path of its name in the hank, such as `requirements.env[1]`.
     pub place: String,

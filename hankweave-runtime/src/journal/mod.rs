@@ -136,6 +136,7 @@ impl PageLimit {
 
 /// A part of the journal.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct JournalPage {
     /// The entries, oldest first.
     pub entries: Vec<JournalEntry>,

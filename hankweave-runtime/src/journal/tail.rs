@@ -43,6 +43,7 @@ pub struct TailLine<'a> {
 
 /// Entries that were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct SkippedInput {
     /// Lines that are damaged.
     pub corrupt_lines: u64,

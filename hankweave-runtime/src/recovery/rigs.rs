@@ -135,6 +135,7 @@ pub fn last_hank(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<LoadedHan
 
 /// The run that was last in an execution directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LastRun {
     /// How it was asked for, if that was on a command line.
     pub invocation: Option<Invocation>,

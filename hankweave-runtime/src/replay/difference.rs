@@ -10,6 +10,7 @@ const MOST_CHARS: usize = 200;
 
 /// A place where what came out is not what is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The codon, the event or the field.
     pub place: String,

@@ -42,6 +42,7 @@ pub enum CleanupError {
 
 /// A run whose logs go.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OldRun {
     /// Its id.
     pub run_id: RunId,
@@ -55,6 +56,7 @@ pub struct OldRun {
 
 /// Items that a cleanup would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct CleanupPlan {
     /// The runs whose logs go, newest first.
     pub runs: Vec<OldRun>,
@@ -66,6 +68,7 @@ pub struct CleanupPlan {
 
 /// Items that a cleanup removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct CleanupReport {
     /// Its name in the log of operations; `None` when nothing continued record.
     pub operation: Option<String>,

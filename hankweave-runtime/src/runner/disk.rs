@@ -20,6 +20,7 @@ const BLOCK: u64 = 4096;
 
 /// Room that the record takes, of that which it may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DiskUse {
     /// Length of all files in bytes, each in blocks of 4 KiB.
     pub used: u64,

@@ -40,6 +40,7 @@ pub enum RunResult {
 
 /// Why a run pauses.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pause {
     /// The codon that was interrupted, or that did not begin.
     pub codon: CodonId,
@@ -55,6 +56,7 @@ pub struct Pause {
 
 /// The outcome of a run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunOutcome {
     /// The run; `None` when nothing was to be done.
     pub run_id: Option<RunId>,
@@ -87,6 +89,7 @@ pub struct RunOutcome {
 /// How one codon ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CodonSummary {
     /// The codon.
     pub codon_id: CodonId,

@@ -6,6 +6,7 @@ use hankweave_core::time::Timestamp;
 
 /// Cost of the codons (STATE-47): skipped codons count nothing, sentinels are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct CostFigures {
     /// All codons of all runs.
     pub total: Usd,

@@ -13,6 +13,7 @@ pub struct RecordRequests(mpsc::Receiver<RecordRequest>);
 
 /// Something has changed. The worker continues when this is dropped.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RecordRequest {
     /// Results of its runs, as far as another worker can continue them; `None` when the task has taken a step in the coordinator.
     pub history: Option<HankweaveState>,

@@ -135,6 +135,7 @@ pub struct CodonConfig {
 
 /// Question to the user who must approve a codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ApprovalQuestion {
     /// In the words of the hank, if it has any.
     pub question: Option<String>,
@@ -223,6 +224,7 @@ pub enum OnFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Check {
     /// Text for the shell, not empty; it passes with the exit code 0.
     pub run: String,
@@ -236,6 +238,7 @@ pub struct Check {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RetryConfig {
     /// How often the codon is tried again after its first failure, 1 to 10.
     #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]

@@ -113,6 +113,7 @@ impl Hank {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct HankMeta {
     /// Not empty.
     pub name: String,
@@ -182,6 +183,7 @@ pub struct Overrides {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Requirements {
     /// Environment variables that must be set and not empty, as `X` or as `HANKWEAVE_X`.
     #[serde(skip_serializing_if = "Vec::is_empty")]

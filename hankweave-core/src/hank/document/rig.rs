@@ -86,6 +86,7 @@ impl WorkingDirectory {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OutputItem {
     /// Globs in the agent's workspace, at least one.
     pub copy: Vec<String>,

@@ -9,6 +9,7 @@ use crate::sentinel::Ask;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OutputConfig {
     /// `text` when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "text")))]
@@ -37,6 +38,7 @@ pub enum OutputFormat {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ErrorHandling {
     /// Failures in a row after which it is taken out of service, at least 1; 3 when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
@@ -68,6 +70,7 @@ pub enum OnError {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ReportToWebsocket {
     /// When it is loaded and unloaded; true when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
@@ -140,6 +143,7 @@ impl SentinelSettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OutputPaths {
     /// All answers, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -57,6 +57,7 @@ impl Trigger {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct InterestFilter {
     /// Types of events, or `*` for all of them; at least one.
     pub on: Vec<String>,
@@ -66,6 +67,7 @@ pub struct InterestFilter {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PatternStep {
     /// Its type, or `*`.
     #[serde(rename = "type")]
@@ -79,6 +81,7 @@ pub struct PatternStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SequenceOptions {
     /// Whether nothing else of interest may lie between the steps; true when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
@@ -90,6 +93,7 @@ pub struct SequenceOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ConditionConfig {
     /// How the values are compared.
     pub operator: Operator,

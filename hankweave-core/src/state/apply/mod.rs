@@ -17,6 +17,7 @@ use crate::time::Timestamp;
 
 /// Change made by an accepted event, for running totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Applied {
     /// The cost of the touched codons before the event.
     pub cost_before: Usd,

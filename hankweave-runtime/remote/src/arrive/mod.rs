@@ -15,6 +15,7 @@ use crate::execution::RemoteExecution;
 
 /// A run that is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchedRun {
     /// Whether it was not here before.
     pub changed: bool,

@@ -42,6 +42,7 @@ pub(super) use self::undone::UndoneWork;
 
 /// A rollback, carried out or previewed.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Rollback {
     /// Position from which the next run continues.
     pub source: ContinuationSource,

@@ -216,6 +216,7 @@ impl TaskCheckpoint {
 
 /// Effect of a restore.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Restored {
     /// The new state.
     pub state: TaskState,

@@ -21,6 +21,7 @@ const fn is_zero(number: &u64) -> bool {
 /// An attempt of a task, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskExecution {
     /// Number in the registry, which counts resumed and requeued tasks, not starts: two attempts with an approval between them have one number.
     pub attempt: u32,

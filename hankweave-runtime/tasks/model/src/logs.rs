@@ -60,6 +60,7 @@ impl LogQuery {
 
 /// Contents of a log.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct TaskLogPage {
     /// The lines that were wanted.
     pub entries: Vec<LogEntry>,

@@ -158,6 +158,7 @@ pub struct Renew {
 
 /// Request to commit a change of what a lock protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CommitRequest {
     /// Resource.
     pub resource: String,

@@ -14,6 +14,7 @@ use crate::model::{CheckpointId, TaskCheckpoint, TaskCheckpointManifest, TaskErr
 
 /// The checkpoints of a task.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Checkpoints {
     /// Manifests, the newest first.
     pub valid: Vec<TaskCheckpointManifest>,

@@ -65,6 +65,7 @@ pub(super) struct LayerMetrics([[LayerCounter; 2]; 4]);
 
 /// Figures of one layer so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayerMetric {
     /// With what.
     pub layer: Layer,

@@ -17,6 +17,7 @@ use crate::model::{CheckpointId, LogEntry, LogLevel, TaskError, TaskState, lines
 
 /// Result of a recovery.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RecoveredTask {
     /// From what.
     pub method: RecoveredBy,

@@ -11,6 +11,7 @@ use super::{CHECKPOINTS, UNFINISHED_FILE, UNFINISHED_FOLDER};
 
 /// Result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SweepReport {
     /// Removed paths, relative to the root.
     pub removed: Vec<String>,

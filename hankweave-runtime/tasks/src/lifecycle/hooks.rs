@@ -15,6 +15,7 @@ use super::Lifecycle;
 
 /// Input of a hook.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct HookCall {
     /// The moment.
     pub point: HookPoint,

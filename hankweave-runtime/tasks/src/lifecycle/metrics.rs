@@ -19,6 +19,7 @@ const STATUSES: [TaskStatus; 7] = [
 
 /// Counts and times of steps.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct StepMetrics {
     to: [Counter; STATUSES.len()],
     /// Steps that were taken, from the wish to the end of the lock.

@@ -31,6 +31,7 @@ pub enum OrphanAction {
 
 /// Findings and repairs of a start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecoveryReport {
     /// Unfinished files of earlier writers that were removed; as paths relative to the root.
     pub swept: Vec<String>,

@@ -11,6 +11,7 @@ use crate::metrics::{Counter, Timer};
 
 /// Counts of one manager.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct LockMetrics {
     /// Locks that were granted.
     pub granted: Counter,
@@ -33,6 +34,7 @@ pub struct LockMetrics {
 /// Counters and what is held at the moment, under the names that others use as well.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LockSummary {
     /// Locks that were granted.
     pub total_locks: u64,
@@ -58,6 +60,7 @@ pub struct LockSummary {
 
 /// The lock that is held for the longest time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct OldestLock {
     /// On what.
     pub resource: String,

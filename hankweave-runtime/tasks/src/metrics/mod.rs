@@ -58,6 +58,7 @@ impl Timer {
 
 /// Times seen by a [`Timer`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Timed {
     /// How often.
     pub count: u64,

@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Figures of a worker.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Metrics {
     /// Tasks that it claimed.
     pub claimed: Counter,

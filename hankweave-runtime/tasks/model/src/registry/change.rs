@@ -40,6 +40,7 @@ pub struct RegistryChange {
 
 /// Task after a change.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ChangedTask {
     /// The row as it is now; its status is `deleted` when the task is gone and its id stays taken.
     pub row: TaskRow,
