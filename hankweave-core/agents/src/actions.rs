@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub enum AcpAction {
     /// A line for the standard input of the agent, without its line break.
     Say(String),
-    /// Answers a permission request; the user who was told to stop has no permission left.
+    /// Answers a permission request. Once the agent was asked to stop, it gets no permission any more.
     Permit {
         /// Answer of the policy.
         answer: String,
@@ -16,7 +16,7 @@ pub enum AcpAction {
     },
     /// From now on this line asks the agent to stop what it does.
     StopWith(String),
-    /// The agent's work is over: its standard input is closed, and then it may be ended.
+    /// The agent's work has ended: its standard input is closed, and then the process may be ended.
     Over,
 }
 
@@ -26,7 +26,7 @@ pub(super) const NO_METHOD: i64 = -32601;
 /// JSON-RPC: what is wanted makes no sense.
 pub(super) const BAD_PARAMS: i64 = -32602;
 
-/// The line that answers a request with what came of it.
+/// Returns the line that answers a request with its result.
 pub(super) fn result_line(id: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
 }

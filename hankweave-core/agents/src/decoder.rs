@@ -30,7 +30,7 @@ pub trait AgentDecoder: Send + Debug {
     /// Returns the usage of the process so far.
     fn usage(&self) -> UsageTotals;
 
-    /// The session of which these records should be read now, because they tell more than the lines did.
+    /// Returns the session whose records should be read now, because they hold more than the lines reported.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let _ = records;
         None
@@ -66,11 +66,11 @@ pub enum AgentLine<'l> {
     },
 }
 
-/// How much of a line that is no JSON object is told.
+/// Number of characters that are reported of a line that is no JSON object.
 pub(super) const UNPARSED_CHARS: usize = 200;
 
 impl<'l> AgentLine<'l> {
-    /// The JSON object that the line holds. One that holds something else is told (AGENT-1); an empty one says nothing.
+    /// Returns the JSON object of the line. Text that is no JSON object is reported (AGENT-1); an empty line is ignored.
     pub(super) fn read<T: Deserialize<'l>>(self, events: &mut Vec<AgentEvent>) -> Option<T> {
         match self {
             Self::Text(text) if text.trim().is_empty() => {}
@@ -114,7 +114,7 @@ impl ProcessEnd {
         }
     }
 
-    /// The outcome of an agent that ends like this.
+    /// Returns the outcome of an agent whose process ended in this way.
     pub(super) fn outcome(self, verdict: Verdict, usage: UsageTotals, result_received: bool) -> ExitOutcome {
         ExitOutcome {
             exit: self.exit,

@@ -38,7 +38,7 @@ pub struct Launch {
     /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next
     /// free name (`…-2.log`) and says so.
     pub log_path: PathBuf,
-    /// The log at `log_path` continues: this is another process of the same try.
+    /// The log at `log_path` continues: this is another process of one attempt.
     pub log_goes_on: bool,
     /// Whether the agent may shorten its conversation when its context is full. Otherwise that is an error.
     pub auto_compact: bool,
@@ -56,10 +56,10 @@ pub struct Launch {
     pub options: AgentOptions,
     /// Form of the answer. An agent that does not take its schema is asked in the prompt.
     pub result: Option<AskedResult>,
-    /// How an agent signs in that can be told so, by its own name for that way.
+    /// Sign-in method of an agent that accepts one, by the agent's own name for it.
     pub auth: Option<String>,
-    /// Text that no other launch has, such as run, codon and try. Each process of the agent carries it in
-    /// `HANKWEAVE_CODON`, so that those which escaped can be found.
+    /// Text that no other launch has, such as run, codon and attempt. Each process of the agent carries it in `HANKWEAVE_CODON`, so that escaped
+    /// processes can be found.
     pub marker: String,
     /// How long the agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,

@@ -1,7 +1,7 @@
-//! Values of JSON from programs that are newer than this code: one of another type than expected is as good as absent, and hides nothing beside it.
+//! JSON values from programs that are newer than this code. A value of an unexpected type counts as absent, and does not hide the values next to it.
 //!
 //! A line of an agent is read into a struct of these fields, with `#[serde(default, bound(deserialize = "'de: 'l"))]` where some of them borrow from
-//! the line. What no field names is passed over without being kept.
+//! the line. Names that no field has are skipped without being kept.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -7,7 +7,7 @@ use hankweave_core::cost::{Billed, ProcessUsage, ReportedUsage, TokenUsage, Usag
 /// How much an agent's own records are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordsScope {
-    /// While it works, what its lines do not tell.
+    /// During the work: usage that the lines do not report.
     SoFar,
     /// While it prints nothing, because a tool works that may use tokens itself.
     Meanwhile,
@@ -22,7 +22,7 @@ pub struct AgentRecords {
     pub messages: Vec<RecordedMessage>,
     /// Usage of sub-agents, where it is recorded apart.
     pub sub_agents: Vec<RecordedMessage>,
-    /// The sum that the agent itself has written down, which may know what no message tells.
+    /// Sum that the agent itself has written, which may include usage that no message reports.
     pub total: Option<UsageTotals>,
     /// Usage of the session before this process, where recorded.
     pub before: TokenUsage,
@@ -64,7 +64,7 @@ impl AgentRecords {
         (self.incomplete, self.ends_open) = (true, true);
     }
 
-    /// Adds what was read to what the process itself told.
+    /// Adds the recorded usage to the usage that the process reported.
     pub fn apply_to(self, usage: &mut ProcessUsage) {
         for message in self.messages.into_iter().chain(self.sub_agents) {
             // What a message adds is in the totals.

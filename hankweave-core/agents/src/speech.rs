@@ -1,8 +1,8 @@
-//! Words that come in pieces, and are told when something else comes.
+//! Text that comes in chunks, and is reported when something else comes.
 
 use hankweave_core::agent::AgentEvent;
 
-/// Longer texts are told in several parts, so that little is held.
+/// Size at which a longer text is reported in several parts, so that little is held in memory.
 const MOST_BYTES: usize = 64 << 10;
 
 /// Text in progress.
@@ -12,7 +12,7 @@ pub(super) struct Speech {
     /// The message of which it is a part, where the agent says that.
     message: Option<String>,
     text: String,
-    /// The last message that was told, as far as it is of use for somebody who wants to know what went wrong.
+    /// The last message that was reported, cut to the length that helps to find out what went wrong.
     last: String,
 }
 

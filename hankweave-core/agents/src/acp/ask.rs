@@ -8,7 +8,7 @@ use crate::actions::{AcpAction, notification_line, request_line};
 /// The version of the protocol that is spoken.
 const VERSION: u64 = 1;
 
-/// How many names of models or ways to sign in are told.
+/// Largest number of models, or of ways to sign in, that a message lists.
 const MOST_NAMES: usize = 12;
 
 /// Task of the agent.

@@ -1,10 +1,10 @@
 //! The Agent Client Protocol, version 1, from the side of the client, as a pure state machine.
 //!
-//! Input: the lines that an agent prints, JSON-RPC 2.0, one message a line. Output: [`AgentEvent`]s, and [`AcpAction`]s, which are what has to be said to the
-//! agent. One process gets one prompt (AGENT-23).
+//! Input: the lines that an agent prints, JSON-RPC 2.0, one message a line. Output: [`AgentEvent`]s, and [`AcpAction`]s, which carry the messages to
+//! the agent. One process gets one prompt (AGENT-23).
 //!
-//! The few messages that are needed are written by hand. The crate with the protocol's types takes a line for wrong in which one value is new, and brings
-//! crates that nobody else here needs; agents are newer than their clients as a rule, and one odd line must not hide the others.
+//! The few messages that are needed are written by hand. The crate with the protocol's types rejects a whole line if one value in it is new. It also
+//! adds crates that no other module needs. Agents are usually newer than their clients, and one odd line must not hide the others.
 
 mod ask;
 mod calls;
@@ -33,7 +33,7 @@ use line::{Cost, RpcError, RpcMessage, RpcResponse, SessionUpdate, Usage};
 
 pub use crate::actions::AcpAction;
 
-/// The model that stands for the one of the agent's own settings.
+/// Model name of a run that uses the model of the agent's own settings.
 pub const OWN_MODEL: &str = "acp";
 
 /// Speaks with one process.
@@ -53,7 +53,7 @@ pub struct AcpDecoder {
     usage: UsageTotals,
     /// Cost of the session before this process, where known.
     cost_before: Usd,
-    /// The money that the agent has told since it began, while the price of the user is waited for.
+    /// Money that the agent has reported since it started, held back until the tokens for the user's price are known.
     told: Usd,
     /// Cost of earlier processes in the same log.
     settled: Usd,
@@ -78,11 +78,11 @@ enum End {
     Turn,
     /// Something went wrong.
     Failed {
-        /// Words that tell the kind of failure.
+        /// Text that shows the kind of failure.
         words: String,
         /// Message for people.
         message: String,
-        /// Another try may help, whatever the words say; `None` leaves that to them.
+        /// Whether another attempt may help, whatever `words` says; `None` leaves the decision to `words`.
         retriable: Option<bool>,
     },
 }
@@ -90,7 +90,7 @@ enum End {
 /// How many denials are listed.
 const MOST_DENIALS: usize = 100;
 
-/// How much of what went wrong is told, in characters.
+/// Largest length of a failure text in a message, in characters.
 const MOST_WORDS: usize = 2_000;
 
 impl AcpDecoder {
@@ -102,8 +102,8 @@ impl AcpDecoder {
         decoder
     }
 
-    /// The decoder of what a process printed that nobody hears any more, and that had continued with a session, or not. `carried` is what the session had
-    /// cost before.
+    /// Returns the decoder for the output that an earlier process left in its log, whether or not that process resumed a session. `carried` is what
+    /// the session had cost before.
     #[must_use]
     pub fn of_log(prices: Arc<Prices>, resume: Option<SessionId>, carried: Usd) -> Self {
         let mut decoder = Self::new(Task::of_log(resume)).priced_by(prices);
@@ -174,7 +174,7 @@ impl AcpDecoder {
                 self.begin_again();
                 self.answered(result.0.unwrap_or_default(), events);
             }
-            // A notification that nobody knows, or an answer to nothing.
+            // An unknown notification, or an answer without a request.
             _ => {}
         }
     }
@@ -217,7 +217,7 @@ impl AcpDecoder {
         }
     }
 
-    /// The money that the session has cost until now, if the agent tells it.
+    /// Records the total cost of the session, if the agent reports one.
     fn spent(&mut self, cost: Option<Cost<'_>>, is_new: bool, events: &mut Vec<AgentEvent>) {
         let Some(total) = cost.and_then(dollars) else {
             return;
@@ -232,14 +232,14 @@ impl AcpDecoder {
         }
         let since = total.saturating_sub(self.cost_before);
         if self.prices.given_for(&self.model).is_some() {
-            // The price of the user counts, if the turn tells its tokens.
+            // The user's price counts, if the turn reports its tokens.
             self.told = since;
             return;
         }
         self.count_told(since, events);
     }
 
-    /// Counts what the agent has told of its money since it began.
+    /// Counts the money that the agent has reported since it started.
     fn count_told(&mut self, since: Usd, events: &mut Vec<AgentEvent>) {
         let added = since.saturating_sub(self.usage.cost.saturating_sub(self.settled));
         self.count(TokenUsage::ZERO, added, events);
@@ -378,7 +378,7 @@ impl AcpDecoder {
     }
 }
 
-/// JSON-RPC, as the protocol uses it: somebody has to sign in first.
+/// Error code of ACP: the user has to sign in first.
 const SIGN_IN: i64 = -32000;
 
 fn dollars(cost: Cost<'_>) -> Option<Usd> {
@@ -458,7 +458,7 @@ impl AgentDecoder for AcpDecoder {
         self.totals()
     }
 
-    /// The agent tells everything itself; what it did that nobody heard would have to be read.
+    /// ACP agents report everything on their output. Records are needed only if the process ended without a result that was read.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = records == RecordsScope::Whole && self.end.is_none();
         self.session.as_ref().filter(|_| wanted)

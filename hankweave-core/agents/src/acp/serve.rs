@@ -42,7 +42,7 @@ impl AcpDecoder {
             .push_back(AcpAction::Say(error_line(id, code, message)));
     }
 
-    /// Answers by the policy of the hank; an agent that offers no such answer is told that the request was cancelled.
+    /// Answers by the policy of the hank. If the agent does not offer that answer, it gets the answer that the request was cancelled.
     fn permit(&mut self, id: &Value, params: Params<'_>, events: &mut Vec<AgentEvent>) {
         self.speech.pause(events);
         let call = self.calls.requested(params.tool_call.0.unwrap_or_default());

@@ -32,7 +32,7 @@ fn launch() -> Launch {
     }
 }
 
-/// A decoder, and everything that it told and ordered.
+/// Decoder with all events and actions that it returned.
 struct Talk {
     decoder: AcpDecoder,
     events: Vec<AgentEvent>,
@@ -502,7 +502,7 @@ fn lines_out_of_order_of_another_session_or_of_no_sense_change_nothing() {
     );
 }
 
-/// The agent tells $7, and its tokens with the end of a turn, or not.
+/// The agent reports $7. It reports its tokens with the end of the turn, except in one case.
 // covers: AGENT-46
 #[test]
 fn a_price_that_the_user_gives_comes_before_the_money_that_is_told() {

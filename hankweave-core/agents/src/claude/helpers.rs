@@ -1,4 +1,4 @@
-//! Sub-agents of one claude process, as far as the stream tells what they are doing.
+//! Sub-agents of one claude process, and their activity where the stream reports it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ pub(super) struct Helpers {
 #[derive(Debug, Default)]
 struct Helper {
     calls: HashSet<String>,
-    /// A request was sent, and its answer has not begun: the stream tells neither, but what precedes a request.
+    /// A request was sent, and its answer has not started. The stream reports neither; both follow from the lines that precede a request.
     asks: bool,
 }
 

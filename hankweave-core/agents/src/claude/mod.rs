@@ -44,7 +44,7 @@ pub struct ClaudeDecoder {
     spoke: bool,
     session: Option<SessionId>,
     open_tools: OpenTools,
-    /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
+    /// Messages in progress, by the tool use of their sub-agent, each with id and model.
     written: HashMap<Option<String>, (String, String)>,
     usage: ClaudeUsage,
     helpers: Helpers,
@@ -111,8 +111,8 @@ impl ClaudeDecoder {
         self
     }
 
-    /// Marks a program other than claude. It knows what its models cost, and need not tell a request before it sends it: if it ends without a result,
-    /// what it has told is a lower bound.
+    /// Marks a program other than claude. It knows the prices of its models, and may send a request without reporting it first. If it ends without a
+    /// result, its reported usage is a lower bound.
     #[must_use]
     pub fn of_another_program(mut self) -> Self {
         self.usage.is_of_another_program();
@@ -247,7 +247,7 @@ impl ClaudeDecoder {
         events.extend(self.usage.message_reported(message, parent));
     }
 
-    /// A piece of a message that is being written; only its first and its last piece tell of usage.
+    /// Reads a chunk of a message in progress. Only the first and the last chunk report usage.
     fn piece(&mut self, piece: Object<Piece<'_>>, parent: Option<&str>) -> Option<AgentEvent> {
         let piece = piece.0?;
         match piece.kind.as_deref()? {
@@ -261,7 +261,7 @@ impl ClaudeDecoder {
                     .message(&id, &model, billed, UsageConfidence::Begun, parent)
             }
             "message_delta" => {
-                // One that breaks off has no reason to stop, and is told without its true output.
+                // A message that breaks off has no reason to stop, and its reported output is too low.
                 let word = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
                     Some(_) => UsageConfidence::Final,
                     None => UsageConfidence::Begun,
@@ -386,7 +386,7 @@ impl AgentDecoder for ClaudeDecoder {
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         let verdict = self.verdict(&end);
-        // One that ends by itself without a word, such as a command that is not there, has asked nobody.
+        // A process that ends by itself without output, such as a missing command, has sent no request.
         let was_at_work =
             self.spoke || end.ended_by == EndedBy::Us || matches!(end.exit, ProcessExit::Signaled(_));
         let totals = self.totals_at_end(was_at_work);
@@ -400,12 +400,12 @@ impl AgentDecoder for ClaudeDecoder {
         self.totals_at_end(true)
     }
 
-    /// The transcripts tell the output of sub-agents, which the stream does not, all that a process used that did not live to say it, and what of its
-    /// sub-agents its last result leaves out.
+    /// The transcripts report three things that the stream leaves out: the output of sub-agents, all usage of a process that was killed before its
+    /// result, and the part of its sub-agents' usage that its last result omits.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = match records {
             RecordsScope::SoFar => self.usage.is_helped(),
-            // The stream tells that a sub-agent answers, and not how much.
+            // The stream reports that a sub-agent answers, but not its usage.
             RecordsScope::Meanwhile => self.helpers.may_work(),
             RecordsScope::Whole => self.deciding.is_none() || (self.helpers.any() && !self.recalled),
         };
@@ -435,8 +435,8 @@ impl AgentDecoder for ClaudeDecoder {
 }
 
 impl ClaudeDecoder {
-    /// Returns the usage at the end of the process: a request that is open may have got an answer, that of a sub-agent or, without a result, one that was
-    /// never told.
+    /// Returns the usage at the end of the process. An open request may have got an answer. It can be a request of a sub-agent or, without a result,
+    /// one that was never reported.
     fn totals_at_end(&self, was_at_work: bool) -> UsageTotals {
         let mut totals = self.usage.totals();
         totals.lower_bound |= self.helpers.may_ask();

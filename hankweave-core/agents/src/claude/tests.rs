@@ -315,7 +315,7 @@ fn what_a_killed_process_was_asking_for_is_not_known() {
     assert!(!lower_bound(&[INIT, asking, &result("blocking_limit")]));
     let refused = result("api_error").replace("is_error", r#"api_error_status":500,"is_error"#);
     assert!(!lower_bound(&[INIT, asking, &refused]));
-    // A program that tells no pieces never tells the output of a message.
+    // A program that prints no chunks never reports the output of a message.
     assert!(lower_bound(&[INIT, BLOCK]));
     let ended = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);
     assert!(!lower_bound(&[INIT, &ended]));
@@ -469,10 +469,10 @@ fn a_gateway_that_answers_under_another_name_has_the_price_of_the_model_that_was
     let mut without = ClaudeDecoder::new(false);
     without.line(&INIT.replace("claude-sonnet-4-5", "house-model"));
     assert_eq!(usage(&without.line(said)), (Usd::ZERO, true));
-    // Another program may tell the money of its models in its result.
+    // Another program may report the money of its models in its result.
     let mut other = ClaudeDecoder::new(false).of_another_program();
     assert_eq!(usage(&other.line(said)), (Usd::ZERO, false));
-    // An alias that it names stands for the newest model of the family, so that a limit in dollars holds.
+    // An alias that the program names counts as the newest model of its family, so that a limit in dollars holds.
     let mut other = ClaudeDecoder::new(false).of_another_program();
     let (cost, is_unpriced) = usage(&other.line(&said.replace("upstream-7", "haiku")));
     assert!(cost > Usd::ZERO && !is_unpriced, "{cost:?}");

@@ -1,7 +1,7 @@
 //! Transcripts that claude writes under its configuration folder.
 //!
-//! Unlike the stream it tells the true output of each message, those of sub-agents among them, and it is there even when the process was
-//! killed (AGENT-8). It holds the whole session, so a process that resumed one counts what is younger than itself.
+//! Unlike the stream, a transcript has the true output of each message, those of sub-agents included, and it survives when the process is killed
+//! (AGENT-8). It holds the whole session, so a process that resumed one counts only the lines that are younger than itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use hankweave_core::time::Timestamp;
 /// Number of requests that are remembered until their answer is found.
 const MOST_REQUESTS: usize = 1 << 16;
 
-/// Words of the lines that tell what was used.
+/// Words of the lines that report usage.
 const WORDS: [&str; 3] = ["\"assistant\"", "\"api-request\"", "\"cost-state\""];
 
 /// Reads the lines of one transcript: that of a session, or of one of its sub-agents.
@@ -32,7 +32,7 @@ pub struct Transcript {
     asked: HashSet<String>,
     /// The last request, while it has no answer.
     last_asked: Option<String>,
-    /// The sum that claude writes down when it is asked to end, which knows what no message tells, such as the summary of a conversation.
+    /// Sum that claude writes when it is asked to end. It includes usage that no message reports, such as the summary of a conversation.
     stated: Option<UsageTotals>,
     /// There was more than could be read.
     cut_short: bool,

@@ -11,7 +11,7 @@ use hankweave_core::cost::{
     Billed, ProcessUsage, ReportedUsage, TokenUsage, UsageConfidence, UsageTotals, Usd,
 };
 
-/// Counts what the lines of one process tell of usage.
+/// Counter of the usage that the lines of one process report.
 #[derive(Debug)]
 pub(super) struct ClaudeUsage {
     resumed: bool,
@@ -20,18 +20,18 @@ pub(super) struct ClaudeUsage {
     counted: ProcessUsage,
     /// The model that the main conversation asks for.
     asked: Option<String>,
-    /// The program is claude itself: it tells a request before it sends it, and the money that its results state for a model without a price is a guess,
-    /// unless the model is its own.
+    /// The program is claude itself. It reports a request before it sends it. The money that its results state for a model without a price is a
+    /// guess, unless the model is its own.
     is_claude: bool,
-    /// Requests are told before they are sent.
+    /// Requests are reported before they are sent.
     tells_requests: bool,
     /// Messages without an id so far.
     unnamed: u64,
     /// A request was sent, and its answer has not begun.
     asking: bool,
-    /// The connection of a request was lost, or the request was broken off, before the beginning of its answer was told; what it cost nobody tells.
+    /// A request lost its connection, or was broken off, before the start of its answer was reported. Its cost is unknown.
     given_up: bool,
-    /// A conversation was summed up, which costs and is told by a result only.
+    /// A conversation was summed up. Only a result reports the cost of that.
     summed_up: bool,
     /// A sub-agent has begun an answer, so that the one before it is in its transcript.
     helped: bool,
@@ -71,7 +71,7 @@ impl ClaudeUsage {
         self.asked = Some(model.to_owned());
     }
 
-    /// Whether a request may be open of which no line tells.
+    /// Returns whether a request may be open that no line has reported.
     pub(super) fn may_ask_untold(&self) -> bool {
         !self.is_claude && !self.tells_requests
     }
@@ -87,7 +87,7 @@ impl ClaudeUsage {
         }
     }
 
-    /// Returns the model that an alias stands for where another program than claude names it, which tells no other.
+    /// Returns the model of an alias if the program is not claude: such a program may report only the alias.
     fn resolved<'m>(&self, model: &'m str) -> &'m str {
         model_of_alias(model).filter(|_| !self.is_claude).unwrap_or(model)
     }
@@ -112,7 +112,7 @@ impl ClaudeUsage {
         self.asking || self.given_up || self.summed_up || self.counted.is_lower_bound()
     }
 
-    /// Whether transcripts tell more of sub-agents than the stream did.
+    /// Returns whether transcripts report more of sub-agents than the stream did.
     pub(super) fn is_helped(&self) -> bool {
         self.helped
     }
@@ -124,7 +124,7 @@ impl ClaudeUsage {
         self.summed_up |= status == Some("compacting");
     }
 
-    /// A connection that is lost may have carried half an answer; whoever answers with a status serves nothing.
+    /// A lost connection may have carried half an answer; a server that answers with a status has served nothing.
     pub(super) fn retries_after(&mut self, status: Option<u16>) {
         self.given_up |= status.is_none();
     }
@@ -160,7 +160,7 @@ impl ClaudeUsage {
         format!("unnamed-{}", self.unnamed)
     }
 
-    /// Usage stands on every line of a message, so only what is new of it counts.
+    /// Counts the usage of a message. Every line of the message repeats it, so only the increase counts.
     pub(super) fn message(
         &mut self,
         id: &str,
@@ -172,7 +172,7 @@ impl ClaudeUsage {
         let model = self.resolved(self.counted_as(model, parent)).to_owned();
         let counted = self.counted.message(id, &model, billed, word)?;
         self.helped |= counted.is_new && parent.is_some() && word == UsageConfidence::Rough;
-        // Claude knows the prices of its own models, newer ones than those of the list among them, and tells the money at its end.
+        // Claude knows the prices of its own models, also of those newer than the list, and reports the money at its end.
         let is_unpriced =
             self.is_claude && !is_of_claude(&model) && self.counted.prices().find(&model).is_none();
         Some(AgentEvent::Usage(MessageUsage {
@@ -242,11 +242,11 @@ impl ClaudeUsage {
         Some(own.max(billed.price(model, self.counted.prices()).unwrap_or(Usd::ZERO)))
     }
 
-    /// Adds what the transcripts tell of sub-agents.
+    /// Adds the usage of sub-agents from the transcripts.
     pub(super) fn recall_helpers(&mut self, recorded: Option<AgentRecords>, events: &mut Vec<AgentEvent>) {
         let messages = recorded.into_iter().flat_map(|recorded| recorded.sub_agents);
         for message in messages.filter(|message| message.word == UsageConfidence::Final) {
-            // Which of them it was does not matter to anybody.
+            // The events need no more than a mark that a sub-agent wrote the message.
             let parent = Some("sub-agent");
             let (id, model) = (&message.id, &message.model);
             events.extend(self.message(id, model, message.billed, message.word, parent));
@@ -279,7 +279,7 @@ impl ClaudeUsage {
         }
     }
 
-    /// Adds all that the transcripts tell.
+    /// Adds all usage from the transcripts.
     pub(super) fn recall_all(&mut self, recorded: AgentRecords) {
         self.asking |= recorded.incomplete;
         recorded.apply_to(&mut self.counted);

@@ -126,7 +126,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// The tokens. The input that is told contains what was written to the cache and read from it (AGENT-47).
+    /// Returns the tokens. The reported input includes the tokens written to the cache and read from it (AGENT-47).
     pub(super) fn tokens(&self) -> TokenUsage {
         let (written, read) = (
             self.cache_write_input_tokens.or_none(),

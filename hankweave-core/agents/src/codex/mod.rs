@@ -1,7 +1,7 @@
 //! The line protocol of codex, as a pure state machine.
 //!
-//! Input: the lines of `codex exec --json`. Output: [`AgentEvent`]s. What each line means was measured (AGENT-18). The stream tells no model,
-//! no money, no shortened conversation, and no tokens before its end; the rollout file of the session does (`rollout`).
+//! Input: the lines of `codex exec --json`. Output: [`AgentEvent`]s. The meaning of each line was measured (AGENT-18). The stream names no model, no
+//! money and no shortened conversation. It reports tokens only at its end. The rollout file of the session has the rest (`rollout`).
 
 mod line;
 mod rollout;
@@ -24,7 +24,7 @@ use hankweave_core::id::SessionId;
 use line::{Item, StreamLine};
 pub use rollout::Rollout;
 
-/// The model that stands for the one of codex's own settings.
+/// Model name of a run that uses the model of codex's own settings.
 pub const OWN_MODEL: &str = "codex";
 
 /// Number of sub-agents whose rollout files are read.
@@ -42,11 +42,11 @@ pub struct CodexDecoder {
     in_turn: bool,
     /// A connection was lost that may have carried half an answer.
     given_up: bool,
-    /// Sub-agents have worked, of which nobody tells whether an answer was cut off (AGENT-19).
+    /// Sub-agents have worked. Nothing reports whether one of their answers was cut off (AGENT-19).
     helped: bool,
     /// Their sessions.
     sub_agents: Vec<SessionId>,
-    /// Something was told since the rollout file was read.
+    /// A line has come since the rollout file was read.
     news: bool,
     /// The rollout file was read to its end, after the end.
     recalled: bool,
@@ -55,13 +55,13 @@ pub struct CodexDecoder {
     /// Nobody knows where the rollout file is.
     unrecorded: bool,
     usage: ProcessUsage,
-    /// Searches of the web that the stream told of, and those of them that the rollout file has.
+    /// Number of web searches in the stream, and number of them in the rollout file.
     searches: (u64, u64),
     /// Tier of the response that was read last.
     tier: ServiceTier,
     /// All tokens of the session, its earlier processes included.
     stated: Option<TokenUsage>,
-    /// The part of its earlier processes, where somebody knows it.
+    /// Tokens of its earlier processes, where known.
     before: Option<TokenUsage>,
     /// A result that waits for what it used.
     waiting: Option<AgentResult>,
@@ -174,7 +174,7 @@ impl CodexDecoder {
         }
     }
 
-    /// A line that says `Reconnecting... 1/5 (why)` is a retry; any other is told again by the turn that fails.
+    /// Reads an error line. `Reconnecting... 1/5 (why)` is a retry; the turn that fails repeats any other error.
     fn complained(&mut self, words: Option<String>) -> Option<AgentEvent> {
         let words = words?;
         let Some((attempt, max_retries, why)) = retry(&words) else {
@@ -383,7 +383,7 @@ impl AgentDecoder for CodexDecoder {
         &self.sub_agents
     }
 
-    /// A result waits for the rollout file: what it used stands there.
+    /// Reads the rollout file; a result that waits takes its usage from there.
     fn recall(
         &mut self,
         records: RecordsScope,
@@ -403,7 +403,7 @@ impl AgentDecoder for CodexDecoder {
                 events.extend(self.response(message, false, None));
             }
             for message in &recorded.sub_agents {
-                // Which of them it was does not matter to anybody.
+                // The events need no more than a mark that a sub-agent wrote the message.
                 events.extend(self.response(message, false, Some("sub-agent")));
             }
         }

@@ -1,7 +1,8 @@
 //! Usage that codex writes to a session's rollout file.
 //!
-//! The stream tells the tokens of a session only with its last line, and not at all when a turn has failed or the process was killed. The rollout
-//! file tells those of each response, the service tier in which it was asked for, and what it has searched. It holds the whole session, so a process that resumed one counts what is younger than itself (AGENT-17).
+//! The stream reports the tokens of a session only with its last line, and not at all when a turn has failed or the process was killed. The rollout
+//! file has the tokens of each response, its service tier, and the searches. It holds the whole session, so a process that resumed one counts only
+//! the lines that are younger than itself (AGENT-17).
 
 use super::line::{Payload, RolloutLine};
 use crate::lenient::Object;
@@ -9,7 +10,7 @@ use crate::records::{AgentRecords, RecordedMessage, SessionLines, has_word};
 use hankweave_core::cost::{Billed, ServiceTier, TokenUsage, UsageConfidence};
 use hankweave_core::time::Timestamp;
 
-/// Words of the lines that tell what was used, and that a conversation was shortened.
+/// Words of the lines that report usage or a shortened conversation.
 const WORDS: [&str; 6] = [
     "\"turn_context\"",
     "\"token_usage_record\"",
@@ -34,7 +35,7 @@ pub struct Rollout {
     /// A response of this process was read.
     has_own: bool,
     messages: Vec<RecordedMessage>,
-    /// Sums that stand for responses without an id.
+    /// Number of sums that were counted in place of responses without an id.
     sums: u64,
     compacted: bool,
     cut_short: bool,
@@ -77,7 +78,7 @@ impl Rollout {
         }
     }
 
-    /// The sum until now. Older versions tell nothing else; what grew since the last one is a response.
+    /// Reads the sum of all tokens until now. Older versions write nothing else; the increase since the last sum is a response.
     fn sum(&mut self, payload: &Payload<'_>, is_earlier: bool) {
         let usage = payload
             .info

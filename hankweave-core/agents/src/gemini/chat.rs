@@ -1,8 +1,8 @@
 //! Usage that gemini writes to the file of a session.
 //!
-//! The stream tells the tokens of a run only with its last line, and not at all when the process was killed. The session file tells those of each
-//! message, and files beside it those of its sub-agents. It holds the whole session, so a process that resumed one counts what is younger than itself
-//! (AGENT-29).
+//! The stream reports the tokens of a run only with its last line, and not at all when the process was killed. The session file has the tokens of
+//! each message, and files next to it those of its sub-agents. It holds the whole session, so a process that resumed one counts only the lines that
+//! are younger than itself (AGENT-29).
 
 use super::line::ChatLine;
 use crate::lenient::Object;
@@ -11,7 +11,7 @@ use hankweave_core::cost::{Billed, UsageConfidence};
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
-/// Words of the lines of messages that tell what they cost, and of those that name the session.
+/// Words of the lines that report the tokens of a message, and of those that name the session.
 const WORDS: [&str; 2] = ["\"sessionId\"", "\"tokens\""];
 
 /// Reads the lines of a session file, or of one of a sub-agent.

@@ -1,7 +1,7 @@
 //! The line protocol of gemini, as a pure state machine.
 //!
-//! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. The stream tells tokens with the line that ends a run; the
-//! session file tells those of each message while it works, and files beside it those of sub-agents (`chat`). Money is told by neither (AGENT-29).
+//! Input: the lines of `gemini --output-format stream-json`. Output: [`AgentEvent`]s. The stream reports tokens with the line that ends a run. The
+//! session file has the tokens of each message during the run, and files next to it those of sub-agents (`chat`). Neither reports money (AGENT-29).
 
 mod chat;
 mod line;
@@ -26,7 +26,7 @@ use hankweave_core::id::SessionId;
 pub use chat::GeminiChat;
 use line::{Stats, StreamLine};
 
-/// The model that stands for the one of gemini's own settings.
+/// Model name of a run that uses the model of gemini's own settings.
 pub const OWN_MODEL: &str = "gemini";
 
 /// The kinds of lines that say something.
@@ -48,7 +48,7 @@ pub struct GeminiDecoder {
     recorded: ProcessUsage,
     /// The part of it that no result has covered yet, by model.
     uncovered: BTreeMap<String, TokenUsage>,
-    /// Usage that results told beyond the session file.
+    /// Usage that results report beyond the session file.
     usage: UsageTotals,
     /// Reported usage by model: a later result repeats it (AGENT-31).
     told: BTreeMap<String, TokenUsage>,
@@ -81,7 +81,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// Marks a process whose session file is read beside its lines.
+    /// Marks a process whose session file is read in addition to its lines.
     #[must_use]
     pub fn recorded(self) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl GeminiDecoder {
         if is_known && !is_piece {
             self.speech.pause(events);
         }
-        // Pieces of a text come often, and the file has a message only after its end.
+        // Chunks of a text come often, and the file has a message only after its end.
         self.news |= is_known && !is_piece;
         match kind {
             Some("init") => {
@@ -206,7 +206,7 @@ impl GeminiDecoder {
                 events.push(self.rest(model, tokens));
             }
         }
-        // A message of which a result tells less than the file is no part of the next one.
+        // The rest of a message that a result reports with less usage than the file does not belong to the next result.
         self.uncovered.clear();
     }
 
@@ -227,7 +227,7 @@ impl GeminiDecoder {
             added,
             is_new: self.recorded.totals().tokens == TokenUsage::ZERO,
             is_lower_bound: self.untold,
-            // It is told when everything is spent, so nothing is left to be stopped.
+            // This usage is reported after all of it was spent, so a limit has nothing left to stop.
             is_unpriced: false,
             is_sum: true,
             parent_tool_use_id: None,
@@ -314,14 +314,14 @@ impl AgentDecoder for GeminiDecoder {
         let is_open = self.last.is_none() || self.waiting.is_some();
         let wanted = match records {
             RecordsScope::SoFar => self.is_recorded && self.news && is_open,
-            // A sub-agent is a tool; no line tells of its work.
+            // A sub-agent is a tool; no line reports its work.
             RecordsScope::Meanwhile => self.is_recorded && is_open && !self.tools.is_empty(),
             RecordsScope::Whole => is_open,
         };
         self.session.as_ref().filter(|_| wanted)
     }
 
-    /// A result waits for the session file: what it tells beyond that is added.
+    /// Reads the session file. A result that waits adds its usage beyond that of the file.
     fn recall(&mut self, _: RecordsScope, recorded: Option<AgentRecords>, events: &mut Vec<AgentEvent>) {
         self.news = false;
         if let Some(recorded) = recorded {
@@ -329,7 +329,7 @@ impl AgentDecoder for GeminiDecoder {
                 events.extend(self.message(message, None));
             }
             for message in &recorded.sub_agents {
-                // Which of them it was does not matter to anybody.
+                // The events need no more than a mark that a sub-agent wrote the message.
                 events.extend(self.message(message, Some("sub-agent")));
             }
         }

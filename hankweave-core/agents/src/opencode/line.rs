@@ -99,7 +99,7 @@ impl Part<'_> {
         }
     }
 
-    /// Whether opencode tells its model to continue after the summary of a conversation that no longer fitted.
+    /// Returns whether opencode asks its model to continue after the summary of a conversation that no longer fitted.
     pub(super) fn goes_on_shortened(&self) -> bool {
         self.metadata
             .0

@@ -21,7 +21,7 @@ use hankweave_core::id::SessionId;
 
 use line::{Failure, Part, StreamLine};
 
-/// The model that stands for the one of opencode's own settings.
+/// Model name of a run that uses the model of opencode's own settings.
 pub const OWN_MODEL: &str = "opencode";
 
 /// Reads the output of one opencode process.
@@ -32,12 +32,12 @@ pub struct OpencodeDecoder {
     model: String,
     session: Option<SessionId>,
     usage: UsageTotals,
-    /// Steps that have ended: one may be told twice, and counts once (AGENT-31).
+    /// Ids of the steps that have ended. A step that is reported twice counts once (AGENT-31).
     ended_steps: MessageIds,
     steps: u64,
     /// A step has begun and not ended.
     is_asking: bool,
-    /// A model was paid for that nobody told of.
+    /// Usage of a model was paid for and not reported.
     untold: bool,
     said: String,
     last: Option<AgentResult>,
@@ -84,7 +84,7 @@ impl OpencodeDecoder {
         let part = line.part.0.unwrap_or_default();
         match line.kind.as_deref() {
             Some("step_start") => {
-                // An answer whose connection was lost is asked for again, and may have been paid for all the same.
+                // An answer whose connection was lost is asked for again, and the lost one may have been paid for.
                 self.untold |= self.is_asking;
                 self.is_asking = true;
                 self.last = None;
@@ -96,7 +96,7 @@ impl OpencodeDecoder {
             })),
             Some("reasoning") => events.extend(part.text.into_owned().map(AgentEvent::thinking)),
             Some("tool_use") => {
-                // What a sub-agent uses, no line tells.
+                // No line reports the usage of a sub-agent.
                 self.untold |= part.tool.as_deref() == Some("task");
                 tool(part, events);
             }
@@ -203,7 +203,7 @@ impl OpencodeDecoder {
     }
 }
 
-/// A call is told when its tool has answered.
+/// Reports a tool call; opencode prints the call after its tool has answered.
 fn tool(part: Part<'_>, events: &mut Vec<AgentEvent>) {
     let (Some(id), Some(name)) = (part.call.into_owned(), part.tool.into_owned()) else {
         return;
@@ -241,7 +241,7 @@ impl AgentDecoder for OpencodeDecoder {
         self.totals()
     }
 
-    /// Opencode tells everything itself; what it did that nobody heard would have to be read.
+    /// Opencode reports everything on its output. Records are needed only if the process ended without a result that was read.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = records == RecordsScope::Whole && self.last.is_none();
         self.session.as_ref().filter(|_| wanted)

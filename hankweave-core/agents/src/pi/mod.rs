@@ -1,7 +1,7 @@
 //! The line protocol of pi, as a pure state machine.
 //!
-//! Input: the lines of `pi -p --mode json`, of the versions 0.73, 0.87 and 1.6. Output: [`AgentEvent`]s. The program exits with 0 whatever became of its
-//! work, so the reason with which its last message stopped decides (AGENT-20).
+//! Input: the lines of `pi -p --mode json`, of the versions 0.73, 0.87 and 1.6. Output: [`AgentEvent`]s. The program exits with 0 even if its work
+//! failed, so the reason with which its last message stopped decides (AGENT-20).
 
 mod line;
 
@@ -20,7 +20,7 @@ use hankweave_core::id::SessionId;
 
 use line::{Block, Message, StreamLine, Usage};
 
-/// The model that stands for the one of pi's own settings.
+/// Model name of a run that uses the model of pi's own settings.
 pub const OWN_MODEL: &str = "pi";
 
 /// Reads the output of one pi process.
@@ -35,14 +35,14 @@ pub struct PiDecoder {
     provider: Option<String>,
     /// Of all messages.
     usage: UsageTotals,
-    /// The messages that have ended: one may be told twice, and counts once (AGENT-31).
+    /// Ids of the messages that have ended. A message that is reported twice counts once (AGENT-31).
     ended_messages: MessageIds,
     /// A turn has begun, and its message has not.
     asking: bool,
     /// Reported usage of the message in progress, and whether there is one.
     told: ModelUsage,
     writing: bool,
-    /// A model was paid for that nobody told of: an answer was cut off, or a conversation summed up.
+    /// Usage of a model was paid for and not reported: an answer was cut off, or a conversation summed up.
     untold: bool,
     answers: u64,
     /// How the last message ended.
@@ -113,12 +113,13 @@ impl PiDecoder {
                 status: line.error_message.as_deref().and_then(status),
                 error: line.error_message.into_owned(),
             }),
-            // Where it may, its context is full, whatever becomes of the summary: an older pi does not wait for it when its work is done.
+            // Where pi may not shorten the conversation, this line means that the context is full, whatever the outcome of the summary. An older pi
+            // that has done its work does not wait for the summary.
             Some("compaction_start" | "auto_compaction_start") => {
                 self.asking = true;
                 events.extend((!self.keeps_conversation).then_some(AgentEvent::Compacted));
             }
-            // What a summary costs is not told; one that fails, or is not tried, costs nothing.
+            // The cost of a summary is not reported; a summary that fails, or is not attempted, costs nothing.
             Some("compaction_end" | "auto_compaction_end") => {
                 self.asking = false;
                 self.untold |= line.error_message.as_deref().is_none() && !line.aborted.0;
@@ -258,7 +259,7 @@ impl AgentDecoder for PiDecoder {
         self.totals()
     }
 
-    /// Pi tells everything itself; what it did that nobody heard would have to be read.
+    /// Pi reports everything on its output. Records are needed only if the process ended without a result that was read.
     fn records_needed(&self, records: RecordsScope) -> Option<&SessionId> {
         let wanted = records == RecordsScope::Whole && !self.ended;
         self.session.as_ref().filter(|_| wanted)
