@@ -1,8 +1,7 @@
 //! The lines of an agent: what it costs to understand them.
 //!
-//! `agent-lines/ours` translates recorded streams of claude into events, each with a decoder of its own; `agent-large/ours` does it with a
-//! stream that has one line of 190 kB. `value` reads the same lines into trees of values and does nothing with them, `ignored` only checks
-//! that they are JSON.
+//! `agent-lines/ours` translates recorded streams of claude into events, each with a decoder of its own. `agent-large/ours` translates a stream that
+//! has one line of 190 kB. `value` parses these lines into trees of values and does nothing with them; `ignored` only checks that they are JSON.
 
 use std::hint::black_box;
 

@@ -1,9 +1,9 @@
 //! The state document: one event, loading, the thread, and hank.json.
 //!
-//! `apply/<codons>` records one cost event in a document with so much history; `apply-copied/<codons>` does it the way the older
-//! system does, with a copy of the document and totals summed again. `load/ours` reads and checks a state.json of about 50 MB;
-//! `load/value` only parses the same bytes into a tree of values. `thread` goes through 1,000 runs with 10,000 codons,
-//! `next` finds out what follows 999 codons of 1,000 and what it may use, and `hank` parses and checks 1,000 codons.
+//! `apply/<codons>` records one cost event in a document with that number of codons. `apply-copied/<codons>` does it as the older system does, with
+//! a copy of the document and totals summed again. `load/ours` reads and checks a state.json of about 50 MB; `load/value` only parses its bytes into
+//! a tree of values. `thread` goes through 1,000 runs with 10,000 codons. `next` finds the codon after 999 codons of 1,000 and its budget. `hank`
+//! parses and checks 1,000 codons.
 
 use std::hint::black_box;
 

@@ -118,7 +118,7 @@ impl Activity {
         }
     }
 
-    /// Excludes a suspension from the time of a codon, by a later start. A wait goes on during a suspension and does not change.
+    /// Excludes a suspension from the time of a codon, by a later start. A wait continues during a suspension and does not change.
     pub fn exclude_suspension(&mut self, suspended: Duration) {
         if let Self::Codon {
             began_at_uptime_ms, ..

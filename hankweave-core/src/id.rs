@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Longest codon, loop or sentinel id, in bytes, without an iteration suffix.
 pub const MAX_ID_BYTES: usize = 128;
 
-/// The ids of hank.json and of tasks, for JSON Schemas; the checks below say the same and what is wrong.
+/// Pattern of the ids of hank.json and of tasks, for JSON Schemas. The checks below enforce this pattern and report what is wrong.
 #[cfg(any(test, feature = "schema"))]
 const PLAIN_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$";
 
@@ -167,7 +167,7 @@ impl CodonId {
         Self::new(format!("{configured}#{iteration}"))
     }
 
-    /// The id as it stands in hank.json, without an iteration suffix.
+    /// Returns the id as hank.json has it, without an iteration suffix.
     #[must_use]
     pub fn configured(&self) -> &str {
         self.0

@@ -1,7 +1,7 @@
 //! Everything in hankweave that decides, as pure functions over plain data.
 //!
-//! Nothing here reads a file, starts a process, asks for the time or draws a random number: what a function needs comes in as an
-//! argument. So other programs can link this crate to understand what hankweave wrote, and get the same answers.
+//! Nothing here reads a file, starts a process, asks for the time or draws a random number: a function gets such values as arguments. So other
+//! programs can link this crate to understand what hankweave wrote, and get equal answers.
 //!
 //! # What a project did
 //!
@@ -61,9 +61,9 @@
 //!
 //! # What may come next
 //!
-//! Codons and runs are state machines, each written down once with [`machine`](macro@machine): in Rust an illegal step does
-//! not compile, and what comes from outside is checked against the same table. See the [`machine`](mod@machine) module for
-//! machines of your own, [`plan`] for what a hank does next, [`hank`] for reading hank.json, and [`cost`] for prices.
+//! Codons and runs are state machines, each declared once with [`machine`](macro@machine): in Rust an illegal step does not compile, and input from
+//! outside is checked against that declaration. See the [`machine`](mod@machine) module for machines of your own, [`plan`] for what a hank does
+//! next, [`hank`] for reading hank.json, and [`cost`] for prices.
 //!
 //! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 

@@ -37,8 +37,8 @@ pub fn state() -> Value {
     of::<HankweaveState>("state.json")
 }
 
-/// The schema of everything that tells what happened: a state event, `{type, data}`, and what a client gets over the WebSocket, which is an event of the
-/// journal, `{seq, id, timestamp, type, data}`, an event for it alone, without `seq`, or the answer to its handshake.
+/// Returns the schema of everything that reports what happened: a state event, `{type, data}`, and what a client gets over the WebSocket. That is an
+/// event of the journal, `{seq, id, timestamp, type, data}`, an event for one client, without `seq`, or the answer to its handshake.
 #[must_use]
 pub fn event() -> Value {
     of::<AnyEventSchema>("event")

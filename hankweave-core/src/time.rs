@@ -72,7 +72,7 @@ impl Timestamp {
     }
 }
 
-/// Shortest time that counts as a wait: nobody waited where another agent, or the end of a run, came at once.
+/// Shortest time that counts as a wait: a run that continues at once with another agent, or ends at once, has not waited.
 pub const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Returns a duration as every screen shows it: `0.4s`, `12s`, `3m20s`, `2h5m`, `3d4h`.

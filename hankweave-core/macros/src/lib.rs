@@ -16,17 +16,17 @@ pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     quote!(#[#companion::machine(crate = #companion, #arguments)] #item).into()
 }
 
-/// Implements `Shape` of `hankweave-core`: everything that is wrong with a JSON value that should be one, each at its place.
+/// Implements `Shape` of `hankweave-core`, which finds every error in a JSON value, each with its path.
 ///
-/// The names, and which of them may be absent, are what serde is told. On a field `#[shape(with = function)]` names another check than that of
-/// its type. An enum without a tag is one text; one with a tag is checked as the variant that it names.
+/// The names, and which of them may be absent, follow from the attributes of serde. On a field, `#[shape(with = function)]` names another check than
+/// that of its type. An enum without a tag is one text; an enum with a tag is checked as the variant that it names.
 #[proc_macro_derive(Shape, attributes(shape))]
 pub fn shape(item: TokenStream) -> TokenStream {
     let tokens = shape::derive(item.into());
     tokens.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Tells of an enum what serde calls its variants: `name()`, and `ALL` where no variant has data.
+/// Adds the names that serde gives to the variants of an enum: `name()`, and `ALL` where no variant has data.
 #[proc_macro_derive(Named, attributes(serde))]
 pub fn named(item: TokenStream) -> TokenStream {
     let tokens = shape::named(item.into());

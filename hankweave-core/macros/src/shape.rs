@@ -1,4 +1,4 @@
-//! `#[derive(Shape)]` and `#[derive(Named)]`: what the JSON of a record must be and how a variant is called there, from what serde is told.
+//! `#[derive(Shape)]` and `#[derive(Named)]`: the rules for the JSON of a record and the names of variants, from the attributes of serde.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -88,7 +88,7 @@ pub(crate) fn named(item: TokenStream) -> syn::Result<TokenStream> {
         impl #name {
             #all
 
-            /// The name that stands in JSON.
+            /// The name in JSON.
             #[must_use]
             #vis const fn name(&self) -> &'static str {
                 match self {
@@ -139,7 +139,7 @@ fn rules(fields: &Fields, case: Option<Case>) -> syn::Result<Vec<TokenStream>> {
         let inside = inside_option(&field.ty);
         let presence = match (inside, words.has("default")) {
             (_, true) => quote!(optional),
-            // Told how to be read, an option must be there.
+            // An option with a reader of its own must be present.
             (Some(_), false) if words.has("deserialize_with") => quote!(nullable),
             (Some(_), false) => quote!(optional),
             (None, false) => quote!(required),
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(derive(item).unwrap_err().to_string(), message);
     }
 
-    /// What serde may be told beyond this would make other JSON than the rules say.
+    /// Any other serde attribute would produce JSON that the rules do not describe.
     #[test]
     fn what_is_not_understood_is_refused() {
         let container =

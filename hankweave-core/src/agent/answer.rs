@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the JSON object of an answer: the whole text, else the last block of code that holds one, else what stands between the first and the last brace.
+/// Returns the JSON object of an answer: the whole text, else the last code block that holds one, else the text from the first to the last brace.
 #[must_use]
 pub fn object_in(answer: &str) -> Option<Map<String, Value>> {
     let braces = || answer.get(answer.find('{')?..=answer.rfind('}')?);

@@ -13,19 +13,19 @@ pub struct Capabilities {
     pub resume: bool,
     /// It continues with a copy of such a session, which stays as it is.
     pub fork: bool,
-    /// How it tells what it cost.
+    /// Form in which it reports its cost.
     pub cost: CostReporting,
-    /// It tells what it has used with each message, so a limit ends it while it works.
+    /// It reports its usage with each message, so a limit can end it while it works.
     pub per_message_usage: bool,
-    /// Interrupted, it still says what it has used.
+    /// It reports its usage also when it was interrupted.
     pub interrupt: bool,
     /// It takes text for its system prompt.
     pub system_prompt: bool,
     /// It works with the model that a codon names.
     pub model_choice: bool,
-    /// It asks before it acts, and somebody has to answer.
+    /// It asks before it acts, and needs an answer.
     pub permissions: bool,
-    /// It says whether it has succeeded. What another one did is a success only where something shows it (AGENT-24).
+    /// It reports whether it has succeeded. For any other agent, success needs other evidence (AGENT-24).
     pub success: bool,
     /// How it is asked for an answer in a form.
     pub result: ResultSupport,
@@ -54,7 +54,7 @@ impl Capabilities {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultSupport {
-    /// Not at all: it tells no answer.
+    /// Not at all: it returns no answer.
     None,
     /// In its prompt.
     Prompt,
@@ -76,7 +76,7 @@ impl ResultSupport {
     }
 }
 
-/// How an agent tells what it cost.
+/// Form in which an agent reports its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CostReporting {

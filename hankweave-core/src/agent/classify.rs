@@ -1,6 +1,6 @@
 //! Meaning of a failure text: its kind, whether to retry, and how long to wait first.
 //!
-//! Everything that words can mean stands in the table of [`ErrorClass`]es; the first that matches decides (AGENT-9).
+//! All meanings of words are in the table of [`ErrorClass`]es; the first class that matches decides (AGENT-9).
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ pub struct Classification {
 
 /// Classifies `text`, the words of an agent or a provider; blank text means that there are none.
 ///
-/// `had_session` says whether the agent got as far as having a session: without one, a failure nobody knows
-/// is taken for a wrong set-up, and not tried again (AGENT-10).
+/// `had_session` says whether the agent got as far as having a session. Without one, an unknown failure counts as a wrong set-up and is not retried
+/// (AGENT-10).
 #[must_use]
 pub fn classify(text: &str, had_session: bool) -> Classification {
     let (kind, retriable) = match ErrorClass::of(text) {
@@ -64,7 +64,7 @@ pub fn failure(words: &str, message: String, had_session: bool) -> Verdict {
     }
 }
 
-/// The words that tell why an agent ended without a result, and what people should read.
+/// Returns the text to classify for an agent that ended without a result, and the message for people.
 pub fn without_result(exit: ProcessExit, stderr: &str, had_session: bool) -> (&str, String) {
     let stderr = stderr.trim();
     if !stderr.is_empty() && !exit.is_success() {
@@ -75,8 +75,8 @@ pub fn without_result(exit: ProcessExit, stderr: &str, had_session: bool) -> (&s
     ("", with_stderr(message, stderr))
 }
 
-/// Adds the last lines of standard error to a message, where nothing else tells the cause: they are recorded nowhere else. The line that is likely the cause
-/// comes first, since a summary of one line shows no more.
+/// Adds the last lines of standard error to a message if nothing else shows the cause: they are recorded nowhere else. The line that is likely the
+/// cause comes first, since a summary of one line shows no more.
 pub fn with_stderr(message: String, stderr: &str) -> String {
     let stderr = stderr.trim();
     if stderr.is_empty() {
@@ -142,7 +142,7 @@ pub fn wait(text: &str, bare_ms: u32) -> Option<Duration> {
 enum Unit {
     /// Number of seconds.
     Seconds(f64),
-    /// Nothing stands behind it.
+    /// No unit follows.
     None,
     /// It is no time to wait, such as a date or the time of a clock.
     Unknown,

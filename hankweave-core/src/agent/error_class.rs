@@ -2,7 +2,7 @@
 
 use super::failure::{FailureKind, FallbackCause};
 
-/// A class of failures, as the words of an agent or a provider tell it.
+/// A class of failures, recognised by the words of an agent or a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorClass {
     /// Its name, unique in the table.
@@ -25,7 +25,7 @@ pub struct ErrorClass {
     pub hint: &'static str,
 }
 
-/// How a time to wait is told.
+/// Form in which a text names a time to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitHint {
@@ -41,7 +41,7 @@ const AGAIN: &str = r#""onFailure": "retry" in the codon"#;
 const KEYS: &str = "hankweave doctor";
 
 impl ErrorClass {
-    /// The class of a text; `None` for words that nobody knows.
+    /// Returns the class of a text; `None` for unknown words.
     #[must_use]
     pub fn of(text: &str) -> Option<&'static Self> {
         let text = text.to_lowercase();
@@ -175,7 +175,7 @@ pub const CLASSES: &[ErrorClass] = &[
         hint: KEYS,
     },
     CONTEXT,
-    // The same request gets the same answer, and is paid for again.
+    // An equal request gets an equal answer, and is paid for again.
     ErrorClass {
         id: "incomplete-answer",
         said_by: "codex, OpenAI",

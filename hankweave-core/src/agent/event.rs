@@ -6,14 +6,14 @@ use super::outcome::ExitOutcome;
 use crate::cost::{ModelUsage, UsageTotals};
 use crate::id::SessionId;
 
-/// Something an agent told, in the order in which it told it.
+/// An event that an agent reported. Events come in the order of the agent's output.
 ///
 /// `parent_tool_use_id` is the tool use that started a sub-agent, on everything the sub-agent says; `None` is the main
 /// conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// The agent is up and has a session. It may come again with the same session, after background work.
+    /// The agent is up and has a session. After background work this event may repeat, with the session unchanged.
     SessionStarted {
         /// The agent's name for the conversation.
         session_id: SessionId,
@@ -47,7 +47,7 @@ pub enum AgentEvent {
     },
     /// A tool has answered.
     ToolResult(ToolResult),
-    /// Usage of one model message; told when the message begins, and again with what came on top of it.
+    /// Usage of one model message: reported when the message starts, and again with the usage added since then.
     Usage(MessageUsage),
     /// The agent shortens its conversation because its context is full.
     Compacted,
@@ -66,7 +66,8 @@ pub enum AgentEvent {
     },
     /// The agent has finished an answer. There may be several; only the end of the process ends the work.
     Result(AgentResult),
-    /// Work that the agent has in the background and continues after; told whole each time that it changes, empty at its end.
+    /// Work that the agent has in the background and continues after. The whole list is sent each time that it changes, and an empty list at its
+    /// end.
     Background(Vec<BackgroundWork>),
     /// A line was too long to be read; the log file has it.
     OutputTruncated {
@@ -169,11 +170,11 @@ pub struct MessageUsage {
     pub usage: ModelUsage,
     /// New part of the usage.
     pub added: ModelUsage,
-    /// Whether the message is told for the first time.
+    /// Whether the message is reported for the first time.
     pub is_new: bool,
-    /// Whether the process has used more until now than it has told: this message is being written, or another was cut off.
+    /// Whether the process has used more until now than it has reported: this message is being written, or another was cut off.
     pub is_lower_bound: bool,
-    /// Tokens were used whose price nobody knows, nor will the agent report it: a limit in dollars cannot be enforced.
+    /// Tokens with an unknown price were used, and the agent will not report their cost either: a limit in dollars cannot be enforced.
     pub is_unpriced: bool,
     /// Several requests used this together, so it says nothing of the size of a context.
     pub is_sum: bool,
@@ -219,7 +220,7 @@ pub struct AgentResult {
     pub text: String,
     /// Whether it ended because the money was spent that it was given.
     pub budget_exhausted: bool,
-    /// The answer in the form that it was asked for, where the agent tells it apart.
+    /// The answer in the requested form, where the agent reports it apart from its text.
     pub structured: Option<Value>,
     /// HTTP status of the request that failed.
     pub error_status: Option<u16>,
@@ -232,7 +233,7 @@ pub struct AgentResult {
 }
 
 impl AgentResult {
-    /// Whether it tells an error that the agent met by itself: no spent money that it was given, and no order to stop.
+    /// Returns whether it reports an error that the agent met by itself: neither the end of the money that it was given, nor an order to stop.
     #[must_use]
     pub fn is_own_error(&self) -> bool {
         let was_stopped = self.terminal_reason.as_deref().is_some_and(|reason| {

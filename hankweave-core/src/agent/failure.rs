@@ -15,7 +15,7 @@ pub struct FailureReason {
     /// Kind of failure; JSON `type`.
     #[serde(rename = "type")]
     pub kind: FailureKind,
-    /// Whether trying the same again may help.
+    /// Whether another attempt may help.
     pub retriable: bool,
     /// Message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,13 +154,13 @@ pub enum FallbackCause {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum InterruptedBy {
-    /// Somebody stopped the run: a command, a client or a signal.
+    /// Stopped by a command, a client or a signal.
     Stop,
     /// A limit was reached, and the run pauses until it is raised.
     Ceiling,
     /// The provider takes no more requests until a later time.
     UsageLimit,
-    /// Somebody has to approve what comes next, or has denied it.
+    /// The user has to approve what comes next, or has denied it.
     Approval,
     /// A sentinel asked for a pause.
     Sentinel,
@@ -173,7 +173,8 @@ pub enum InterruptedBy {
 }
 
 impl InterruptedBy {
-    /// Whether the next run continues by itself where this one paused, in the session of its agent. After a stop somebody may want something else.
+    /// Returns whether the next run continues by itself where this one paused, in the session of its agent. After a stop the user may want something
+    /// else.
     #[must_use]
     pub const fn is_pause(self) -> bool {
         matches!(

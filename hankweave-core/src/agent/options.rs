@@ -213,7 +213,7 @@ pub struct McpServer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub args: Vec<String>,
-    /// Its own variables, as they stand.
+    /// Its own variables, passed without changes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub env: BTreeMap<String, String>,
@@ -412,7 +412,7 @@ pub struct OptionRefusal {
 }
 
 impl OptionRefusal {
-    /// Gives the advice for an agent that only stands in for others, which a run lets do so without their options.
+    /// Sets the hint for an agent that only plays others, which a run lets do so without their options.
     fn advise_stand_in(&mut self) {
         self.hint = format!(
             "leave {:?} out: a script does only what it says. A real agent, such as \"agent\": \"claude\", keeps it; `--agent scripted` of `validate`, `run` and `run --rehearse` plays the script here without it",

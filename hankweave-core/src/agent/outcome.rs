@@ -6,7 +6,7 @@ use super::classify::with_stderr;
 use super::failure::FailureReason;
 use crate::cost::UsageTotals;
 
-/// The end of one agent, told once and last.
+/// The end of one agent, reported once and last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitOutcome {
     /// How the program ended, as the operating system says it.
@@ -44,7 +44,7 @@ impl ExitOutcome {
         }
     }
 
-    /// Adds the last lines of standard error to a message that tells no cause.
+    /// Adds the last lines of standard error to a message that names no cause.
     #[must_use]
     pub fn with_stderr(&self, message: String) -> String {
         with_stderr(message, &self.stderr_tail)
@@ -61,7 +61,7 @@ pub enum ProcessExit {
 }
 
 impl ProcessExit {
-    /// The exit code as a shell would tell it: 128 + n for signal n (S5).
+    /// Returns the exit code as a shell reports it: 128 + n for signal n (S5).
     #[must_use]
     pub fn code(self) -> i32 {
         match self {
@@ -90,7 +90,7 @@ impl fmt::Display for ProcessExit {
 /// Who ended a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EndedBy {
-    /// It ended by itself, or somebody else ended it.
+    /// It ended by itself, or was ended from outside.
     Itself,
     /// We asked it to end, or killed it.
     Us,

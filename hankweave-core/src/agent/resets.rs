@@ -11,13 +11,14 @@ use self::clock::clock_time;
 /// The data of a time zone by its name, such as `Europe/Berlin`, in the form of TZif; without a name that of the machine, which may be a POSIX string as well.
 pub type ZoneData<'a> = &'a dyn Fn(Option<&str>) -> Option<Vec<u8>>;
 
-/// The moment at which the usage limit ends of which `text` speaks, as it was read at `now`; `None` when it says none.
+/// Returns the moment at which the usage limit in `text` ends, as read at `now`; `None` if the text names none.
 ///
-/// Read are durations (`try again in 2 hours 5 minutes`, `reset after 18h20m`), clock times on the twelve and the twenty-four hour clock with or without a day
-/// (`resets 4pm (UTC)`, `reset at 7pm (Asia/Tokyo)`, `at Nov 26th, 2026 3:05 PM`, `tomorrow at 9:30`, `Thu 10:00 AM`), ISO 8601, and seconds since 1970
-/// (`limit reached|1795449600`). Zones are names, abbreviations or offsets; without one the machine's counts. Clock times are of whole minutes, so the limit has
-/// ended when the minute has. One without a date is the next such time, or one that is over for less than an hour: a limit that ends while its words are
-/// read does not last another day.
+/// Read are durations (`try again in 2 hours 5 minutes`, `reset after 18h20m`), clock times on the twelve and the twenty-four hour clock with or
+/// without a day (`resets 4pm (UTC)`, `reset at 7pm (Asia/Tokyo)`, `at Nov 26th, 2026 3:05 PM`, `tomorrow at 9:30`, `Thu 10:00 AM`), ISO 8601, and
+/// seconds since 1970 (`limit reached|1795449600`). Zones are names, abbreviations or offsets; without one the machine's counts.
+///
+/// Clock times are of whole minutes, so the limit has ended when the minute has. A clock time without a date is the next one, or one that has passed
+/// less than an hour ago: a limit that ends while its words are read does not last another day.
 #[must_use]
 pub fn limit_ends_at(text: &str, now: Timestamp, zone: ZoneData<'_>) -> Option<Timestamp> {
     let lower_case = text.to_ascii_lowercase();
@@ -28,7 +29,7 @@ pub fn limit_ends_at(text: &str, now: Timestamp, zone: ZoneData<'_>) -> Option<T
     let fields = FIELDS.iter().find_map(|field| field.read(&lower_case, now));
     fields.or_else(|| {
         let is_of_a_plan = OF_A_PLAN.iter().any(|word| lower_case.contains(word));
-        // An ASCII letter has the same place in both.
+        // An ASCII letter has one position in both texts.
         BEFORE.iter().find_map(|before| {
             let mut found = lower_case.match_indices(before.words);
             found.find_map(|(at, words)| {

@@ -76,8 +76,8 @@ impl CeilingUse {
         self.elapsed
     }
 
-    /// A ceiling with which work can continue, for what is used up of this one: the same amount on top of
-    /// what was used, in whole cents and seconds.
+    /// Returns a ceiling with which work can continue after this one is used up: the used amount plus the amount of this ceiling, in whole cents and
+    /// seconds.
     #[must_use]
     pub fn more(&self) -> Ceiling {
         let second = Duration::from_secs(1);

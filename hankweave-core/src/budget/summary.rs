@@ -1,4 +1,4 @@
-//! All budgets and what became of them, when a run ends.
+//! All budgets and their results at the end of a run.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub struct BudgetSummaryRow {
     pub output_tokens: u64,
 }
 
-/// Outcome of a codon's budget.
+/// Result of a codon's budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

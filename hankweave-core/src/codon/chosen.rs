@@ -26,12 +26,12 @@ pub struct ChosenAgent {
     /// How the agent was to sign in, where that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
-    /// Agent that it stands in for; absent for the codon's own agent.
+    /// Agent that it replaces; absent for the codon's own agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<InsteadOf>,
 }
 
-/// Agent for which a fallback stands in.
+/// Agent that a fallback replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -53,8 +53,8 @@ pub struct InsteadOf {
 }
 
 impl ChosenAgent {
-    /// Returns agent and model for people, `codex with gpt-5.6`, and which fallback it is where they do not tell it from the agent for which it stands in: its
-    /// program, or a variable, is another one.
+    /// Returns agent and model for people: `codex with gpt-5.6`. The number of the fallback is added if agent and model equal those of the replaced
+    /// agent; then only the program, or a variable, is another one.
     #[must_use]
     pub fn words(&self) -> String {
         let words = agent_words(&self.agent, self.script.as_deref(), self.model.as_deref());

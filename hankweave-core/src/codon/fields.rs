@@ -25,7 +25,7 @@ const LOOP_CHECK: &str = "loopCheck";
 /// The key under which a record keeps that its codon cost more than is known.
 const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
 
-/// The key under which an ended record keeps how long the codon took, in milliseconds of a clock that nobody sets.
+/// Key under which an ended record keeps the duration of the codon, in milliseconds of a clock that is never set.
 const DURATION: &str = "durationMs";
 
 /// The key under which an ended record keeps what people should know besides its state.
@@ -56,7 +56,7 @@ pub const MOST_ASKED: usize = 240;
 const REPLACED_BY: &str = "replacedBy";
 
 impl Fail {
-    /// The end of a codon whose server is gone (STATE-26).
+    /// Returns the failure of a codon whose server crashed (STATE-26).
     #[must_use]
     pub fn crashed(end_time: Timestamp) -> Self {
         Self {
@@ -277,7 +277,7 @@ impl CodonExecution {
         self.agent_cost_is_lower_bound() || of_sentinels()
     }
 
-    /// Whether the agent of the codon cost more than is recorded, and nobody knows how much: it was cut off in an answer.
+    /// Returns whether the agent of the codon cost more than is recorded, by an unknown amount: it was cut off in an answer.
     #[must_use]
     pub fn agent_cost_is_lower_bound(&self) -> bool {
         self.extra().get(COST_IS_LOWER_BOUND) == Some(&Value::Bool(true))
@@ -300,15 +300,15 @@ impl CodonExecution {
         self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));
     }
 
-    /// Whether it failed because its server was gone, not by itself; nobody knows how long it worked in all.
+    /// Returns whether it failed because its server crashed, not by itself. How long it worked in all is unknown then.
     #[must_use]
     pub fn crashed(&self) -> bool {
         let message = self.failure_reason().and_then(|reason| reason.message.as_deref());
         self.status() == CodonStatus::Failed && message == Some(CRASHED)
     }
 
-    /// How long the codon took, once it has ended: as it was measured, or by its times where nobody did. Of one that
-    /// [`crashed`](Self::crashed) only what is known counts: it took at least that.
+    /// Returns the duration of the codon once it has ended: the measured one, else the one between its times. For a codon that
+    /// [`crashed`](Self::crashed) only a measured duration counts; the codon worked at least that long.
     #[must_use]
     pub fn duration(&self) -> Option<Duration> {
         let end = self.end_time().filter(|_| !self.crashed());

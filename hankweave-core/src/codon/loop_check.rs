@@ -48,7 +48,7 @@ impl LoopStall {
     }
 }
 
-/// The text without durations and times of day, which differ from one time to the next by themselves: `ok in 0.31s` and `ok in 0.29s` are the same.
+/// Returns the text without durations and times of day, which differ each time by themselves: `ok in 0.31s` and `ok in 0.29s` become equal.
 #[must_use]
 pub fn without_times(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

@@ -14,7 +14,7 @@ use crate::machine;
 use crate::machine::Extra;
 use crate::time::Timestamp;
 
-/// One execution of a codon, as it stands in state.json.
+/// One execution of a codon, as stored in state.json.
 #[machine(Codon, tests, schema = "schema", fields = crate::shape::of_machine)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum CodonExecution {

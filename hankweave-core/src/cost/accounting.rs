@@ -91,7 +91,7 @@ pub enum ReportedUsage {
         /// Its tokens.
         billed: Billed,
     },
-    /// The result says nothing about usage; the sum of the messages stands.
+    /// The result reports no usage; the sum of the messages counts.
     Nothing,
 }
 
@@ -136,7 +136,7 @@ pub struct ProcessUsage {
 pub struct MessageIds(HashSet<u64>);
 
 impl MessageIds {
-    /// Adds one, and tells whether it is new.
+    /// Adds an id, and returns whether it is new.
     pub fn insert(&mut self, id: &str) -> bool {
         self.0.insert(hash(id))
     }

@@ -55,7 +55,7 @@ impl Billed {
         Some(price.rate.price(self))
     }
 
-    /// The larger of two reports about the same message: its figures only grow while it is written.
+    /// Returns the larger of two reports about one message: its figures only grow while it is written.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
         Self {

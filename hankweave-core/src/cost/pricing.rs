@@ -28,7 +28,7 @@ pub fn is_alias(model: &str) -> bool {
     ALIASES.contains(&without_note(model))
 }
 
-/// Returns the model that stands for an alias where no agent chooses one: the newest of the list in its family, as claude takes it.
+/// Returns the model that an alias means where no agent chooses one: the newest of the list in its family, as claude takes it.
 #[must_use]
 pub fn model_of_alias(model: &str) -> Option<&'static str> {
     let family = match without_note(model) {
@@ -221,7 +221,7 @@ impl Prices {
         LISTED.clone()
     }
 
-    /// A list of its own, looked up on the day `as_of`: no model has a price beside these.
+    /// Returns a list of its own, looked up on the day `as_of`: no other model has a price.
     #[must_use]
     pub fn of(as_of: &str, models: impl IntoIterator<Item = (String, ModelRate)>) -> Self {
         let listed = |(model, rate)| (model, Price { rate, given_by: None });

@@ -48,7 +48,7 @@ impl TokenUsage {
         self.with(other, u64::max)
     }
 
-    /// Each count combined with the same one of `other`.
+    /// Returns each count combined with the matching count of `other`.
     fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             input_tokens: combine(self.input_tokens, other.input_tokens),

@@ -100,7 +100,7 @@ fn codon_in(checker: &mut Checker, codon: &mut Map<String, Value>, status: Codon
     }
 }
 
-/// Without a status nobody knows which names belong; those that are there must still be what they always are.
+/// Checks a codon without a status. Its set of names is unknown then, but each name that is present must be valid.
 fn codon_in_no_status(checker: &mut Checker, codon: &mut Map<String, Value>) {
     for name in ["codonId", "startTime"] {
         if !codon.contains_key(name) {

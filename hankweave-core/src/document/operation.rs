@@ -8,7 +8,7 @@ use crate::machine::Extra;
 use crate::shape::{Shape, leaves};
 use crate::time::Timestamp;
 
-/// Somebody took the files back, and the thread with them, or cleaned up. Runs are operations too, and tell of themselves.
+/// A rollback of the files and of the thread, an undo, a restore or a cleanup. Runs are operations too, and have records of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -27,7 +27,7 @@ pub struct Operation {
     pub before: ContinuationSource,
     /// Position of the thread after it.
     pub after: ContinuationSource,
-    /// The operation that an undo took back.
+    /// The operation that an undo reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<String>,
     /// How many files of the workspace it changed.
@@ -42,10 +42,10 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Command of a run that goes back by itself.
+    /// Command of a run that rolls back by itself.
     pub const BY_A_RUN: &'static str = "run";
 
-    /// Whether somebody took files back with it, and no earlier operation by that.
+    /// Returns whether a user rolled back or restored files with it. Undos do not count, nor what a run does by itself.
     #[must_use]
     pub fn is_rollback(&self) -> bool {
         matches!(self.kind, OperationKind::Rollback | OperationKind::Restore)
@@ -60,7 +60,7 @@ impl Operation {
 pub struct Removed {
     /// The runs whose logs were removed, newest first.
     pub runs: Vec<RunId>,
-    /// The checkpoints of these runs that nothing else needed: there is no way back to them.
+    /// The checkpoints of these runs that nothing else needed; no rollback to them is possible.
     pub checkpoints: Vec<CheckpointSha>,
     /// How long the logs were, in bytes.
     pub bytes: u64,
@@ -86,7 +86,7 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
-    /// The word that stands in the document.
+    /// Returns its word in the document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -51,7 +51,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Ids that stand twice, a current run that does not exist, and open codons beside another open one.
+    /// Returns the ids that occur twice, a current run that does not exist, and open codons in addition to another open one.
     pub(super) fn problems(&self) -> Vec<StateProblem> {
         let mut problems = Vec::new();
         let mut report = |kind, path: String, message: String| {

@@ -92,7 +92,7 @@ impl PlannedCodon {
         self.0.get("continuationMode")?.get("fork")?.as_str()
     }
 
-    /// Whether the agent goes on from the conversation of an earlier codon, in it or in a copy.
+    /// Returns whether the agent continues the conversation of an earlier codon, in its session or in a copy.
     #[must_use]
     pub fn continues(&self) -> bool {
         self.continues_previous() || self.forked().is_some()
@@ -182,7 +182,7 @@ pub struct AddedEntry {
     /// Its place in a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_context: Option<LoopContext>,
-    /// The entry of the plan that has the same configuration.
+    /// The entry of the plan with an equal configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<CodonId>,
     /// The configuration, where the plan does not have it.
@@ -209,7 +209,7 @@ pub enum MisfitExtension {
 }
 
 impl AddedEntry {
-    /// Refers to the newest entry of `plan` that has the same configuration.
+    /// Refers to the newest entry of `plan` with an equal configuration.
     #[must_use]
     pub fn of(entry: PlanEntry, plan: &SharedList<PlanEntry>) -> Self {
         let configured = entry.codon_id.configured();

@@ -78,7 +78,8 @@ impl HankweaveState {
         Some(&self.execution_plan[self.planned_at(id)?])
     }
 
-    /// Returns the usage of all ended attempts' agents in this session, and in those of which it is a copy: an agent that tells the sum of a session counts them as well (AGENT-71).
+    /// Returns the usage of all ended attempts' agents in this session, and in those of which it is a copy. An agent that reports the sum of a
+    /// session counts them as well (AGENT-71).
     #[must_use]
     pub fn carried_in(&self, session: &SessionId) -> UsageTotals {
         let (mut carried, mut copied) = (UsageTotals::default(), HashSet::new());
@@ -117,7 +118,7 @@ impl HankweaveState {
         operations.filter_map(|operation| operation.removed.as_ref())
     }
 
-    /// The checkpoints that cleanups have removed: there is no way back to them.
+    /// Returns the checkpoints that cleanups have removed; no rollback to them is possible.
     #[must_use]
     pub fn removed_checkpoints(&self) -> HashSet<&CheckpointSha> {
         self.removed().flat_map(|removed| &removed.checkpoints).collect()

@@ -34,8 +34,7 @@ pub struct RunRecord {
     pub git_branch: String,
     /// How it began.
     pub starting_conditions: StartingConditions,
-    /// Its codons in the order in which they started; another try of a codon is another record with the same
-    /// id.
+    /// Its codons in the order in which they started; another attempt of a codon is another record with its id.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
     pub codons: SharedList<Arc<CodonExecution>>,
     /// Whether it is running, and how it ended.

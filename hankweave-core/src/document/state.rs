@@ -48,7 +48,7 @@ pub struct HankweaveState {
 }
 
 impl HankweaveState {
-    /// Becomes equal to `newer`, a later version of the same document.
+    /// Makes this document equal to `newer`, a later version of it.
     ///
     /// Unlike a clone, this touches only the runs that changed: with a thousand runs, that is a fraction of
     /// the time.
@@ -140,7 +140,7 @@ pub struct PendingRollback {
 }
 
 impl PendingRollback {
-    /// Whether somebody chose the target; otherwise a run goes back by itself.
+    /// Returns whether a user chose the target; otherwise a run rolls back by itself.
     #[must_use]
     pub fn is_chosen(&self) -> bool {
         let operation = self.operation.as_ref();

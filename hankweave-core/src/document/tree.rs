@@ -1,6 +1,6 @@
 //! JSON text as a tree of values, with the names that an object has twice.
 //!
-//! A parser that keeps the last of two values would let two readers of one file see different documents, so a name that stands twice is a problem.
+//! A parser that keeps the last of two values would let two readers of one file see different documents, so a name that occurs twice is a problem.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::shape::{Checker, ShapeProblem};
 
-/// Reads a text, and every name that stands twice.
+/// Reads a text, and reports every name that occurs twice.
 ///
 /// # Errors
 ///

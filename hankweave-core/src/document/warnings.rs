@@ -7,7 +7,7 @@ use crate::codon::{CheckpointType, CodonExecution};
 use crate::cost::Usd;
 use crate::id::{CheckpointSha, RunId};
 
-/// Two sums closer than this are the same amount (STATE-2).
+/// Two sums closer than this count as equal (STATE-2).
 const COST_TOLERANCE: Usd = Usd::from_micros(1);
 
 /// Known facts about the environment of a document; an unknown one gives no warnings.

@@ -49,7 +49,7 @@ fn documented(stored_name: &'static str) -> &'static str {
     }
 }
 
-/// The name under which an event tells in which phase a codon ended; a step to another state does not tell it.
+/// Returns the name under which an event has the phase in which a codon ended; a step to any other state has no such name.
 const fn phase_name(to: CodonStatus) -> Option<&'static str> {
     if matches!(to, CodonStatus::Failed) {
         Some("failedDuring")
@@ -69,7 +69,7 @@ fn left_out(stored_name: &str, at: Timestamp) -> Option<Value> {
     }
 }
 
-/// The step to a state as the codon machine declares it; all edges to one state demand the same.
+/// Returns the step to a state as the codon machine declares it; all edges to one state have equal demands.
 fn edge_to(to: CodonStatus) -> Option<&'static Edge> {
     let mut states = CODON.states.iter();
     let state = states.find(|state| state.stored_name == to.as_str())?;
@@ -78,7 +78,7 @@ fn edge_to(to: CodonStatus) -> Option<&'static Edge> {
 
 /// Turns the metadata of an event into the typed transition, with the phase that the event names for a failure or a skip.
 ///
-/// `at` stands in for an `endTime` that the metadata do not give. Unknown names are ignored. The caller has checked that the edge exists.
+/// `at` replaces an `endTime` that the metadata do not give. Unknown names are ignored. The caller has checked that the edge exists.
 ///
 /// # Errors
 ///
@@ -181,8 +181,8 @@ impl MetadataReader<'_> {
 
 /// Writes a typed transition as the metadata of an event.
 ///
-/// `endTime` is written beside the documented names, so that the typed codon and the stored record agree to the millisecond.
-/// A path that is not UTF-8 is all that JSON cannot hold; the metadata are then missing and refused on reading.
+/// `endTime` is written in addition to the documented names, so that the typed codon and the stored record agree to the millisecond. Only a path
+/// that is not UTF-8 cannot be written as JSON; the metadata are then missing and refused on reading.
 #[must_use]
 pub fn encode_metadata(transition: &CodonTransition, from: CodonPhase) -> Map<String, Value> {
     let mut written = serde_json::to_value(transition).unwrap_or_default();

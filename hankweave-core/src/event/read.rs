@@ -41,7 +41,7 @@ impl InvalidEventKind {
 }
 
 impl StateEvent {
-    /// Reads `{type, data}`; other names beside those are ignored.
+    /// Reads `{type, data}`; other names are ignored.
     ///
     /// # Errors
     ///

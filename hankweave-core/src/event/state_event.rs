@@ -25,9 +25,9 @@ use crate::time::Timestamp;
 /// A fact that changes the state document.
 ///
 /// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
-/// `PlanReplaced` and `PlanExtended` are ours: the documented events do not tell how a loop grew the plan, and a log without that could not
-/// rebuild the document. So are `RollbackPending`, `ApprovalSet` and `OperationRecorded`: where the next run continues, whether somebody has
-/// approved what comes, and what was removed, must survive a crash.
+/// `PlanReplaced` and `PlanExtended` are ours: the documented events do not report how a loop grew the plan, and a log without that could not
+/// rebuild the document. `RollbackPending`, `ApprovalSet` and `OperationRecorded` are ours as well. They record where the next run continues,
+/// whether a user has approved the next codon, and what was removed; all of this must survive a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
@@ -50,7 +50,7 @@ pub enum StateEvent {
     RunCompleted {
         /// The run.
         run_id: RunId,
-        /// Cause of the end for people, where its process went on with another run before every codon was done.
+        /// Cause of the end for people, if its process continued with another run before every codon was done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
@@ -65,7 +65,7 @@ pub enum StateEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
-    /// The process that served the run is gone.
+    /// The process that served the run no longer exists.
     RunCrashed {
         /// The run.
         run_id: RunId,
@@ -190,9 +190,9 @@ pub enum StateEvent {
         /// The absolute count.
         extension_count: u64,
     },
-    /// A way back was chosen, its files are back, or it was given up; the next run takes it up.
+    /// A rollback was chosen, its files were restored, or it was given up; the next run continues from it.
     RollbackPending {
-        /// The way back; `None` when it was given up before a file had changed.
+        /// The rollback; `None` when it was given up before a file had changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rollback: Option<PendingRollback>,
         /// Plan of the history to which it returns, once its files are back, if that is not the one whose plan is in force.
@@ -204,13 +204,13 @@ pub enum StateEvent {
         #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<PlanEntry>>"))]
         execution_plan: Option<SharedList<PlanEntry>>,
     },
-    /// Somebody answered whether a codon may begin, or the answer counts no more.
+    /// The user answered whether a codon may start, or the answer no longer counts.
     ApprovalSet {
-        /// The answer; `None` when somebody will be asked again.
+        /// The answer; `None` when the user will be asked again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<Approval>,
     },
-    /// An operation begins that takes no file back: a cleanup.
+    /// An operation starts that restores no file: a cleanup.
     OperationRecorded {
         /// The operation.
         operation: Operation,
@@ -282,7 +282,7 @@ impl StateEvent {
         }
     }
 
-    /// The event of a step of the run machine; `open` is the state of the codon that was open then, which only a crash tells.
+    /// Returns the event of a step of the run machine. `open` is the state of the codon that was open then; only the event of a crash has it.
     #[must_use]
     pub fn run_ended(run_id: RunId, transition: &RunTransition, open: Option<CodonStatus>) -> Self {
         match transition {
@@ -379,7 +379,7 @@ impl StateEvent {
         }
     }
 
-    /// Notes on the end of a codon how long it took, as measured by a clock that nobody sets; other events stay as they are.
+    /// Adds the duration of a codon to the event of its end, as measured by a clock that is never set. Other events stay as they are.
     #[must_use]
     pub fn with_measured(self, duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -414,7 +414,7 @@ impl StateEvent {
         self
     }
 
-    /// Whether the event tells what a codon has cost.
+    /// Returns whether the event reports the cost of a codon.
     #[must_use]
     pub const fn tells_costs(&self) -> bool {
         matches!(

@@ -39,7 +39,7 @@ pub struct ConvertedSentinel {
     pub text: String,
     /// Changes of form, which keep the meaning.
     pub changed: Vec<ConversionNote>,
-    /// Losses: parts that could not be carried over, with their stand-ins.
+    /// Losses: parts that could not be carried over, with their replacements.
     pub lost: Vec<ConversionNote>,
     /// Problems that remain, by their places in the new text.
     pub problems: Problems,

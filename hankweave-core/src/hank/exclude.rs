@@ -6,7 +6,7 @@
 
 use super::reserved::{fold, is_git};
 
-/// Prefix of the temporary files that a restore writes beside their target.
+/// Prefix of the temporary files that a restore writes next to their target.
 pub const RESTORE_TEMPORARY: &str = ".hankweave.restore-";
 
 /// The folder at the root of the workspace in which the data lies (`--data`).

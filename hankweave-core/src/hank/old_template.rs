@@ -8,11 +8,11 @@ use super::template::{NAMES, find_fault};
 pub struct ConvertedPrompt {
     /// The template.
     pub text: String,
-    /// Losses: parts that the new form cannot say, with their stand-ins.
+    /// Losses: parts that the new form cannot express, with their replacements.
     pub lost: Vec<&'static str>,
 }
 
-/// Names of the older systems for which another value stands here.
+/// Names of the older systems that have another value here.
 const REPLACED: [(&str, &str, Option<&str>); 5] = [
     ("codon.id", "codonId", None),
     (

@@ -20,14 +20,14 @@ pub const MAX_HANK_BYTES: usize = 4 << 20;
 /// Lists and objects may not be nested deeper.
 const MAX_DEPTH: usize = 64;
 
-/// The outcome of reading a hank.json.
+/// Result of reading a hank.json.
 #[derive(Debug, Clone)]
 pub struct Parsed {
     /// The hank; `None` when there are errors.
     pub hank: Option<Hank>,
     /// Readable part of a hank with errors, so that the files it names and what its agents can do are checked as well; not fit to run.
     pub draft: Option<Hank>,
-    /// Something stands in for an id or an item that could not be read, so what names another codon is not checked.
+    /// An id or an item that could not be read was replaced, so names of other codons are not checked.
     pub has_stand_ins: bool,
     /// All errors and warnings.
     pub problems: Problems,
@@ -80,7 +80,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Parsed {
     }
 }
 
-/// The outcome of reading a sentinel's own file.
+/// Result of reading a sentinel's own file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CheckedSentinel {

@@ -10,7 +10,7 @@ use super::reserved::{is_git, is_state_folder};
 /// The most patterns of one list (X4).
 pub const MAX_GLOBS: usize = 256;
 
-/// Nobody writes a longer pattern.
+/// Longest pattern that is accepted; no user writes a longer one.
 const MAX_GLOB_BYTES: usize = 1024;
 
 /// Names at the root of a workspace that belong to hankweave as well; compared without case.
@@ -60,8 +60,8 @@ pub fn reference(path: &str) -> Result<Vec<&str>, &'static str> {
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase: the target must be portable, lie beneath the workspace, and name
-/// neither `.git` nor a folder that belongs to hankweave (X3).
+/// Returns the broken rule as a phrase: the target must be portable, lie inside the workspace, and name neither `.git` nor a folder that belongs to
+/// hankweave (X3).
 pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
     check_portable(path)?;
     let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));

@@ -176,7 +176,7 @@ fn scalar(value: &str) -> String {
 /// Names of the variables of a prompt that are no references to results.
 const VARIABLES: [&str; 4] = ["AGENT_ROOT", "PROJECT_DIR", "EXECUTION_DIR", "DATA_DIR"];
 
-/// Returns the names in `<%NAME%>` that are no variables, each once; they stay in the prompt as they stand.
+/// Returns the names in `<%NAME%>` that are no variables, each once; they stay in the prompt unchanged.
 #[must_use]
 pub fn unknown_variables(text: &str) -> Vec<String> {
     let text = without_comments(text);

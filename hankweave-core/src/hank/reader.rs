@@ -42,7 +42,7 @@ impl<'n> JsonNode<'n> {
 pub(super) struct HankReader<'t> {
     pub(super) problems: Problems,
     pub(super) places: SourceMap,
-    /// Number of ids and items that stand in for those that could not be read, so that everything else keeps its place.
+    /// Number of ids and items that replace unreadable ones, so that everything else keeps its position.
     pub(super) stand_ins: usize,
     /// A continuation or the end of a loop could not be read, so what depends on it is not checked.
     pub(super) has_unread_links: bool,
@@ -157,7 +157,7 @@ impl<'t> HankReader<'t> {
         }
     }
 
-    /// Returns an id that stands in for one that cannot be read.
+    /// Returns an id that replaces an unreadable one.
     pub(super) fn stand_in_id(&mut self) -> String {
         self.stand_ins += 1;
         format!("no-readable-id-{}", self.stand_ins)

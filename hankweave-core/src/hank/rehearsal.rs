@@ -21,7 +21,7 @@ pub enum RehearsedKind {
     /// Agents that take a codon over, which are not needed.
     #[serde(rename = "fallback")]
     FallBack,
-    /// Wait for the end of a usage limit or before another attempt, which nobody waits for.
+    /// Wait for the end of a usage limit or before another attempt, which is skipped.
     Wait,
     /// Files that must have changed, which are not looked for.
     Require,
@@ -88,7 +88,7 @@ impl Hank {
         }
     }
 
-    /// Leaves out how agents are to work (AGENT-60), for an agent that stands in for them all.
+    /// Leaves out how agents are to work (AGENT-60), for an agent that plays all of them.
     pub fn leave_out_agent_options(&mut self) {
         if let Some(overrides) = &mut self.overrides {
             overrides.agent_options = AgentOptions::default();

@@ -1,8 +1,8 @@
 //! Names that git and hankweave read for themselves: settings and hooks of git start programs, so nothing that is written for a hank, a sentinel or another
 //! machine may have them (X13).
 //!
-//! The spellings are those that git itself refuses in a tree (`verify_path`): in any case, with the code points that macOS ignores, and by the names that Windows
-//! takes for the same file.
+//! The spellings are those that git itself refuses in a tree (`verify_path`): in any case, with the code points that macOS ignores, and by the names
+//! that Windows treats as that file.
 
 /// The state folder of hankweave.
 const STATE_FOLDER: &str = ".hankweave";
@@ -50,7 +50,7 @@ pub fn is_never_a_link(name: &[u8]) -> bool {
     base == ".gitmodules" || short.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Entries of one folder, as far as git looks at them to tell whether the folder is a repository. In one that is, git reads settings, which start programs.
+/// Entries of one folder that git checks to find out whether the folder is a repository. In a repository git reads settings, which start programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RepositoryShape {
     head: bool,

@@ -88,7 +88,7 @@ pub struct ReferenceMistake {
     pub message: String,
     /// Text to write instead.
     pub hint: String,
-    /// It may hold all the same, since a key of the result may be missing or not.
+    /// Whether the reference may still be right, since a key of the result may be present or not.
     pub is_doubt: bool,
 }
 

@@ -36,7 +36,7 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
         } else if KNOWS_PRICES.contains(&codon.agent_name())
             && let Some(model) = codon.model.as_deref()
             && !prices.is_known(model)
-            // Its own name stands for what it chooses itself.
+            // The agent's own name means the model that the agent chooses itself.
             && model != codon.agent_name()
         {
             let message = format!("nobody here knows the model {}", quoted(model));
@@ -63,7 +63,7 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
             format!("`{name}` alone names no program"),
             format!("write {}", if name == "acp" { ACP_PROGRAM } else { OWN_PROGRAM }),
         )),
-        // Pi runs what nobody else does, so a misspelling would, too.
+        // Pi runs models that no other agent runs, so it would accept a misspelling, too.
         (None, Some(model))
             if !agents.contains(&name) || (name == "pi" && similar_model(model, prices).is_some()) =>
         {
@@ -242,7 +242,7 @@ fn token_limits(codon: &CodonConfig) -> impl Iterator<Item = &'static str> + use
     limits.into_iter().filter_map(|(key, limit)| limit.map(|_| key))
 }
 
-/// The limits that are compared only when the agent has ended, since it tells nothing before.
+/// Returns the limits that are compared only after the agent has ended, since it reports nothing before.
 fn late_limits(codon: &CodonConfig, can: Capabilities) -> Vec<&'static str> {
     if can.per_message_usage || can.cost == CostReporting::Unknown {
         return Vec::new();
@@ -253,8 +253,8 @@ fn late_limits(codon: &CodonConfig, can: Capabilities) -> Vec<&'static str> {
     dollars.into_iter().chain(tokens).collect()
 }
 
-/// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is
-/// counted late or not at all, as warnings. `ceiling` is the limit of the run, wherever it comes from; `can` tells what an agent can do.
+/// Returns limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is counted late or not at all, as
+/// warnings. `ceiling` is the limit of the run, wherever it comes from; `can` returns the abilities of an agent.
 #[must_use]
 pub fn uncounted_money(
     hank: &Hank,
@@ -265,7 +265,7 @@ pub fn uncounted_money(
     let of_hank = hank.budget().and_then(|budget| budget.max_dollars);
     let of_hank = of_hank.map(|_| "overrides.budget.maxDollars".to_owned());
     let mut problems = Vec::new();
-    // What is wrong with one model under a limit of all is told once, however many codons use it.
+    // A problem of one model under a limit of all is reported once, however many codons use the model.
     let mut told = HashSet::new();
     for (index, item) in hank.items.iter().enumerate() {
         let of_loop = HankItem::as_loop(item).and_then(|found| found.budget.as_ref()?.max_dollars);
@@ -355,7 +355,7 @@ fn uncounted(
             ),
             hint,
         )),
-        // Its script may use tokens, and has no prices beside those of the list.
+        // Its script may use tokens, and has no prices other than those of the list.
         (Some(AgentChoice::Script { .. }), Some(limit)) => Some((
             Severity::Error,
             format!("{limit} cannot be held: nobody here knows the price of {name}, which codon `{id}` uses"),

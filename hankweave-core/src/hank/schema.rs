@@ -49,7 +49,7 @@ pub(super) fn append_system_prompt(_: &mut SchemaGenerator) -> Schema {
     one_of("appendSystemPromptFile", "appendSystemPromptText")
 }
 
-/// Whether somebody has to approve, or the question.
+/// Returns the schema of an approval: whether one is needed, or the question.
 pub(super) fn approval(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "description": "Somebody has to approve before the codon begins: true, or the question that is shown to them.",

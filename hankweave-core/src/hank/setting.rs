@@ -67,7 +67,7 @@ pub enum Setting {
     MaxDiskGb,
     /// Whether a run continues when an item of a rig fails.
     IgnoreRigFailures,
-    /// How somebody is told that a run waits or has ended: `bell`, `desktop`, an address that gets JSON, or a command.
+    /// Notification that a run waits or has ended: `bell`, `desktop`, an address that gets JSON, or a command.
     Notify,
     /// Registry of shared tasks: `sqlite:PATH` or `postgres://…`. A run does not use it.
     Registry,

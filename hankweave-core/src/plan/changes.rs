@@ -32,7 +32,7 @@ pub struct HankChanges {
     pub is_new: bool,
 }
 
-/// Compares `hank` with the plan of `state`, for a run that stands there. Without a plan nothing has changed.
+/// Compares `hank` with the plan of `state`, for a run at the position `standing`. Without a plan nothing has changed.
 ///
 /// `is_new` says that the plan was just made again from the hank.
 pub(super) fn hank_changes(
@@ -124,8 +124,8 @@ fn removed(entry: &PlanEntry) -> ExpandError {
     }
 }
 
-/// Whether a loop in which the run stands, at entry `last`, had ended: a codon after it has begun, or the run is complete. A codon of the loop that was
-/// interrupted has begun as well, and says nothing.
+/// Returns whether the loop of the run's position, at entry `last`, had ended: a codon after the loop has started, or the run is complete. An
+/// interrupted codon of the loop has started as well, and proves nothing.
 fn has_ended(
     state: &HankweaveState,
     thread: &ExecutionThread,
@@ -142,7 +142,7 @@ fn has_ended(
             .is_some_and(|next| loop_of(next) != within && has_begun(&next.codon_id))
 }
 
-/// A loop in which the run stands and which the hank does not have any more: nobody knows whether it would continue.
+/// Returns an error for a loop that contains the run's position and that the hank no longer has: whether the loop would continue is unknown.
 fn open_loop(hank: &Hank, mut ran: SharedIter<'_, PlanEntry>) -> Option<ExpandError> {
     let last = ran.next_back()?;
     let loop_id = last.loop_context.as_ref()?.loop_id.clone();

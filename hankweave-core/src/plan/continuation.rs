@@ -18,7 +18,8 @@ pub struct ContinuedRun {
 }
 
 impl ContinuedRun {
-    /// The next run of `state`, with `recovery` if somebody has chosen one; `None` when it begins at the first codon, with a plan of its own.
+    /// Returns the next run of `state`, with `recovery` if the user has chosen one; `None` when it starts at the first codon, with a plan of its
+    /// own.
     #[must_use]
     pub fn of(
         state: HankweaveState,

@@ -15,7 +15,7 @@ use crate::thread::{ExecutionThread, ThreadTip, resumed_session};
 pub enum Decision {
     /// Run this codon.
     Start(Box<PlanEntry>),
-    /// Run this codon when somebody has approved it.
+    /// Run this codon after the user has approved it.
     Ask(Box<PlanEntry>),
     /// Run this codon again, after a wait.
     Retry(Retry),
@@ -34,9 +34,9 @@ pub enum Decision {
 pub enum BlockedBy {
     /// The newest codon failed, and its policy neither ignores that nor allows another try.
     FailedCodon(CodonId),
-    /// Somebody was asked whether this codon may begin, and denied it.
+    /// The user was asked whether this codon may start, and denied it.
     Denied(CodonId),
-    /// The loop of this codon, with which its next iteration begins, only repeats itself: nothing changes, and its check prints the same.
+    /// The loop of this codon, which starts the next iteration, only repeats itself: no file changes, and the output of its check does not change.
     Stuck(CodonId),
     /// The run continues one that the document does not hold, so its position is unknown.
     MissingParent,
@@ -46,8 +46,8 @@ pub enum BlockedBy {
 
 /// Decides from the document and the hank, about the thread that ends in the newest run.
 ///
-/// The plan comes from the document, loops and failure policies from the hank. The same input gives the same
-/// answer, so a restart after a crash decides as the crashed runner would have done.
+/// The plan comes from the document, loops and failure policies from the hank. Equal input gives an equal answer, so a restart after a crash decides
+/// as the crashed runner would have done.
 #[must_use]
 pub fn decide(state: &HankweaveState, hank: &Hank) -> Decision {
     match continue_plan(state, &ThreadTip::of(state), hank) {
@@ -168,8 +168,7 @@ pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -
     }
 }
 
-/// Whether the next run begins with the codon that its source names, from its rig-setup checkpoint, whatever
-/// became of the codon before it.
+/// Returns whether the next run starts with the codon that its source names, from its rig-setup checkpoint, even if the codon before it failed.
 fn is_run_again(state: &HankweaveState, next: Option<&CodonId>) -> bool {
     let source = match &state.pending_rollback {
         Some(pending) => Some(&pending.source),

@@ -99,7 +99,7 @@ pub enum ExpandError {
     /// The plan has a codon that the hank does not have, because hank.json has changed.
     #[error("codon `{0}` is still to be run, and hank.json does not have it any more")]
     RemovedCodon(CodonId),
-    /// A codon of a loop that is gone from hank.json.
+    /// A codon of a loop that hank.json no longer has.
     #[error(
         "codon `{codon_id}` is still to be run, and hank.json does not have it any more in a loop `{loop_id}`"
     )]
@@ -109,7 +109,7 @@ pub enum ExpandError {
         /// The loop in which it was planned.
         loop_id: LoopId,
     },
-    /// The run stands in a loop that the hank does not have, because hank.json has changed.
+    /// The run is inside a loop that the hank does not have, because hank.json has changed.
     #[error(
         "codon `{codon_id}` has run in loop `{loop_id}`, which hank.json does not have any more, so nobody knows whether it would continue"
     )]
@@ -176,8 +176,7 @@ pub(super) fn first_entries(item: &HankItem) -> Vec<PlanEntry> {
 
 /// Returns the plan after the codon `finished` has ended, in any way.
 ///
-/// `signal` is what its end says to its loop. Asking twice about the same codon expands a loop only once, so
-/// an interrupted run can ask again.
+/// `signal` is the signal of its end to its loop. A second call for one codon does not expand the loop again, so an interrupted run can ask again.
 ///
 /// # Errors
 ///
@@ -588,16 +587,16 @@ mod tests {
             advance_loop(&hank, &plan, &id("z"), LoopSignal::Nothing),
             Err(ExpandError::UnknownCodon(id("z")))
         );
-        // By now the loop has another codon in front, and the one that ended stands elsewhere.
+        // By now the loop has another codon in front, and the codon that ended has another index.
         plan.truncate(2);
         plan[1].loop_context.as_mut().unwrap().codon_index_in_loop = 7;
         let step = advance_loop(&hank, &plan, &id("b#0"), LoopSignal::Nothing).unwrap();
         assert_eq!(ids(&step.applied_to(&plan)), ["a", "b#0", "c#0"]);
-        // The one that ended is gone: what is behind the one before it follows.
+        // The codon that ended no longer exists: the codons after the one before it follow.
         plan[1].codon_id = id("gone#0");
         let step = advance_loop(&hank, &plan, &id("gone#0"), LoopSignal::Nothing).unwrap();
         assert_eq!(ids(&step.applied_to(&plan)), ["a", "gone#0", "b#0", "c#0"]);
-        // A loop that is gone is not repeated.
+        // A loop that no longer exists is not repeated.
         plan[1].loop_context.as_mut().unwrap().loop_id = LoopId::new("gone").unwrap();
         let step = advance_loop(&hank, &plan, &id("gone#0"), LoopSignal::Nothing);
         assert_eq!(step, Ok(LoopStep::NotInLoop));

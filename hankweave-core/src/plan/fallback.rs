@@ -35,7 +35,7 @@ pub enum AgentHealth {
     Free,
     /// Its usage limit ends then.
     Limited(Timestamp),
-    /// It has failed for this codon, and nobody knows until when it would.
+    /// It has failed for this codon, and the end of the cause is unknown.
     Failed(FallbackCause),
 }
 
@@ -50,8 +50,8 @@ pub enum ListEntry {
 
 /// Returns what is next in a list, at `now`, for a run that waits at most `patience`.
 ///
-/// The first agent that is free works. A wait in front of it comes first if a limit before it ends in time. At the end of a list in
-/// which nothing is free, the run waits for the limit that ends first, and whoever calls decides whether that is too long.
+/// The first agent that is free works. A wait in front of it comes first if a limit in front of the wait ends in time. At the end of a list in which
+/// nothing is free, the run waits for the limit that ends first, and the caller decides whether that is too long.
 #[must_use]
 pub fn next_in_list(list: &[ListEntry], now: Timestamp, patience: Duration) -> NextAgent {
     let mut first: Option<(Timestamp, usize)> = None;
@@ -213,7 +213,7 @@ impl<'h> AgentList<'h> {
                 until,
             })
         };
-        // An agent that continues in its session stands in for the one that could not work when it began.
+        // An agent that continues in its session still replaces the agent that could not work when the session started.
         let as_before = || {
             let mut earlier = thread.attempts(id).filter_map(CodonExecution::chosen_agent);
             let of_entry = earlier.find(|chosen| usize::try_from(chosen.entry) == Ok(position));
@@ -323,8 +323,8 @@ impl<'h> AgentList<'h> {
         self.is_of(record, position).then_some(until)
     }
 
-    /// Whether the attempt was made by the agent, model and account at this position. The record has no values of variables, so the
-    /// hank tells them.
+    /// Returns whether the attempt was made by the agent, model and account at this position. The record has no values of variables, so they come
+    /// from the hank.
     fn is_of(&self, record: &CodonExecution, position: usize) -> bool {
         let Some((other, own)) = agent_of(self.hank, record).zip(self.entry(position)) else {
             return false;
@@ -350,7 +350,7 @@ pub fn agent_of<'h>(hank: &'h Hank, record: &CodonExecution) -> Option<ListedAge
     is_as_noted.then_some(agent)
 }
 
-/// Whether the failure policy has the same agent try again.
+/// Returns whether the failure policy has the failed agent attempt the codon again.
 pub(super) fn tries_again(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> bool {
     let config = hank.codon(failed.codon_id.configured());
     let retries = config.and_then(|config| config.retry_config).unwrap_or_default();
@@ -380,7 +380,7 @@ pub fn waited_for_limits(thread: &ThreadTip<'_>, id: &CodonId) -> Duration {
         let gap = newer.start_time.since(older.end_time);
         Some(gap.min(limit.since(older.end_time)))
     });
-    // Nobody waited where another agent took over at once.
+    // A run that continued at once with another agent has not waited.
     let gaps = gaps.filter(|gap| *gap >= SHORTEST_WAIT);
     gaps.fold(Duration::ZERO, Duration::saturating_add)
 }

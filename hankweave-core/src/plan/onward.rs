@@ -16,7 +16,7 @@ use crate::thread::{ExecutionThread, Recovery, Resume};
 pub struct RunIntent {
     /// Position to continue from after a failure, a crash or an interruption.
     pub recovery: Option<Recovery>,
-    /// The newest codon runs again, whatever became of it.
+    /// The newest codon runs again, whatever its result.
     pub again: bool,
 }
 
@@ -95,7 +95,7 @@ pub fn resume(
     }
 }
 
-/// A way back into the codon that failed is none where the plan has others in front of it that never ran.
+/// Replaces a rollback into the failed codon by a fresh start if the plan has codons in front of it that never ran.
 fn in_order(resume: Resume, state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Resume {
     let is_into =
         |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
@@ -126,7 +126,7 @@ fn taken_up(state: &HankweaveState) -> Option<Resume> {
 pub(super) struct ResumePoint {
     /// Number of entries at the front of the plan that are done.
     pub(super) kept: usize,
-    /// It begins with this codon, wherever that stands in the plan: one that continues, or runs again with the files as they are.
+    /// Codon with which it starts, at any position in the plan: one that continues, or runs again with the files as they are.
     pub(super) first: Option<CodonId>,
 }
 
@@ -156,7 +156,7 @@ impl ResumePoint {
     }
 }
 
-/// Whether the newest codon is the next one all the same.
+/// Returns whether the newest codon is also the next one.
 fn runs_again(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> bool {
     let newest = thread.codons.first().map(|entry| entry.codon.codon_id());
     match decide(state, hank) {

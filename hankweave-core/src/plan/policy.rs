@@ -81,7 +81,7 @@ pub(super) enum FailureAction {
 
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
 pub(super) fn consequence(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> FailureAction {
-    // A used-up limit says nothing about the codon, and every other codon would meet the same limit.
+    // A used-up limit says nothing about the codon, and every other codon would meet this limit, too.
     if let Some(action) = limited(hank, thread, failed) {
         return action;
     }
@@ -133,8 +133,8 @@ pub(super) fn limited(hank: &Hank, thread: &ThreadTip<'_>, failed: &Failed) -> O
     })
 }
 
-/// The action after an outage, an unknown model or a limit without an end, where the codon's list has something left and its policy does not have
-/// the same agent try again.
+/// Returns the action after an outage, an unknown model or a limit without an end, if the codon's list has an entry left and its policy does not
+/// have the failed agent attempt the codon again.
 fn fall_back(
     hank: &Hank,
     thread: &ThreadTip<'_>,

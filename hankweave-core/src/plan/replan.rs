@@ -13,8 +13,9 @@ use crate::thread::ExecutionThread;
 /// How many codons are looked ahead for at most.
 const MOST_AHEAD: usize = 200;
 
-/// The plan of a run that stands there, with the hank as it is now: what is behind it stays, then comes the codon with which it begins, and then everything of the
-/// hank that has no place in front, in the order of the hank; first of all the rest of an iteration that has begun.
+/// Returns the plan of a run that continues at `standing`, with the hank as it is now. The done entries stay in front. Then come the codon with
+/// which the run starts, the rest of an iteration that has started, and every item of the hank that is not in the plan yet, in the order of the
+/// hank.
 ///
 /// # Errors
 ///
@@ -167,7 +168,7 @@ impl<'h> HankPlaces<'h> {
         Self(places.collect())
     }
 
-    /// Whether the hank still has the codon of this entry where it was planned: outside of loops, or in the same one.
+    /// Returns whether the hank still has the codon of this entry where it was planned: outside of loops, or in its loop.
     pub(super) fn has(&self, entry: &PlanEntry) -> bool {
         let loop_id = entry.loop_context.as_ref().map(|context| &context.loop_id);
         self.0.contains(&(loop_id, entry.codon_id.configured()))

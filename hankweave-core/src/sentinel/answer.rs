@@ -41,7 +41,7 @@ pub struct SentinelAnswer {
     pub value: Option<Value>,
     /// Cost of the answer.
     pub cost: Usd,
-    /// Whether it cost more, and nobody knows how much.
+    /// Whether it cost more, by an unknown amount.
     pub cost_is_lower_bound: bool,
     /// The tokens that it used.
     pub tokens: TokenUsage,

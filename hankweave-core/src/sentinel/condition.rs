@@ -72,7 +72,7 @@ fn inside<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     }
 }
 
-/// Numbers are the same however they are written.
+/// Returns whether two values are equal; numbers count by their value, not by their spelling.
 fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),

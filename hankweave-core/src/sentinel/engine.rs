@@ -126,7 +126,7 @@ impl SentinelEngine {
         self.due
     }
 
-    /// Tells it that it is `now`.
+    /// Sets the time to `now`.
     pub fn tick(&mut self, now: Duration) {
         if self.due.is_some_and(|due| due <= now) {
             self.fire();
@@ -242,7 +242,7 @@ mod tests {
         all
     }
 
-    /// Events that stand together as long as `splits` is false of two neighbours.
+    /// Groups the events: a new group starts wherever `splits` is true of two neighbours.
     fn groups(times: &[u64], splits: impl Fn(u64, u64) -> bool) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for (number, time) in times.iter().enumerate() {

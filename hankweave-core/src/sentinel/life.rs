@@ -133,7 +133,7 @@ impl Tracked {
     }
 }
 
-/// Counts failures in a row and tells when they are too many.
+/// Counter of failures in a row, with the number at which they are too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failures {
     in_a_row: u64,

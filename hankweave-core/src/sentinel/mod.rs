@@ -1,7 +1,8 @@
 //! Sentinels: watchers of one codon, as pure decisions over the events that they see and points in time that are given to them.
 //!
-//! A [`SentinelConfig`] says what a sentinel watches for and what it then does. Its [`SentinelEngine`] takes events and the time and says when the sentinel is to
-//! act, and on which events; [`model`] has what a model is asked; [`Tracked`] keeps its life and its figures, and [`Failures`] tells when it is taken out of service.
+//! A [`SentinelConfig`] says what a sentinel watches for and what it then does. Its [`SentinelEngine`] takes events and the time, and returns when
+//! the sentinel is to act, and on which events. [`model`] has the requests to a model. [`Tracked`] keeps the sentinel's life and its figures, and
+//! [`Failures`] decides when it is taken out of service.
 
 mod answer;
 #[cfg(feature = "hanks")]

@@ -90,7 +90,7 @@ impl EventMatcher {
     }
 }
 
-/// Tells which events a sentinel acts on.
+/// Matcher of the events that a sentinel acts on.
 #[derive(Debug, Clone)]
 pub(super) enum Matcher {
     Event(EventMatcher),

@@ -90,7 +90,7 @@ impl Checker {
         self.findings
     }
 
-    /// Checks what stands under a name or, as `[0]`, in a list.
+    /// Checks the value under a name or, as `[0]`, in a list.
     pub fn within<T>(&mut self, step: &str, check: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length > 0 && !step.starts_with('[') {

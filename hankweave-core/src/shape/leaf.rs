@@ -1,6 +1,7 @@
 //! Reading one text, number or name, with a message for people when it cannot be read.
 //!
-//! The types know what they accept, and serde asks them in its own words. This deserializer takes the same questions and answers in ours.
+//! The types know what they accept, and serde phrases their errors in its own words. This deserializer takes the calls of serde and phrases the
+//! errors in ours.
 
 use std::fmt::{self, Display};
 

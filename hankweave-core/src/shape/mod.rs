@@ -1,7 +1,7 @@
 //! Shape of JSON from outside, with every difference described for people.
 //!
-//! A type that implements [`Shape`] finds everything that is wrong with a value, each at its place; the type then reads what has no findings.
-//! `#[derive(Shape)]` takes names and presence from what serde is told, so that nothing is described twice.
+//! A type that implements [`Shape`] finds every error in a value, each with its path; the type then reads a value without findings.
+//! `#[derive(Shape)]` takes names and presence from the attributes of serde, so that nothing is described twice.
 
 mod checker;
 pub(crate) mod depth;
@@ -20,13 +20,13 @@ pub use plain::{plain, plain_with_place};
 #[doc(hidden)]
 pub type Value = serde_json::Value;
 
-/// A type that tells what keeps a JSON value from being one of its own.
+/// A type that finds why a JSON value is not one of its own.
 pub trait Shape {
     /// Reports everything that is wrong with `value`, and takes out of it names whose value is `null` and that may be absent.
     fn check(checker: &mut Checker, value: &mut Value);
 }
 
-/// An enum whose variants are told by a name beside their data.
+/// An enum whose variants are named next to their data.
 pub trait Variants {
     /// Each name with what its data must be.
     const VARIANTS: &'static [(&'static str, &'static [FieldRule])];

@@ -1,4 +1,4 @@
-//! Errors of the JSON parser in plain words: without the names of Rust's types, and without the place, which their reader tells in its own way.
+//! Errors of the JSON parser in plain words: without the names of Rust's types, and without the position, which the caller reports in its own form.
 
 /// Returns an error in words for a file that people write: ``unknown key `txt`; valid keys are `text`, `turns` ``.
 #[must_use]

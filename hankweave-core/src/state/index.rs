@@ -140,7 +140,7 @@ impl Codons {
     }
 }
 
-/// From age to position and back: both count the same runs, from different ends.
+/// Converts an age to a position or back: both count the runs, from different ends.
 fn position(state: &HankweaveState, age: usize) -> usize {
     state.runs.len() - 1 - age
 }

@@ -51,7 +51,7 @@ pub struct RecoveredState {
     pub primary_problems: Vec<StateProblem>,
     /// Why `state.json.bak` could not be used; empty when it was not looked at.
     pub backup_problems: Vec<StateProblem>,
-    /// Whether recorded history existed and could not be used: the user must be told.
+    /// Whether recorded history existed and could not be used: the user must learn of it.
     pub history_was_reset: bool,
 }
 

@@ -23,14 +23,14 @@ pub fn histories(length: usize) -> impl Strategy<Value = Vec<Recorded<StateEvent
                 at: crate::time::Timestamp::from_millis(1_736_000_000_000 + index as i64 * 1_000),
                 event: event.clone(),
             });
-            // A refused event is part of the history all the same.
+            // A refused event is still part of the history.
             let _ = story.try_tell(event);
         }
         events
     })
 }
 
-/// Documents that came of such histories.
+/// Returns a strategy for the documents of histories with up to `length` events.
 pub fn states(length: usize) -> impl Strategy<Value = HankweaveState> {
     histories(length).prop_map(|events| {
         let mut live = crate::state::LiveState::default();

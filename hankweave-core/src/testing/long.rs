@@ -8,8 +8,7 @@ use crate::state::LiveState;
 
 const CODONS_IN_A_RUN: usize = 10;
 
-/// Finished runs with so many codons together, each run continuing the one before, and an open run in which
-/// `work` is running.
+/// Finished runs with `codons` codons in total, each run continuing the one before, and an open run in which `work` is running.
 #[must_use]
 pub fn long_history(codons: usize) -> LiveState {
     let runs = codons.div_ceil(CODONS_IN_A_RUN);
@@ -33,7 +32,7 @@ fn begin(story: Story, run: usize) -> Story {
     story.continues(&format!("r{run}"), &format!("r{}", run - 1), Some(&last), "none")
 }
 
-/// A state.json of about so many bytes, at least 1 MB, with equal runs under different names.
+/// A state.json of about `bytes` bytes, at least 1 MB, with equal runs under different names.
 #[must_use]
 pub fn large_document(bytes: usize) -> Vec<u8> {
     let mut state = long_history(1_000).into_document();

@@ -1,8 +1,7 @@
 //! Builders and strategies for tests, of this crate and of those that use it. Feature `testing`.
 //!
-//! A [`Story`] tells what happened, in the order in which it happened, and gives the document that comes of
-//! it. The strategies give whole histories: events that the reducer accepts, mixed with those that it must
-//! refuse.
+//! A [`Story`] takes events in the order in which they happen, and returns the document that results from them. The strategies give whole histories:
+//! events that the reducer accepts, mixed with those that it must refuse.
 
 mod histories;
 mod long;

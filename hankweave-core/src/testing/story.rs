@@ -1,4 +1,4 @@
-//! Documents, told as stories.
+//! Documents, built from stories.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 /// A document that grows by one event after the other; each is recorded one second after the last.
 ///
-/// Every method that tells something panics when the reducer refuses it: a story is true.
+/// Every method that adds an event panics when the reducer refuses it: a story is true.
 #[derive(Debug, Clone, Default)]
 pub struct Story {
     live: LiveState,
@@ -118,9 +118,8 @@ impl Story {
 
     /// A codon runs in the current run.
     ///
-    /// The second word of `id`, if there is one, tells its records apart: `draft retry` has the rig-setup
-    /// checkpoint `draft-retry-rig`, the end checkpoint `draft-retry-end` and the session
-    /// `draft-retry-session`.
+    /// The second word of `id`, if there is one, distinguishes its records: `draft retry` has the rig-setup checkpoint `draft-retry-rig`, the end
+    /// checkpoint `draft-retry-end` and the session `draft-retry-session`.
     #[must_use]
     pub fn codon(self, id: &str, ending: Ending) -> Self {
         let (name, mark) = (id.split(' ').next().unwrap_or(id), id.replace(' ', "-"));

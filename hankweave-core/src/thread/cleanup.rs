@@ -27,10 +27,12 @@ pub struct Removable {
     pub checkpoints: BTreeSet<CheckpointSha>,
 }
 
-/// Finds out what may go by `rule`; `parent` tells which checkpoint another one follows in the repository, and so keeps.
+/// Returns the items that a cleanup by `rule` would remove. `parent` returns the checkpoint that another one follows in the repository, and so
+/// keeps.
 ///
-/// Needed is what the thread as it stands, runs that are kept, and every point before and after a kept operation lead to, with all checkpoints that these
-/// follow; of a removed run with a success not the files that it began with. So whatever can be undone or rolled back to among what is kept still can be.
+/// A checkpoint is needed if the present thread, a kept run, or a point before or after a kept operation leads to it. The checkpoints that a needed
+/// one follows are needed as well. The files with which a removed run started are not, if that run had a success. So among the kept items everything
+/// that can be undone or rolled back to still can be.
 #[must_use]
 pub fn removable(
     state: &HankweaveState,
@@ -73,7 +75,7 @@ fn needed(state: &HankweaveState, removed: &HashSet<&RunId>) -> BTreeSet<Checkpo
     let mut lead_to = |thread: ExecutionThread, ends_in_kept: bool| {
         let codons = thread.codons.iter().flat_map(|entry| entry.codon.checkpoints());
         needed.extend(codons.map(|(_, sha)| sha.clone()));
-        // Whoever rolls back into a removed run does so at its last success, and at its beginning only when it has none.
+        // A rollback into a removed run goes to its last success, and to its beginning only when it has none.
         let completed = |entry: &ThreadCodon| entry.codon.status() == CodonStatus::Completed;
         let without_success = !thread.codons.iter().any(completed);
         needed.extend(thread.codons.iter().filter_map(|entry| {

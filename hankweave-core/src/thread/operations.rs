@@ -1,4 +1,4 @@
-//! The log of operations: every run, everything that took files back, and every cleanup (STATE-66, STATE-67, RUN-23).
+//! The log of operations: every run, every rollback, undo and restore, and every cleanup (STATE-66, STATE-67, RUN-23).
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::machine::Extra;
 pub enum LoggedOperation<'s> {
     /// A run, from its beginning to its end.
     Run(&'s RunRecord),
-    /// Files were taken back, or what nothing needs was removed.
+    /// Files were rolled back or restored, or unneeded items were removed.
     Recorded(&'s Operation),
 }
 
@@ -46,8 +46,9 @@ pub fn operations(state: &HankweaveState) -> Vec<LoggedOperation<'_>> {
     log
 }
 
-/// Returns the operation to undo next: the newest that is not undone. After an undo that is the one before it, as often as wanted;
-/// `None` when nothing is left, or nobody knows where it began. A cleanup, and a run that continued and ran nothing, changed no file: they are passed over.
+/// Returns the operation to undo next: the newest that is not undone. After an undo that is the operation before it, as often as wanted. `None` when
+/// nothing is left, or the start of the operation is unknown. A cleanup, and a run that continued and ran nothing, changed no file: they are
+/// skipped.
 #[must_use]
 pub fn undo(state: &HankweaveState) -> Option<Undo> {
     let mut log = operations(state);
@@ -88,7 +89,8 @@ pub fn head(state: &HankweaveState) -> Option<ContinuationSource> {
     }
 }
 
-/// Returns the checkpoint with which the codon of a position ended, in its newest attempt; what differs from it there was changed by somebody else since.
+/// Returns the checkpoint with which the codon of a position ended, in its newest attempt. Files that differ from it there were changed after the
+/// codon, from outside.
 #[must_use]
 pub fn end_at<'s>(state: &'s HankweaveState, position: &ContinuationSource) -> Option<&'s CheckpointSha> {
     let mut codons = state.run(&position.run_id)?.codons.iter().rev();
@@ -152,7 +154,7 @@ impl LoggedOperation<'_> {
     }
 }
 
-/// The name of the operation that this text stands for: run ids differ at their ends only, and people type beginnings.
+/// Returns the name of the operation that `text` describes. It is a hash: run ids differ at their ends only, and people type the start of a name.
 #[must_use]
 pub fn name(text: &str) -> String {
     let fnv1a = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -204,8 +206,8 @@ fn is_run(logged: &LoggedOperation<'_>, run: &RunRecord) -> bool {
     matches!(logged, LoggedOperation::Run(known) if known.run_id == run.run_id)
 }
 
-/// Returns a position with other files than those of its checkpoint. One at a rig is told by that checkpoint alone, so with other files it lies before the codon
-/// of the rig, which is set up again.
+/// Returns a position with other files than those of its checkpoint. A position at a rig is known by that checkpoint alone. With other files it
+/// becomes a position before the codon of the rig, which is set up again.
 fn at_files(state: &HankweaveState, source: &ContinuationSource, files: CheckpointSha) -> ContinuationSource {
     let is_rig = source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
     let before_rig = is_rig.then(|| standing_on(state, &source.checkpoint_sha, &files));

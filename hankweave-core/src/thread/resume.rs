@@ -82,7 +82,7 @@ impl ExecutionThread {
         }
     }
 
-    /// Whether the rig of the newest codon failed: no agent has left anything half done, and what somebody has mended since is to stay.
+    /// Returns whether the rig of the newest codon failed: no agent has left anything half done, and the user's repairs since then are to stay.
     fn failed_in_set_up(&self) -> bool {
         let newest = self.codons.first();
         newest.is_some_and(|entry| match &*entry.codon {

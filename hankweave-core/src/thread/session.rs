@@ -8,7 +8,7 @@ use crate::codon::CodonExecution;
 use crate::document::{HankweaveState, PlanEntry, SharedList};
 use crate::id::{CodonId, SessionId};
 
-/// Codons whose conversation another one goes on from.
+/// Codons whose conversation another codon continues.
 #[derive(Debug, Clone, Copy)]
 enum Source<'a> {
     /// The codon before it in the plan.
@@ -18,17 +18,16 @@ enum Source<'a> {
 }
 
 impl ThreadTip<'_> {
-    /// The session that the codon `id` of the plan goes on from; `None` when it begins a new one or when there is
-    /// nothing to go on from.
+    /// Returns the session that the codon `id` of the plan continues; `None` when it starts a new one or when there is no session to continue.
     #[must_use]
     pub fn continuation_session(&self, id: &CodonId) -> Option<&SessionId> {
         self.continued_attempts(id).find_map(resumable_session)
     }
 
-    /// The records of the codon whose conversation `id` goes on from, newest first: of the codon before it in the plan, or of
-    /// all iterations of the codon that it forks.
+    /// Returns the records of the codon whose conversation `id` continues, newest first: of the codon before it in the plan, or of all iterations of
+    /// the codon that it forks.
     pub fn continued_attempts<'t>(&'t self, id: &CodonId) -> impl Iterator<Item = &'t CodonExecution> {
-        // The history of a long night is not walked for a codon that goes on from none.
+        // The history of a long night is not walked for a codon that continues no conversation.
         let source = self.source_of(id).into_iter();
         source.flat_map(move |source| {
             let codons = self.codons().map(|entry| entry.codon.as_ref());
@@ -65,7 +64,7 @@ impl ThreadTip<'_> {
 }
 
 impl ExecutionThread {
-    /// Returns the session to go on from for every codon of `plan`, in one pass over the thread.
+    /// Returns the session to continue for every codon of `plan`, in one pass over the thread.
     #[must_use]
     pub fn continuation_sessions<'a>(
         &'a self,

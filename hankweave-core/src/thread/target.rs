@@ -192,7 +192,7 @@ impl ContinuationSource {
     }
 }
 
-/// The newest of the targets, if all of them are the same commit.
+/// Returns the newest of the targets, if all of them have one commit.
 fn only(targets: Vec<ContinuationSource>, prefix: &str) -> Result<ContinuationSource, TargetError> {
     let mut matches: Vec<CheckpointSha> = Vec::new();
     for target in &targets {

@@ -96,7 +96,7 @@ impl<'a> ThreadCodons<'a> {
         Some(parent)
     }
 
-    /// Returns the same set-up in the run that `parent` continued with the codon that runs again; `None` where that is not so.
+    /// Returns this set-up in the earlier run, if `parent` continued that run with the codon that runs again; otherwise `None`.
     fn rerun_before(
         &self,
         parent: (&RunRecord, usize),
@@ -179,7 +179,7 @@ pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) 
     tries(parent, after).find(has_rig)
 }
 
-/// Returns the positions of the newest tries of a codon in a run, which stand one after the other.
+/// Returns the positions of the newest attempts of a codon in a run, which follow one another.
 fn tries(run: &RunRecord, id: &CodonId) -> Range<usize> {
     let is_try = |codon: &Arc<CodonExecution>| codon.codon_id() == id;
     // From the end: most runs are continued there.

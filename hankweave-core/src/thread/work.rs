@@ -100,7 +100,7 @@ impl ExecutionThread {
             });
             let before = kept.len();
             kept.extend(pairs);
-            // Another codon ran before it, or nobody knows how it began.
+            // Another codon ran before it, or its start is unknown.
             if kept.len() - before < run.codons.len() || run.codons.is_empty() {
                 break;
             }

@@ -175,7 +175,7 @@ pub struct AttemptView {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// Milliseconds from its start to its end, by a clock that nobody sets.
+    /// Milliseconds from its start to its end, by a clock that is never set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// Milliseconds for which the run was suspended since its start; no part of `durationMs`.
@@ -209,7 +209,7 @@ pub struct AttemptView {
     /// Model that answered last, or that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Agent that its own one stands in for, where it is a fallback.
+    /// Agent that it replaces, where its own one is a fallback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<InsteadOf>,
     /// Position of its agent in the list of the codon: 0 is the codon's own.

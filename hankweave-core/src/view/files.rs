@@ -41,7 +41,7 @@ pub struct ChangedFile {
     pub size: Option<u64>,
     /// Number of the event.
     pub seq: u64,
-    /// Number of the event by which the file was first listed; absent where that is the same.
+    /// Number of the event by which the file was first listed; absent where that is `seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
 }

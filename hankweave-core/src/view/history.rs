@@ -1,7 +1,8 @@
 //! History of a view: which attempts count (WIRE-48).
 //!
-//! Each attempt names the one before it, so a history is found from its newest attempt back, as the execution thread finds it from its newest run (STATE-49
-//! to STATE-52): a run that continues an older point, also one of a history that a later run started over, brings back exactly what led there.
+//! Each attempt names the one before it, so a history is found from its newest attempt back, as the execution thread finds it from its newest run
+//! (STATE-49 to STATE-52). A run that continues an older point restores exactly the attempts that led there, also if that point is in a history that
+//! a later run started over.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -120,7 +120,7 @@ impl RunView {
         self
     }
 
-    /// Notes that the run still worked at a time of which no event tells, before [`mark_crashed`](Self::mark_crashed).
+    /// Notes that the run still worked at a time that no event reports, before [`mark_crashed`](Self::mark_crashed).
     pub fn note_alive(&mut self, at: Option<Timestamp>) {
         self.at = self.at.max(at);
     }
@@ -147,7 +147,7 @@ impl RunView {
         self.reword();
     }
 
-    /// Adds a codon of the thread, after so many `older` ones.
+    /// Adds a codon of the thread that comes after `older` others.
     fn add_record(&mut self, record: &ThreadCodon, older: u64) {
         let codon = &*record.codon;
         let (id, place) = (codon.codon_id(), codon.loop_context());

@@ -221,7 +221,7 @@ impl RunState {
         }
     }
 
-    /// Returns its sign in a report; the titles of the page have the same ones.
+    /// Returns its sign in a report; the titles of the page use these signs, too.
     #[must_use]
     pub const fn mark(self) -> &'static str {
         match self {

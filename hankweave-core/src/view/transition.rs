@@ -231,7 +231,7 @@ impl RunView {
         }
     }
 
-    /// Marks the newest attempt of a codon as replaced, if a fallback of the same run continues at once in its place.
+    /// Marks the newest attempt of a codon as replaced, if a fallback continues at once in its place, in this run.
     fn replace_agent(&mut self, id: &CodonId, chosen: &ChosenAgent) {
         let run = self.run.as_ref().map(|run| run.id.clone());
         let Some(attempt) = self.attempt_of(id) else {

@@ -79,7 +79,8 @@ pub struct AnsweredApproval {
     pub at: Timestamp,
 }
 
-/// Ends the waits of a codon that starts: another agent has taken over, or a user has not waited longer. A limit that nobody waited for is no wait.
+/// Ends the waits of a codon that starts: another agent has taken over, or the user has not waited longer. A wait for a limit that is shorter than
+/// `SHORTEST_WAIT` is dropped.
 pub(super) fn end_for_start(waits: &mut BTreeMap<u64, WaitView>, codon: &CodonId, at: Timestamp) {
     waits.retain(|_, wait| {
         let is_own =

@@ -6,7 +6,7 @@ use super::text::{LINE, TITLE, excerpt};
 use crate::codon::ChosenAgent;
 use crate::wire::{AgentAction, Event, FileAction};
 
-/// Keys of a tool's input that tell people what it is about, the most telling first.
+/// Keys of a tool's input that show people its subject, the clearest first.
 const SUBJECTS: [&str; 8] = [
     "file_path",
     "path",
@@ -30,7 +30,7 @@ pub fn stopped_words(stopped: &str, cause: &str) -> String {
     }
 }
 
-/// Returns the title of a tool use: its description, else the argument that tells most, else the tool.
+/// Returns the title of a tool use: its description, else its clearest argument, else the tool.
 #[must_use]
 pub fn title_of_tool_use<'e>(tool: Option<&'e str>, input: Option<&'e Value>) -> &'e str {
     let described = input.and_then(|input| input.get("description")?.as_str());
@@ -40,7 +40,7 @@ pub fn title_of_tool_use<'e>(tool: Option<&'e str>, input: Option<&'e Value>) ->
     }
 }
 
-/// Returns the argument that tells a person most about a tool use; empty when there is none.
+/// Returns the argument of a tool use that is clearest to a person; empty when there is none.
 #[must_use]
 pub fn subject(input: Option<&Value>) -> &str {
     let found = SUBJECTS.iter().find_map(|key| input?.get(key)?.as_str());
@@ -65,7 +65,7 @@ pub fn fallback_words(chosen: &ChosenAgent, same_session: bool) -> String {
     )
 }
 
-/// Returns the line that stands for an event while a codon runs; `None` for events that a view shows in another form.
+/// Returns the line that shows an event while a codon runs; `None` for events that a view shows in another form.
 #[must_use]
 pub fn line_of(event: &Event) -> Option<String> {
     let cut = |text: &str| excerpt(text, TITLE);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum ProgressKind {
     /// Files are put into a checkpoint.
     Checkpoint,
-    /// Files are taken back.
+    /// Files are restored.
     Restore,
     /// An item of a rig begins, or a check, which has no `done` and `total`.
     Rig,
@@ -34,8 +34,8 @@ pub enum IdleReason {
     CodonCompleted,
     /// The plan is finished.
     AllCodonsCompleted,
-    /// The files were taken back.
+    /// The files were rolled back.
     RollbackCompleted,
-    /// The next codon waits for somebody who approves it.
+    /// The next codon waits for the user's approval.
     ApprovalRequired,
 }

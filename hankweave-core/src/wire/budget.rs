@@ -85,12 +85,12 @@ pub struct BudgetTotals {
     pub budget_dollars: Option<Usd>,
     /// Spending in US dollars.
     pub actual_dollars: Usd,
-    /// More was spent, and nobody knows how much.
+    /// Set when more was spent, by an unknown amount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual_is_lower_bound: Option<bool>,
     /// Time in which codons were at work, in seconds.
     pub actual_time_seconds: f64,
-    /// They were at work for longer, and nobody knows how long.
+    /// Set when they were at work for longer, by an unknown time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual_time_is_lower_bound: Option<bool>,
 }

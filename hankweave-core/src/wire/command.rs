@@ -11,7 +11,7 @@ use crate::thread::CodonPoint;
 
 /// A command with the name that its client gave it: `{id, type, data?}`.
 ///
-/// The same request sent twice is one request: whoever lost the answer asks again with the same id.
+/// A request that is sent twice is one request: a client that lost the answer asks again with the id unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientRequest {
@@ -43,7 +43,7 @@ pub enum Command {
     /// Say that the codon may begin that waits for an approval.
     #[serde(rename = "codon.approve")]
     CodonApprove {
-        /// The codon; whichever waits when absent.
+        /// The codon; when absent, the one that waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         codon_id: Option<CodonId>,
         /// For the record; at most 1,000 bytes.
@@ -58,7 +58,7 @@ pub enum Command {
     /// Say that it may not; the run ends.
     #[serde(rename = "codon.deny")]
     CodonDeny {
-        /// The codon; whichever waits when absent.
+        /// The codon; when absent, the one that waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         codon_id: Option<CodonId>,
         /// For the record; at most 1,000 bytes.
@@ -165,7 +165,7 @@ pub enum Command {
     /// Answer with `plan.codon`: what a codon of the hank is to do, before it starts.
     #[serde(rename = "plan.codon")]
     PlanCodon {
-        /// The codon; that of an iteration stands for those of all.
+        /// The codon; the id of an iteration means all of them.
         codon_id: CodonId,
     },
     /// Send the history as `history.batch` events.

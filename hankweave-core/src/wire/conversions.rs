@@ -19,7 +19,7 @@ impl Event {
     /// The [`name`](Self::name) of the news that nothing runs.
     pub const SERVER_IDLE: &'static str = "server.idle";
 
-    /// The event that tells clients of an accepted state event; `figures` are those after it.
+    /// Returns the event that reports an accepted state event to clients; `figures` are those after it.
     #[must_use]
     pub fn state_transition(event: Box<StateEvent>, figures: CurrentFigures) -> Self {
         Self::StateTransition {

@@ -66,7 +66,7 @@ pub enum DirectPayload {
     /// Who the client is talking to; follows the answer to its handshake.
     #[serde(rename = "server.ready")]
     ServerReady(Ready),
-    /// The answer to `ping`, or a `ping.broadcast` of somebody.
+    /// The answer to `ping`, or the `ping.broadcast` of a client.
     #[serde(rename = "pong")]
     Pong {
         /// Always `pong`.
@@ -85,7 +85,7 @@ pub enum DirectPayload {
         /// Whether another part follows.
         has_more: bool,
     },
-    /// The newest codon failed, and somebody has to say what becomes of it.
+    /// The newest codon failed, and the user has to decide what to do with it.
     #[serde(rename = "incomplete.codon")]
     IncompleteCodon {
         /// The codon.
@@ -157,7 +157,7 @@ pub enum DirectPayload {
         command_id: String,
         /// Its type.
         command: String,
-        /// Outcome of the command.
+        /// Result of the command.
         outcome: CommandOutcome,
         /// The newest event when the command was taken up: what it causes has a greater `seq`.
         seq: u64,
@@ -213,7 +213,7 @@ pub struct Ready {
     pub port: u16,
 }
 
-/// Outcome of a command.
+/// Result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -81,7 +81,7 @@ pub enum Event {
         /// Additional cost of its sentinels, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sentinel_cost: Option<Usd>,
-        /// It cost more, and nobody knows how much.
+        /// Set when it cost more, by an unknown amount.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_is_lower_bound: Option<bool>,
         /// Milliseconds from its start to its end.
@@ -109,7 +109,7 @@ pub enum Event {
     CodonFallback {
         /// The codon.
         codon_id: CodonId,
-        /// Agent and model, what they stand in for, and why.
+        /// Agent and model, what they replace, and why.
         #[serde(flatten)]
         chosen: ChosenAgent,
         /// Whether it continues the session of the agent before; a new one begins with a summary of what was done.
@@ -126,7 +126,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         original_length: Option<usize>,
     },
-    /// A codon succeeded, and its agent continues in the same session.
+    /// A codon succeeded, and its agent continues in its session.
     #[serde(rename = "codon.extended")]
     CodonExtended {
         /// The codon.
@@ -202,7 +202,7 @@ pub enum Event {
         cache_read_tokens: u64,
         /// Cost of the codon so far, in US dollars; without its sentinels.
         total_cost: Usd,
-        /// It has cost more, and nobody knows yet how much.
+        /// Set when it has cost more, by an amount that is not known yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_is_lower_bound: Option<bool>,
         /// The model, when it is known.
@@ -295,7 +295,7 @@ pub enum Event {
         /// Whether no further iteration follows.
         is_final: bool,
         /// Why none follows: `iteration_limit`, `context_exceeded`, `check_passed` or `failure`; absent when a budget was used up, which
-        /// `codon.completed` tells.
+        /// `codon.completed` reports.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         termination_reason: Option<String>,
     },
@@ -328,10 +328,10 @@ pub enum Event {
         directories: Vec<String>,
         /// How far it has come.
         status: CleanupStatus,
-        /// Those that are gone; absent as long as it continues.
+        /// Paths that were removed; absent as long as it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         successful_cleanups: Option<Vec<String>>,
-        /// Those that stayed; absent as long as it continues.
+        /// Paths that stayed; absent as long as it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failed_cleanups: Option<Vec<FailedDirectory>>,
         /// Why nothing could be done at all.
@@ -380,7 +380,7 @@ pub enum Event {
         total_spend: Option<Usd>,
         /// How long the codons of the thread took, in milliseconds.
         total_time: u64,
-        /// Whether the files have been taken back and no run has taken that up yet.
+        /// Whether the files have been rolled back and no run has continued from there yet.
         is_rolling_back: bool,
     },
     /// A file of the workspace is not as it was.
@@ -392,13 +392,13 @@ pub enum Event {
         filename: String,
         /// Kind of change.
         action: FileAction,
-        /// Its length in bytes, unless it is gone.
+        /// Its length in bytes, unless it was deleted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
-        /// SHA-256 of its content in hexadecimal digits, unless it is gone or very large.
+        /// SHA-256 of its content in hexadecimal digits, unless it was deleted or is very large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fingerprint: Option<String>,
-        /// Its content, when the run was asked to tell it and it is text of moderate length.
+        /// Its content, when the run was asked to publish it and it is text of moderate length.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<String>,
         /// `false` for a file that no checkpoint holds, of which only a sentinel wants to know; absent for the others.
@@ -434,7 +434,7 @@ pub enum Event {
         /// How many there are.
         count: u64,
     },
-    /// The files are about to be taken back.
+    /// The files are about to be rolled back.
     #[serde(rename = "rollback.started")]
     RollbackStarted {
         /// The newest run.
@@ -474,7 +474,7 @@ pub enum Event {
         /// Description of the step.
         message: String,
     },
-    /// A run took up where the files were taken back to.
+    /// A run continues from the point to which the files were rolled back.
     #[serde(rename = "rollback.completed")]
     RollbackCompleted {
         /// The run that is rolled back to.
@@ -544,7 +544,7 @@ pub enum Event {
         content: Value,
         /// Cost of the answer, in US dollars.
         cost: Usd,
-        /// It has cost more, and nobody knows how much.
+        /// Set when it has cost more, by an unknown amount.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_is_lower_bound: Option<bool>,
         /// Tokens of the answer.
@@ -582,7 +582,7 @@ pub enum Event {
         error_type: Option<String>,
         /// Cost, in US dollars.
         final_cost: Usd,
-        /// It has cost more, and nobody knows how much.
+        /// Set when it has cost more, by an unknown amount.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_is_lower_bound: Option<bool>,
         /// How many times to act it has given up, because too many waited or nothing might be asked any more.
@@ -591,7 +591,7 @@ pub enum Event {
         /// How often it asked, failures included.
         llm_call_count: u64,
     },
-    /// Description of a run that starts: what the plan does not say. Told once a run.
+    /// Description of a run that starts: facts that the plan does not have. Sent once a run.
     #[serde(rename = "run.described")]
     RunDescribed {
         /// Name and version of the hank, if it has any.
@@ -706,7 +706,7 @@ pub enum Event {
         /// Reason for people.
         message: String,
     },
-    /// Something that takes its time continues. Told when it begins, or at most twice a second while it lasts; what follows it tells its end.
+    /// An activity that takes its time continues. Sent when it starts, or at most twice a second while it lasts; the event after it shows its end.
     #[serde(rename = "progress")]
     Progress {
         /// The codon that it is about.

@@ -37,7 +37,7 @@ pub enum FileAction {
     Created,
     /// Its content, or the way it is run, is another.
     Modified,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
 }
 
@@ -71,7 +71,7 @@ impl<'p> FolderNode<'p> {
                 .or_insert_with(|| TreeNode::Folder(FolderNode::default()));
             match entry {
                 TreeNode::Folder(inner) => folder = inner,
-                // A file cannot have files beneath it; whoever says so has looked at two moments.
+                // A file cannot have files inside; a listing that has both was made at two moments.
                 TreeNode::File(_) => return,
             }
             rest = beneath;

@@ -1,4 +1,4 @@
-//! Next steps in an execution directory, for whoever may type commands there (WIRE-47).
+//! Next steps in an execution directory, for a user who may type commands there (WIRE-47).
 
 use serde::{Deserialize, Serialize};
 

@@ -37,7 +37,7 @@ pub struct DescribedLoop {
     pub until: Option<String>,
 }
 
-/// Outcome of a run.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -53,7 +53,7 @@ pub enum RunEnding {
 }
 
 impl RunEnding {
-    /// Returns the outcome of a run that did not complete.
+    /// Returns the result of a run that did not complete.
     #[must_use]
     pub const fn of_failure(interrupted_by: Option<InterruptedBy>) -> Self {
         match interrupted_by {

@@ -15,8 +15,8 @@ pub const MAX_SNAPSHOT_CODONS: usize = 100;
 
 /// State of a run.
 ///
-/// It goes to the client that asked and is not recorded: the events before it say the same, and a journal with one for each codon was
-/// made of little else.
+/// It goes to the client that asked and is not recorded: the events before it have this information, and a journal with a snapshot for each codon
+/// consisted of little else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -34,7 +34,7 @@ pub struct RunSnapshot {
     pub total_spend: Usd,
     /// How long the codons of the thread took, in milliseconds.
     pub total_time: u64,
-    /// Whether the files have been taken back and no run has taken that up yet.
+    /// Whether the files have been rolled back and no run has continued from there yet.
     pub is_rolling_back: bool,
     /// The newest event that it takes into account.
     pub seq: u64,

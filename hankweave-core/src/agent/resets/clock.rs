@@ -1,4 +1,4 @@
-//! Clock times with the day and the zone that stand around them.
+//! Clock times with the day and the zone next to them.
 
 use std::iter::Peekable;
 
@@ -311,7 +311,7 @@ impl Clock {
 const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60_000;
 
-/// The zone that stands behind a time, or that of the machine; `None` for one in parentheses that nobody knows.
+/// Returns the zone after a time, or that of the machine; `None` for an unknown zone in parentheses.
 fn zone<'w>(
     words: &mut Peekable<impl Iterator<Item = &'w str> + Clone>,
     data: ZoneData<'_>,

@@ -81,7 +81,7 @@ pub(super) fn zone_of_machine(data: ZoneData<'_>) -> TimeZone {
     zone.or_else(posix).unwrap_or(TimeZone::UTC)
 }
 
-/// Whether a word that stands behind a time without parentheses looks like a zone. `et` and `ist` are words of some languages.
+/// Returns whether a word after a time, without parentheses, looks like a zone. `et` and `ist` are words of some languages.
 pub(super) fn is_zone(word: &str) -> bool {
     let has_letters = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase());
     let is_long = || long_name(&word.to_ascii_uppercase()).is_some() && has_letters(word);

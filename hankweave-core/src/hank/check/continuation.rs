@@ -5,11 +5,11 @@ use crate::hank::document::{
 };
 use crate::hank::problem::{Problem, Severity, quoted};
 
-/// The codon whose conversation another one goes on from.
+/// The codon whose conversation another codon continues.
 #[derive(Clone, Copy)]
 pub(super) struct PrecedingCodon<'h> {
     pub(super) codon: &'h CodonConfig,
-    /// The loop of it, unless both are in the same loop.
+    /// The loop of it, unless both are in one loop.
     pub(super) ended_loop: Option<&'h LoopConfig>,
 }
 

@@ -108,8 +108,8 @@ pub struct CodonConfig {
     /// Seconds after which work is ended that the agent left running after its answer, 1 to 86400; 10 when
     /// absent.
     ///
-    /// They are counted from the last output. Only an agent that has answered and does nothing more itself is
-    /// ended by them; its answer decides what becomes of the codon.
+    /// They are counted from the last output. They end only an agent that has answered and does nothing more itself; its answer decides whether the
+    /// codon succeeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
     /// Seconds that an agent is waited for that waits for background work, or whose background work is busy, 1 to 86400; 1800 when absent.
@@ -127,7 +127,7 @@ pub struct CodonConfig {
     /// Limits of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<CodonBudget>,
-    /// Somebody has to approve before the codon begins: `true`, or the question that is shown to them.
+    /// The user has to approve before the codon starts: `true`, or the question that is shown to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::hank::schema::approval"))]
     pub approval: Option<ApprovalQuestion>,

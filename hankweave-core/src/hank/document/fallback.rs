@@ -102,7 +102,7 @@ impl FallbackAgent {
 }
 
 impl CodonConfig {
-    /// Whether both run with the same agent, model and environment.
+    /// Returns whether both run with equal agents, models and environments.
     #[must_use]
     pub fn has_agent_of(&self, other: &Self) -> bool {
         let is_same_agent = match (&self.agent, &other.agent) {

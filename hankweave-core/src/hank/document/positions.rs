@@ -38,7 +38,7 @@ impl NotedPositions {
 }
 
 impl Hank {
-    /// The codon whose configured id is `configured`, wherever it stands.
+    /// Returns the codon whose configured id is `configured`, at any position.
     #[must_use]
     pub fn codon(&self, configured: &str) -> Option<&CodonConfig> {
         let is_meant = |codon: &&CodonConfig| codon.id.as_str() == configured;

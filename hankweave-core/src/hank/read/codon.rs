@@ -23,8 +23,8 @@ use crate::hank::reader::{
 };
 use crate::id::{CodonId, check_configured_id};
 
-/// Reads a codon. One without a usable id, name or prompt is reported, and something stands in for what cannot be read, so that the rest of the codon is
-/// checked all the same (HANK-1).
+/// Reads a codon. A missing or invalid id, name or prompt is reported. Parts that cannot be read are replaced, so that the rest of the codon is
+/// still checked (HANK-1).
 pub(super) fn codon(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<CodonConfig> {
     name_item(reader, node, "codon");
     let fields = reader.fields(node, &keys::CODON)?;
@@ -169,7 +169,7 @@ pub(in crate::hank) fn fallback(reader: &mut HankReader<'_>, node: &JsonNode<'_>
     };
     let mut waits_before = false;
     reader.list(node, |reader, node| {
-        // One that cannot be read stands between its neighbours all the same.
+        // An entry that cannot be read still counts as a neighbour.
         let entry = fallback_entry(reader, node, hint);
         let waits = entry == Some(Fallback::Wait);
         if waits && waits_before {
@@ -220,7 +220,7 @@ fn codon_model(
     fields: &ObjectFields<'_>,
     agent: Option<&AgentChoice>,
 ) -> Option<String> {
-    // What is wrong with the agent is told; whether it needs a model is not known then.
+    // A mistake in the agent is reported; whether the agent needs a model is unknown then.
     let is_unreadable = agent.is_none() && fields.get("agent").is_some();
     if is_unreadable || agent.is_some_and(AgentChoice::works_without_model) {
         fields.optional(reader, "model", model)
@@ -298,7 +298,7 @@ fn check(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Check> {
     Some(Check { run, retries })
 }
 
-/// Reads the form of the answer. In the place of one that cannot be read stands any answer, which references may name.
+/// Reads the form of the answer. A form that cannot be read is replaced by one that allows any answer, so that references may name it.
 fn result_or_any(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<AskedResult> {
     let any = || AskedResult {
         schema: serde_json::Map::new(),

@@ -69,7 +69,7 @@ pub(super) fn hank(reader: &mut HankReader<'_>, root: &JsonNode<'_>) -> Option<H
     })
 }
 
-/// Reads the items. In the place of one that cannot be read stands a loop without codons, so that the others keep their places.
+/// Reads the items. An item that cannot be read is replaced by a loop without codons, so that the others keep their positions.
 fn items(reader: &mut HankReader<'_>, value: &Value<'_>) -> Option<Vec<HankItem>> {
     let path = "hank".to_owned();
     let item = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| {

@@ -93,7 +93,7 @@ fn number(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>, key: &str, ran
     fields.optional(reader, key, nullable(strict_integer(range)));
 }
 
-/// As `read`, where `null` stands for a value that is left out.
+/// Extends `read`: `null` means a value that is left out.
 fn nullable<T>(
     read: impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T>,
 ) -> impl Fn(&mut HankReader<'_>, &JsonNode<'_>) -> Option<T> {

@@ -67,13 +67,13 @@ pub struct SentinelConfig {
     /// Spending limit in one codon, in US dollars, above 0; the sentinel is taken out of service there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_dollars: Option<Usd>,
-    /// The system prompt, from files beside this one.
+    /// The system prompt, from files next to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt_file: Option<Texts>,
     /// The system prompt; after that of the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt_text: Option<String>,
-    /// The prompt, from files beside this one.
+    /// The prompt, from files next to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_prompt_file: Option<Texts>,
     /// The prompt; after that of the files.
@@ -206,7 +206,7 @@ impl SentinelConfig {
         format!("{what}; {when}")
     }
 
-    /// Whether it looks at what stands in files that have changed: a condition or its prompt, `prompt`, speaks of their content. A command reads files itself.
+    /// Returns whether it reads the content of changed files: a condition or its prompt, `prompt`, names that content. A command reads files itself.
     #[must_use]
     pub fn speaks_of_contents(&self, prompt: &str) -> bool {
         let sees_files = self

@@ -108,7 +108,7 @@ pub struct ConditionConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Operator {
-    /// They are the same.
+    /// They are equal.
     Equals,
     /// They are not.
     NotEquals,
@@ -138,9 +138,9 @@ pub enum SentinelExecution {
         /// The while, 1 to 300000.
         milliseconds: u64,
     },
-    /// For every so many.
+    /// Once for every `threshold` events.
     Count {
-        /// How many, 1 to 1000.
+        /// Number of events, 1 to 1000.
         threshold: u64,
     },
     /// At the end of each window of time, counted from the first.

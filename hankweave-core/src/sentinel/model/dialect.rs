@@ -12,7 +12,7 @@ use super::{AnswerSchema, Api, Question};
 use crate::agent::classify::{Classification, classify};
 use crate::cost::{TokenUsage, Usd};
 
-/// An error of a provider is told up to here, in letters.
+/// Length at which the error of a provider is cut, in characters.
 const MOST_OF_AN_ERROR: usize = 500;
 
 /// Response of a model.
@@ -43,7 +43,7 @@ pub enum ReplyBody {
 pub struct CallRefusal {
     /// For people; may quote the provider.
     pub message: String,
-    /// Whether the same may be answered when it is asked once more.
+    /// Whether the request may succeed when it is sent once more.
     pub retriable: bool,
     /// How long the provider asks to wait first.
     pub retry_after: Option<Duration>,

@@ -23,7 +23,7 @@ pub struct Exchange {
     pub answer: String,
 }
 
-/// All that a model is told in one request.
+/// Content of one request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The model, as its provider calls it.

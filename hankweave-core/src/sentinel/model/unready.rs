@@ -9,9 +9,11 @@ use crate::cost::pricing::Prices;
 use crate::hank::{CodonConfig, Hank, Problem, SentinelEntry, Severity};
 use crate::sentinel::SentinelConfig;
 
-/// Sentinels whose models cannot be asked, as warnings, because they are left out, or as errors where the codon must not run without them; and those whose
-/// costs nobody can count, as errors where they are limited, else as warnings. `files` are the sentinels in files of their own, `limited` says whether
-/// everything together is; `variable` gives the value of a variable for a codon, if it is set and not empty.
+/// Returns sentinels whose models cannot be asked, and sentinels whose costs cannot be counted.
+///
+/// The first are warnings, because they are left out, or errors where the codon must not run without them. The second are errors where their costs
+/// are limited, else warnings. `files` are the sentinels in files of their own, `limited` says whether there is a total limit, and `variable`
+/// returns the value of a variable for a codon, if it is set and not empty.
 #[must_use]
 pub fn unready_sentinels(
     hank: &Hank,

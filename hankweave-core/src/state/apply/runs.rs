@@ -1,4 +1,4 @@
-//! Events of runs, and of what lies between them: ways back, operations, answers and the plan.
+//! Events of runs, and of what happens between them: rollbacks, operations, answers and changes of the plan.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::id::RunId;
 use crate::run::{self, RunTransition};
 use crate::time::Timestamp;
 
-/// Histories, the newest ones, whose plans are kept beside the one in force: each plan stands in every snapshot.
+/// Number of histories, the newest ones, whose plans are kept in addition to the plan in force. Every snapshot contains each of these plans.
 const MOST_LEFT_PLANS: usize = 3;
 
 impl Reducer<'_> {
@@ -118,7 +118,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Keeps the plan in force with the run that began its history, for a way back to it, and forgets that of the oldest one.
+    /// Keeps the plan in force with the run that started its history, for a rollback to that history, and drops the plan of the oldest one.
     fn leave_plan(&mut self) {
         let Some(root) = self.state.root_in_force() else {
             return;

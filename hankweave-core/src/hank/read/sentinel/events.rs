@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Documented fields that we never write; a hank may name them all the same.
+    /// Documented fields that we never write; a hank may still name them.
     const UNWRITTEN: [(&str, &str); 4] = [
         ("state.snapshot", "recentFileAccess"),
         ("token.usage", "modelUsage"),
