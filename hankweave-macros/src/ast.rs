@@ -25,7 +25,7 @@ pub(crate) struct Derives {
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
     pub(crate) name: Ident,
-    /// The crate that generated code stands on, when it has another name here.
+    /// The crate that generated code depends on, when it has another name here.
     pub(crate) krate: Option<Path>,
     /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
     pub(crate) types: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Ast {
     pub(crate) stored: Ident,
     /// Documentation of the enum.
     pub(crate) docs: Vec<Attribute>,
-    /// `cfg` and whatever else stands on the enum and is not for the macro.
+    /// `cfg` and all other attributes of the enum that are not for the macro.
     pub(crate) attrs: Vec<Attribute>,
     /// Traits to derive besides those that are always derived.
     pub(crate) derives: Vec<Path>,
@@ -61,7 +61,7 @@ pub(crate) struct Ast {
 }
 
 impl Ast {
-    /// Leaves types alone, so that a mistake about what is stored is told once and the types are there all the same.
+    /// Reduces the machine to types alone, so that a mistake about the stored form is reported once and the types still exist.
     pub(crate) fn demand_nothing(&mut self) {
         self.types = true;
         self.stored_form = false;
@@ -114,9 +114,9 @@ pub(crate) struct Initial {
 pub(crate) struct ExitSyntax {
     pub(crate) method: Ident,
     pub(crate) label: Option<LitStr>,
-    /// The fields that a step back to the same state changes, where all others stay.
+    /// The fields that a step back to its own state changes; all others stay.
     pub(crate) changes: Option<Vec<Ident>>,
-    /// The step that this is one outcome of, `decide` in `decide => Open | Closed`.
+    /// The step that has this one as an outcome, `decide` in `decide => Open | Closed`.
     pub(crate) branch: Option<Ident>,
     pub(crate) target: Ident,
 }
@@ -138,7 +138,7 @@ pub(crate) struct FieldSyntax {
     /// `#[serde(..)]`, copied wherever the field is copied.
     pub(crate) serde: Serde,
     pub(crate) mark: Mark,
-    /// The type whose JSON Schema stands for the field's own.
+    /// The type whose JSON Schema replaces the field's own.
     pub(crate) schema: Option<Type>,
     /// A value for the generated tests.
     pub(crate) sample: Option<Expr>,
@@ -185,14 +185,14 @@ pub(crate) struct Setters {
     pub(crate) record: bool,
 }
 
-/// `#[live(start = .., add, record, keeps)]`, with a `#[carry(..)]` beside it or without.
+/// `#[live(start = .., add, record, keeps)]`, with or without a `#[carry(..)]` next to it.
 #[derive(Default, Clone)]
 pub(crate) struct Live {
     pub(crate) start: Option<Expr>,
     pub(crate) setters: Setters,
     /// Effect where the state that is left has the field as well.
     pub(crate) again: Again,
-    /// The mark beside it that says where the value comes from.
+    /// The mark next to it that gives the source of the value.
     pub(crate) carry: Option<Carry>,
 }
 

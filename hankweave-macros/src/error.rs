@@ -16,7 +16,7 @@ impl Errors {
         self.0.push(Error::new_spanned(tokens, message));
     }
 
-    /// Reports a mistake that several states make at the same tokens.
+    /// Reports a mistake that several states make at one position, once.
     pub(crate) fn once_at(&mut self, tokens: impl ToTokens, message: impl Display) {
         let error = Error::new_spanned(tokens, message);
         let place = format!("{:?}", error.span());

@@ -31,7 +31,7 @@ use syn::{Path, Visibility, parse_quote};
 use crate::case::{is_name, snake, text};
 use crate::model::MachineDef;
 
-/// Generates the module of the machine and the re-exports beside it.
+/// Generates the module of the machine and the re-exports next to it.
 pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
     let out = GeneratedNames::new(declared);
     let (machine, named) = demanded::demanded(declared, &out);
@@ -101,8 +101,8 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
     }
 }
 
-/// The typed value with its steps and seals, in a module that holds no word of the user's but names and types: whoever stands beside the data cannot
-/// reach what is private here.
+/// Generates the typed value with its steps and seals, in a module that contains nothing of the user's but names and types. So no code next to the
+/// data can reach its private items.
 fn guarded(machine: &MachineDef) -> TokenStream {
     let (machine, types) = nested_module::deeper(machine);
     let machine = &machine;
@@ -138,9 +138,9 @@ fn guarded(machine: &MachineDef) -> TokenStream {
 
 /// The names of what is generated, and how visible it is.
 pub(crate) struct GeneratedNames {
-    /// The crate that generated code stands on.
+    /// The crate that generated code depends on.
     pub(crate) krate: Path,
-    /// Its serde, as serde wants to be told.
+    /// Its serde, in the form that serde's attribute takes.
     pub(crate) serde_path: String,
     pub(crate) vis: TokenStream,
     pub(crate) module: Ident,
@@ -218,7 +218,7 @@ fn module_name(machine: &MachineDef) -> String {
     if is_name(&name) { name } else { name + "_machine" }
 }
 
-/// The visibility of the enum, written from so many modules deeper.
+/// Returns the visibility of the enum, written from `depth` modules deeper.
 pub(crate) fn visibility(vis: &Visibility, depth: usize) -> TokenStream {
     let up = std::iter::repeat_n(quote!(super), depth);
     let up = quote!(#(#up)::*);

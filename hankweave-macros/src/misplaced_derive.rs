@@ -1,5 +1,6 @@
-//! A derive above the attribute: it was given the declaration instead of what the declaration becomes, and the compiler speaks of each variant that
-//! does not fit. No macro is told what stands above it, so the source is asked; what cannot be read there is not missed, since this is about a message alone.
+//! Detection of a derive above the attribute. Such a derive was given the declaration instead of its expansion, and the compiler complains about
+//! each variant that does not fit. A macro does not see the lines above it, so the source is read. If it cannot be read, nothing but a clearer
+//! message is lost.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Attribute, Fields, ItemEnum};
 
-/// Whether a derive stands above the attribute that is being expanded.
+/// Returns whether there is a derive above the attribute that is being expanded.
 pub(crate) fn is_derived() -> bool {
     let here = proc_macro::Span::call_site();
     let text = here.local_file().and_then(|file| fs::read_to_string(file).ok());

@@ -16,7 +16,7 @@ pub(crate) struct MachineDef {
     pub(crate) name: Ident,
     /// Whether the stored enum stays in the module of the machine.
     pub(crate) apart: bool,
-    /// The crate that generated code stands on, when it has another name here.
+    /// The crate that generated code depends on, when it has another name here.
     pub(crate) krate: Option<Path>,
     /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
     pub(crate) types: bool,
@@ -80,7 +80,7 @@ pub(crate) struct ExitDef {
     pub(crate) label: Option<LitStr>,
 }
 
-/// All edges of one name; they ask for the same, wherever they lead.
+/// All edges of one name; their demands are equal, wherever they lead.
 #[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
@@ -90,7 +90,7 @@ pub(crate) struct Method {
     pub(crate) metadata: Ident,
     /// Indices of source and target of each edge, in order of declaration; never empty, and no source twice.
     pub(crate) edges: Vec<(usize, usize)>,
-    /// The fields that a step back to the same state changes, where all others stay.
+    /// The fields that a step back to its own state changes; all others stay.
     pub(crate) changes: Option<Vec<Ident>>,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct FieldDef {
     pub(crate) aliases: Vec<String>,
     /// Whether a stored value may lack it.
     pub(crate) optional: bool,
-    /// The type that tells the JSON Schema of the value.
+    /// The type that provides the JSON Schema of the value.
     pub(crate) schema: Type,
     /// A value for the generated tests; made up when there is none.
     pub(crate) sample: Option<Expr>,
@@ -172,7 +172,7 @@ pub(crate) enum ValueSource {
     Extra,
     /// The caller.
     Caller,
-    /// The field of the same name in the source.
+    /// The field of this name in the source.
     Kept,
     /// A field of the source.
     Carried(Carried),
@@ -227,7 +227,7 @@ impl MachineDef {
             .find(|field| matches!(field.entry, ValueSource::Extra))
     }
 
-    /// Returns the metadata that the caller supplies to a method. It is the same for every target: that was checked.
+    /// Returns the metadata that the caller supplies to a method. A check has ensured that they are equal for all targets.
     pub(crate) fn metadata(&self, method: &Method) -> impl Iterator<Item = &FieldDef> {
         let target = method.edges.first().map(|(_, target)| *target);
         target
@@ -247,7 +247,7 @@ impl MachineDef {
         outcomes.flat_map(|method| self.metadata(method))
     }
 
-    /// Whether the caller of a method supplies this field of its target. The same from every source: that was checked.
+    /// Returns whether the caller of a method supplies this field of its target. A check has ensured that this is equal for all sources.
     pub(crate) fn asks(&self, method: &Method, target: usize, field: &FieldDef) -> bool {
         let named = method.changes.as_ref().map(|names| names.contains(&field.ident));
         match (&field.entry, named) {
@@ -337,7 +337,7 @@ impl FieldDef {
             .map(String::as_str)
     }
 
-    /// How the value is read and written where serde is told, and nothing that is about a field among others.
+    /// Returns the serde attributes that change how the value is read and written, without those about a field among others.
     pub(crate) fn ways(&self) -> impl Iterator<Item = &TokenStream> {
         let is_way = |meta: &&TokenStream| {
             let text = meta.to_string();
@@ -372,7 +372,7 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Names of types that everybody knows, and that every format tells unasked as they are.
+/// Names of well-known types that every format delivers unchanged, also without being asked for a type.
 const PLAIN: [&str; 25] = [
     "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
     "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",

@@ -222,7 +222,7 @@ fn generated_derives(input: ParseStream<'_>, derives: &mut Derives) -> syn::Resu
     Ok(())
 }
 
-/// The typed value stands where nothing of others is expanded, so it derives what the compiler itself writes.
+/// Replaces derives of the typed value by those of the compiler: no code of another crate is expanded in the module of the typed value.
 fn typed_derives(paths: &mut [Path]) -> syn::Result<()> {
     for path in paths {
         let name = path.segments.last().map(|last| last.ident.clone());
@@ -460,7 +460,7 @@ fn target(input: ParseStream<'_>) -> syn::Result<Ident> {
 
 const LABEL: &str = "in brackets stands what diagrams print, `step(\"label\")`: what a step demands are the fields of its target that have no mark";
 
-/// Names what other crates let stand here, with what to write instead.
+/// Rejects words that other crates allow here, with the text to write instead.
 fn not_offered(input: ParseStream<'_>) -> syn::Result<()> {
     let word = input
         .cursor()

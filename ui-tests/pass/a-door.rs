@@ -1,15 +1,15 @@
-//! A machine of one's own, without any data.
+//! A machine of a user, without any data.
 
 use hankweave_core::machine;
 
 /// A door as it is stored.
 #[machine(Door)]
 pub enum DoorRecord {
-    /// Nobody can pass.
+    /// No visitor can pass.
     #[initial]
     #[to(push => Open, wall_up => Gone)]
     Closed,
-    /// Everybody can pass.
+    /// Every visitor can pass.
     #[to(pull => Closed)]
     Open,
     /// There is no door any more.

@@ -1,4 +1,4 @@
-//! A codon from its first state to its last; the stored form takes the same way.
+//! A codon from its first state to its last; the stored form takes equal steps.
 
 use hankweave_core::codon::{Codon, CodonExecution, Complete, Initialize, Run, Start};
 use hankweave_core::id::{CheckpointSha, CodonId, Pid, SessionId};

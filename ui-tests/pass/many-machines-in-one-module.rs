@@ -1,4 +1,4 @@
-//! Machines with the same states and steps beside one another, with what may stand around and inside a declaration.
+//! Machines with equal states and steps in one module, with all that is allowed around and inside a declaration.
 #![deny(missing_docs, unused, unreachable_pub, clippy::all)]
 
 use hankweave_core::machine;

@@ -51,7 +51,7 @@ fn every_forbidden_program_has_its_message_and_the_other_way_round() {
     assert_eq!(with("rs"), with("stderr"));
 }
 
-/// The first line tells what is wrong in words of the machine, and the rest what is legal from there.
+/// The first line shows the mistake in words of the machine, and the rest the legal steps from there.
 #[test]
 fn every_illegal_step_is_explained_in_the_words_of_the_machine() {
     for (file, _) in illegal_steps::cases() {

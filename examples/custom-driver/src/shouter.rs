@@ -48,7 +48,7 @@ fn shout(launch: Launch) -> Result<RunningAgent, StartError> {
     Ok(RunningAgent {
         pid: None,
         log_path: launch.log_path,
-        // It has said everything before anybody listens.
+        // All of its events are there before the runner reads the first one.
         events: events.into(),
         control: Box::new(Finished),
     })
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// It is no process and has done its work before anybody could stop it, so this is all that there is to show.
+    /// It is no process and has done its work before a caller could stop it, so no other scene can be shown.
     #[tokio::test]
     async fn it_keeps_the_contract_of_drivers() {
         let suite = DriverSuite::new(Arc::new(Shouter)).scene(Scene::Succeeds, |launch| {

@@ -56,7 +56,7 @@ impl Costs {
         }
     }
 
-    /// The row of a codon. When it is run again, that is the same row.
+    /// Returns the row of a codon. A codon that runs again keeps its row.
     fn row(&mut self, codon: &CodonId) -> &mut Row {
         let index = self.rows.iter().position(|row| row.codon == *codon);
         let index = index.unwrap_or_else(|| {

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     println!("{costs}");
                 }
             }
-            // What a newer server says beside that is nothing to us.
+            // Other messages, also those of a newer server, are of no use here.
             Ok(_) => {}
             Err(Disconnected::RunEnded) => return Ok(()),
             Err(ended) => return Err(ended.into()),

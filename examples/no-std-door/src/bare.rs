@@ -1,4 +1,4 @@
-//! What a program without operating system brings along.
+//! Allocator and panic handler, which a program without an operating system has to have itself.
 #![expect(unsafe_code, reason = "an allocator cannot be written without")]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -20,7 +20,7 @@ unsafe impl GlobalAlloc for NoMemory {
 #[global_allocator]
 static MEMORY: NoMemory = NoMemory;
 
-/// With `std` anywhere beneath, there would be two of these, which the compiler refuses.
+/// With `std` in any dependency, there would be two of these, which the compiler refuses.
 #[panic_handler]
 fn halt(_: &PanicInfo<'_>) -> ! {
     loop {

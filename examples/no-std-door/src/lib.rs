@@ -23,7 +23,7 @@ pub enum DoorRecord {
         cabinet: u16,
     },
 
-    /// Anybody can open it.
+    /// It can be opened without a code.
     #[initial]
     #[to(open => Opened, lock => Locked)]
     Closed {
@@ -32,7 +32,7 @@ pub enum DoorRecord {
         openings: u32,
     },
 
-    /// It stands open.
+    /// It is open.
     #[to(close => Closed, remove => Removed)]
     #[keeps(openings)]
     Opened,

@@ -1,4 +1,4 @@
-//! Reads a state document and tells what failed and why, where the last good checkpoint is, and what each codon cost.
+//! Reads a state document and reports what failed and why, where the last good checkpoint is, and what each codon cost.
 //!
 //! ```text
 //! cargo run -p read-state -- .hankweave/state.json
@@ -54,7 +54,7 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
     writeln!(text, "{:>10}  in all", state.total_spend())
 }
 
-/// The codon that stands in the way, where it failed, and why.
+/// Returns the codon that blocks the thread, the phase in which it failed, and the reason.
 fn failure(thread: &ExecutionThread) -> Option<(&CodonId, &'static str, &str)> {
     let CodonExecution::Failed(failed) = thread.codons.first()?.codon.as_ref() else {
         return None;

@@ -56,7 +56,7 @@ fn begun(hank: &Hank) -> Story {
         .fresh("r1")
 }
 
-/// A codon runs, costs so many dollars, and ends.
+/// A codon runs, costs `dollars` dollars, and ends.
 fn spends(story: Story, id: &str, dollars: f64, to: CodonStatus) -> Story {
     let story = story.codon(id, Ending::Open(CodonStatus::Running));
     let run_id = story.state().current_run_id.clone().unwrap();
@@ -190,7 +190,7 @@ fn in_a_strict_pool_what_is_left_goes_to_nobody() {
     for (allocation, expected) in [("proportional", 1.0), ("proportional-strict", 1.0)] {
         let hank = hank(&budget(allocation), &[free("a"), free("b"), free("c")]);
         assert_dollars(ask(&completes(begun(&hank), "a", 1.0), &hank, "b"), expected);
-        // c divides the rest with nobody any more, and strictly the half of b is gone though it was not used.
+        // c shares the rest with no other codon. With a strict allocation the half of b is lost, though it was not used.
         let story = completes(completes(begun(&hank), "a", 1.0), "b", 0.0);
         let left = if allocation == "proportional" { 2.0 } else { 1.0 };
         assert_dollars(ask(&story, &hank, "c"), left);
@@ -301,7 +301,7 @@ fn time_between_codons_counts_for_nobody() {
     assert_eq!(ask(&again, &hank, "b").time, Some(left));
 }
 
-/// The times of records are those of a clock that somebody sets; what was measured counts.
+/// The times of records come from a clock that a user can set; the measured duration counts.
 // covers: HANK-35
 #[test]
 fn a_clock_that_was_set_decides_nothing() {
@@ -365,7 +365,7 @@ fn token_limits_are_those_of_the_codon_for_every_execution() {
     assert_eq!((found.output_tokens, found.context_tokens), (Some(7), Some(9)));
 }
 
-// What continues in its session is the same execution.
+// An execution that continues in its session is one execution.
 // covers: HANK-36
 #[test]
 fn what_was_written_in_a_session_counts_when_the_codon_goes_on_there() {
@@ -438,7 +438,7 @@ fn where_nobody_says_anything_the_whole_pauses_and_everything_else_is_done() {
     let null = Value::Null;
     let two = json!({"maxDollars": 2, "maxTimeSeconds": 2});
     assert_eq!(of(1.0, &null, &null, "shared"), [(Pause, Pause); 2]);
-    // Its own limit is the lower one, or the same: it has done what it may, and the run pauses before the next codon.
+    // Its own limit is lower, or equal: the codon has done what it may, and the run pauses before the next codon.
     assert_eq!(of(3.0, &null, &two, "shared"), [(Complete, Complete); 2]);
     assert_eq!(of(2.0, &null, &two, "shared"), [(Complete, Complete); 2]);
     assert_eq!(of(1.0, &null, &two, "shared"), [(Pause, Pause); 2]);
@@ -484,7 +484,7 @@ fn what_earlier_tries_used_counts() {
     assert_dollars(ask(&story, &hank, "b"), 5.0);
 }
 
-/// Money is gone once it is spent: skipped codons and runs that were left by going back included. A start from nothing starts again.
+/// Spent money stays spent, that of skipped codons and of runs that a rollback left included. A fresh start begins at zero.
 // covers: HANK-39
 #[test]
 fn everything_that_was_spent_since_the_thread_began_counts() {

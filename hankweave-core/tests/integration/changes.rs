@@ -158,7 +158,7 @@ fn what_a_plan_cannot_do_without_is_known_before_its_turn() {
     let in_loop = ran(&looped(&["b", "c"]), &[("a", Completed), ("b#0", Completed)]);
     assert_eq!(removed(&in_loop, &looped(&["b"])), ["c#0"]);
     assert_eq!(removed(&in_loop, &looped(&["c"])), Vec::<String>::new());
-    // Nobody knows how often a loop would continue that is not there, even when its codons are.
+    // It is unknown how often a loop would continue that the hank does not have, even if the hank has its codons.
     let gone = flat(&["a", "b", "c", "d"]);
     let told = misfits(&in_loop, &gone);
     assert!(
@@ -278,7 +278,7 @@ fn a_loop_in_which_a_plan_is_made_anew_goes_on() {
         assert_eq!(ran, foretold);
         assert_eq!((ran.last().map(String::as_str), end), (Some("d"), Decision::Done));
     }
-    // The loop is gone, or has another name, with ids that are taken.
+    // The loop no longer exists, or has another name, with ids that are taken.
     assert_planned(&stopped(), &flat(&["a", "d"]), &[&head[..], &["d"]].concat());
     let mut renamed = looped(&["b", "c", "e"]);
     let HankItem::Loop(found) = &mut renamed.items[1] else {
@@ -346,8 +346,8 @@ fn goes_on(story: Story, hank: &Hank) -> Story {
 proptest! {
     #![proptest_config(config(300))]
 
-    /// Whatever became of the first hank, and whatever the second one is: what is announced is what runs, in this order; nothing that succeeded in front of where
-    /// the run continues runs again; and every codon of the second hank has run in the end.
+    /// For any result of the first hank and any second hank: what is announced is what runs, in this order; no codon that succeeded in front of the
+    /// position at which the run continues runs again; and every codon of the second hank has run in the end.
     // covers: STATE-45
     #[test]
     fn what_is_announced_of_a_changed_hank_is_what_runs(began in hanks(), now in hanks(), failing in 0_usize..12) {

@@ -181,9 +181,9 @@ fn a_resumed_session_counts_only_what_is_new() {
         told(&resumed),
         ["session", "says The answer is 42.", "used 4737", "result true"]
     );
-    // The same session as a whole.
+    // This session as a whole.
     used("resumed", None, tokens(7_000, 217, 7_000), 11_795_000, false);
-    // Without its rollout file nobody knows what was there before.
+    // Without its rollout file the earlier usage is unknown.
     used(
         "resume-2-same",
         Some("2026-11-23T00:00:00.000Z"),

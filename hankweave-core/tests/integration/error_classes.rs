@@ -7,7 +7,7 @@ use hankweave_core::agent::{CLASSES, ErrorClass, FailureKind, WAIT_HINTS};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What somebody said, and what it must mean.
+/// A text that a program printed, and its expected meaning.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Example {
@@ -29,7 +29,7 @@ fn examples() -> Vec<Example> {
     examples.collect()
 }
 
-/// Whether a text stands somewhere in a JSON value.
+/// Returns whether a text occurs anywhere in a JSON value.
 fn says(value: &Value, text: &str) -> bool {
     match value {
         Value::String(said) => said.contains(text),

@@ -1,6 +1,6 @@
 //! Every parser of core against damaged input: committed files, and a fixed series of mutations of each.
 //!
-//! `hankweave_testing::corpus` tells how a failure is repeated.
+//! `hankweave_testing::corpus` explains how to repeat a failure.
 
 use std::ops::Range;
 use std::path::Path;
@@ -210,7 +210,7 @@ const STUMBLES: [&[u8]; 8] = [
     b"\"\\ud800\"",
 ];
 
-/// Gives the parser these files beneath `tests`, whole and then damaged.
+/// Gives the parser these files of the folder `tests`, whole and then damaged.
 fn feed(files: &[&str], parser: impl Fn(&[u8])) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let files: Vec<_> = files.iter().map(|file| tests.join(file)).collect();
@@ -221,8 +221,8 @@ fn feed(files: &[&str], parser: impl Fn(&[u8])) {
     corpus::feed(&files, MUTATIONS, damage, parser);
 }
 
-/// One to four changes that leave the text well-formed more often than not: a value or name in the place of another, one that stands twice, one that is
-/// gone with its comma, or a value that readers stumble over.
+/// Makes one to four changes that leave the text well-formed more often than not. A value or name replaces another, is doubled, or is removed with
+/// its comma, or a value is put in that readers stumble over.
 fn damage_tokens(bytes: &mut Vec<u8>, random: &mut Random) {
     const STUMBLES: [&str; 12] = [
         "null",
@@ -263,7 +263,7 @@ fn damage_tokens(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Where the texts, numbers and words of a JSON-like text stand.
+/// Returns the ranges of the texts, numbers and words in a JSON-like text.
 fn tokens(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut tokens = Vec::new();
     let mut place = 0;

@@ -116,7 +116,7 @@ proptest! {
         }
     }
 
-    /// The accepted events, read back from their JSON, give the same document; so does a document that was saved on the way.
+    /// The accepted events, read back from their JSON, build an equal document; so do they on top of a document that was saved on the way.
     #[test]
     fn folding_the_journal_gives_the_saved_document(events in histories(60), cut in 0..60usize) {
         let (live, accepted) = fold(&events);
@@ -151,7 +151,7 @@ proptest! {
         let _ = work_with(text.as_bytes());
     }
 
-    /// The same for real files with a few bytes changed, taken out, or put twice.
+    /// No panic either for real files with a few bytes changed, taken out, or put twice.
     #[test]
     fn no_damage_to_a_file_makes_core_panic(file in 0..3usize, damage in prop::collection::vec((any::<prop::sample::Index>(), 0..40usize, any::<u8>(), 0..3u8), 1..4)) {
         let mut bytes = fixture(["full-state.json", "finished-run.json", "rig-setup-continuation.json"][file]);
@@ -270,7 +270,7 @@ fn lenient(mut value: serde_json::Value) -> serde_json::Value {
 /// Core has no dependency that can do I/O, and calls neither a clock nor the system.
 #[test]
 fn core_is_pure() {
-    /// What optional features bring, for tests and for whoever wants schemas.
+    /// Crates that optional features add, for tests and for users who want schemas.
     const OPTIONAL: [&str; 2] = ["proptest", "schemars"];
     const FORBIDDEN: [&str; 11] = [
         "std::fs",

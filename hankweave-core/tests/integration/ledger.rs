@@ -108,7 +108,7 @@ impl Message {
         })
     }
 
-    /// The same as far as it is known when it begins.
+    /// Returns the message with the usage that is known when it begins.
     fn begun(&self) -> Self {
         let [input, _, written, read] = self.used;
         Self {
@@ -289,7 +289,7 @@ fn interleaved(mut lanes: [VecDeque<Value>; 3], this: &Try) -> Vec<Value> {
     lines
 }
 
-/// The lines of codex, which tell tokens of the whole session and only at the end.
+/// Returns the lines of codex, which report the tokens of the whole session, and only at the end.
 fn codex(this: &Try, ledger: &Ledger, before: &Before) -> Vec<Value> {
     let mut lines = vec![
         json!({"type": "thread.started", "thread_id": "s"}),
@@ -310,7 +310,7 @@ fn codex(this: &Try, ledger: &Ledger, before: &Before) -> Vec<Value> {
     lines
 }
 
-/// What codex has written down after so many lines; each response stands there as often as it likes.
+/// Returns the records that codex has written after `lines` lines; each response may be in them several times.
 fn rollout(ledger: &Ledger, before: &Before, lines: usize) -> AgentRecords {
     let told = ledger.iter().take(lines);
     let messages = told.flat_map(|(id, message)| {

@@ -35,7 +35,7 @@ impl Sample for Loaded {
     }
 }
 
-/// One run of one agent, as it stands in the state document.
+/// One run of one agent, as the state document stores it.
 #[machine(Codon, tests)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(crate) enum CodonExecution {

@@ -1,4 +1,4 @@
-//! What core takes from the allocator. Counts are exact and the same on every machine, so they are tests and not benchmarks.
+//! Memory that core takes from the allocator. Counts are exact and equal on every machine, so they are tests and not benchmarks.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -64,7 +64,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often `work` asks for memory, and what it holds at most beside what was there before, in bytes.
+/// Returns how often `work` asks for memory, and the most bytes that it holds in addition to those held before.
 fn measured<T>(work: impl FnOnce() -> T) -> (T, Tally) {
     TALLY.set(Tally::default());
     let result = work();
@@ -86,7 +86,7 @@ fn loading_takes_at_most_four_times_the_file() {
     assert!(times <= 4.0, "{times}");
 }
 
-/// A good document of about 4 MB in which one codon has a `null` that only the older system would not mind, as it is told by `shape`.
+/// Returns a good document of about 4 MB, changed by `shape`, in which one codon has a `null` in place of a number, as the older system allowed.
 fn unusual(shape: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut document: Value = serde_json::from_slice(&large_document(4 << 20)).unwrap();
     shape(&mut document);
@@ -105,7 +105,7 @@ fn loading_an_unusual_file_takes_at_most_eight_times_the_file() {
     assert!(times <= 8.0, "{times}");
 }
 
-/// What is wrong with a file is found in the same tree.
+/// Errors in a file are found in that tree of values.
 #[test]
 fn refusing_a_damaged_file_takes_at_most_eight_times_the_file() {
     let text = unusual(|document| document["runs"][0]["status"] = json!("dancing"));
@@ -137,7 +137,7 @@ fn a_cost_event_takes_as_much_memory_with_ten_codons_as_with_ten_thousand() {
     assert_eq!(takes(10).0, 0, "nothing is allocated");
 }
 
-/// What decoding so many lines of an agent takes at most, in bytes; `messages` of them have an id of their own.
+/// Returns the most memory that decoding `lines` lines of an agent takes, in bytes; `messages` of them have an id of their own.
 fn peak_of_decoding(lines: usize, messages: usize) -> usize {
     let mut decoder = ClaudeDecoder::new(false);
     let mut events = Vec::with_capacity(16);
@@ -213,7 +213,7 @@ fn looking_ahead_in_a_loop_copies_no_plan() {
     assert!(calls <= 20, "{calls} calls for each iteration");
 }
 
-/// Checks that `work` asks for about the same memory for each codon of a night, however long it was.
+/// Checks that `work` asks for about as much memory for each codon of a long night as for each of a short one.
 #[track_caller]
 fn check_that_it_is_linear(work: impl Fn(&Hank, HankweaveState)) {
     let [short, long] = [200, 2_000].map(|codons| {
@@ -247,7 +247,7 @@ fn the_changes_of_a_hank_grow_with_a_night_and_not_with_its_square() {
     });
 }
 
-/// A loop of so many iterations with a budget for each of its parts.
+/// Returns a loop of `iterations` iterations with a budget for each of its parts.
 fn loop_of(iterations: usize) -> Hank {
     let budget = json!({"maxDollars": 1_000_000});
     let codon = json!({"id": "work", "name": "w", "model": "haiku", "continuationMode": "continue-previous", "promptText": "x",

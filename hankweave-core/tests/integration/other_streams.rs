@@ -173,7 +173,7 @@ fn both_are_told_in_the_order_in_which_it_happened() {
     }
 }
 
-/// opencode begins the step again, and tells nothing of the answer that was lost.
+/// opencode starts the step again, and reports nothing of the answer that was lost.
 // covers: AGENT-28
 #[test]
 fn an_answer_that_opencode_asks_for_again_makes_a_lower_bound() {
@@ -277,7 +277,7 @@ fn what_real_speakers_of_acp_say_is_understood() {
     assert!(reason.message.unwrap().contains("401 Unauthorized"));
 }
 
-/// As opencode 1.18.33 tells it: the summary first, then what it says to its model itself.
+/// The output of opencode 1.18.33: the summary first, then its own message to its model.
 // covers: AGENT-28
 #[test]
 fn a_conversation_that_opencode_shortens_is_told_as_such_and_not_as_its_words() {
@@ -307,7 +307,7 @@ fn gemini(input: u64, more: &[&str], end: &str) -> ExitOutcome {
     decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
 }
 
-/// The price of long prompts is that of a request, and gemini tells only the sum of its requests.
+/// The price of long prompts is that of one request, and gemini reports only the sum of its requests.
 // covers: AGENT-29
 #[test]
 fn a_sum_of_requests_has_not_the_price_of_a_long_prompt() {
@@ -419,7 +419,7 @@ fn gemini_tells_each_message_while_it_works_and_its_end_adds_the_rest() {
     }
 }
 
-/// The result counts sub-agents, too. While one works no line tells of it.
+/// The result counts sub-agents, too. While one works, no line reports its usage.
 // covers: AGENT-29
 #[test]
 fn sub_agents_of_gemini_count_while_they_work_and_once() {
@@ -464,7 +464,7 @@ fn sub_agents_of_gemini_count_while_they_work_and_once() {
     assert!(!outcome.usage.lower_bound);
 }
 
-/// A result of which nobody reads the file counts as it stands, and a killed run as far as its file goes.
+/// A result counts unchanged if its file is not read, and a killed run counts the usage in its file.
 // covers: AGENT-8, AGENT-29
 #[test]
 fn gemini_counts_its_result_without_a_file_and_its_file_without_a_result() {

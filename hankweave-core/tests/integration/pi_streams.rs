@@ -88,7 +88,7 @@ fn both_versions_have_the_cost_of_their_script() {
         tokens(3_300, 180, 2_000, 4_000),
         false,
     );
-    // Of a session that continues each message is told with its own usage.
+    // In a session that continues, each message is reported with its own usage.
     for resumed in ["pi/resume-2-same", "pi-0.87/resumed"] {
         used(resumed, 6_930_000, tokens(1_200, 37, 500, 3_000), false);
     }
@@ -249,7 +249,7 @@ fn an_end_that_is_too_long_to_be_read_is_not_needed() {
     );
 }
 
-/// Whoever reads the lines later does not know whether the agent was allowed to shorten its conversation, and counts the same.
+/// A later reader of the lines does not know whether the agent was allowed to shorten its conversation, and gets an equal count.
 // covers: AGENT-21
 #[test]
 fn a_summary_that_was_not_tried_costs_nothing() {

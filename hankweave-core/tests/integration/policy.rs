@@ -322,7 +322,7 @@ fn a_run_that_paused_between_two_codons_goes_on_with_the_next_and_one_that_faile
     assert_eq!(next(&fails(begun(&hank), &overloaded()).run_fails()), None);
 }
 
-// What an interruption leaves: the session of its agent, and where a run continues that is not told where.
+// State after an interruption: the session of its agent, and the position at which a run continues by default.
 #[test]
 fn an_interrupted_codon_has_a_session_to_go_on_with_and_a_failed_one_has_not() {
     let hank = hank(&json!({}));

@@ -1,4 +1,4 @@
-//! The rules of the reducer (STATE-14 to STATE-32), told as stories.
+//! The rules of the reducer (STATE-14 to STATE-32), as stories.
 
 use hankweave_core::codon::{CODON, CodonExecution, CodonStatus};
 use hankweave_core::document::{RunStatus, render};

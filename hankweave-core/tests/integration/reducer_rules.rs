@@ -528,7 +528,7 @@ fn the_document_as_a_whole_changes_by_two_events() {
     refused_as(&story, twice, "conflict", &[]);
 }
 
-// Ours: a way back to the history that a fresh run left needs the plan of that history.
+// Ours: a rollback to the history that a fresh run left needs the plan of that history.
 // covers: STATE-31, STATE-32
 #[test]
 fn a_way_back_to_an_earlier_history_takes_its_plan_up_again() {
@@ -584,7 +584,7 @@ fn a_way_back_to_an_earlier_history_takes_its_plan_up_again() {
         .run_completes();
     assert_eq!(planned(&back(third.clone(), "r3", "b")), ["a", "b"]);
     assert_eq!(planned(&back(third.clone(), "r2", "x")), ["x"]);
-    // Each plan is kept once, and a document says the same after it was written and read.
+    // Each plan is kept once, and a document is unchanged after it was written and read.
     let kept = third.state().runs.iter().map(|run| run.left_plan.as_ref());
     let kept: Vec<_> = kept.map(|plan| plan.map(|plan| plan.len())).collect();
     assert_eq!(kept, [None, None, Some(1), Some(2)]);
@@ -592,8 +592,8 @@ fn a_way_back_to_an_earlier_history_takes_its_plan_up_again() {
     assert_eq!(&read, third.state());
 }
 
-// Ours: where the next run continues is on record while no codon runs, whatever becomes of the run that is left, and the run that takes it up
-// clears it.
+// Ours: the position at which the next run continues is on record while no codon runs, whatever the result of the run that is left. The run that
+// continues there clears it.
 // covers: STATE-32
 #[test]
 fn a_way_back_is_pending_until_a_run_takes_it_up() {

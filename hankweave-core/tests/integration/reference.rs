@@ -1,4 +1,4 @@
-//! The pages tell every key of hank.json, hankweave.json and sentinels, and no other, with the defaults of the schemas.
+//! The pages list every key of hank.json, hankweave.json and sentinels, and no other, with the defaults of the schemas.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn objects() -> BTreeMap<String, Keys> {
     for (name, schema) in [("Hank", &hank), ("Sentinel", &schema::sentinel())] {
         objects.insert(name.to_owned(), keys(schema));
         for (name, definition) in schema["$defs"].as_object().expect("there are several") {
-            // The commands of `beforeCopy` are steps of rigs, which the page tells once.
+            // The commands of `beforeCopy` are steps of rigs, which the page lists once.
             if name == "RigAction" {
                 continue;
             }
@@ -119,7 +119,7 @@ fn the_pages_tell_every_key_and_no_other_with_its_default() {
     assert!(objects.is_empty(), "objects without a table: {objects:#?}");
 }
 
-/// A schema is read in an editor, where nobody can follow a link of ours or open a document of ours.
+/// A schema is read in an editor, where the reader can follow no link of ours and open no document of ours.
 #[test]
 fn the_texts_of_schemas_cite_nothing_that_a_reader_cannot_open() {
     fn check(value: &Value) {

@@ -1,4 +1,4 @@
-//! What `#[derive(Shape)]` makes of a type: it accepts what serde reads and refuses everything else at its place. And what `#[derive(Named)]` tells.
+//! `#[derive(Shape)]` accepts what serde reads, and refuses everything else with its path. `#[derive(Named)]` gives the names.
 
 use hankweave_core::shape::{Checker, Named, Shape, Value};
 use serde::Deserialize;
@@ -105,7 +105,7 @@ fn what_serde_reads_is_accepted() {
         json!({"type": "very-special", "note": "n", "retries": 3, "parent": "p", "match": true, "pair": 4}),
     );
     accepted(json!({"type": "2nd", "steps": [{"do": "wait"}, {"do": "go_back", "howFar": 1}]}));
-    // A name that may be absent may be null, and a name that nobody knows may be anything.
+    // A name that may be absent may be null, and an unknown name may have any value.
     accepted(
         json!({"note": null, "retries": null, "steps": null, "match": null, "seen": "?", "else": [null]}),
     );

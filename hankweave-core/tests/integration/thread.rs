@@ -109,7 +109,7 @@ fn a_continuation_takes_over_what_came_before_its_point() {
     check(&broken_reference, &["r1/c", "r1/b", "r1/a"], None);
 }
 
-// No story can tell this, so the document is bent.
+// No story can produce this, so the document is changed directly.
 // covers: STATE-49
 #[test]
 fn runs_that_continue_each_other_are_visited_once() {
@@ -270,7 +270,7 @@ fn a_continuation_from_the_beginning_of_a_continuation_shows_the_grandparent() {
     assert_eq!((thread.total_runs, thread.codons[0].run_index), (3, 2));
 }
 
-/// The session that a codon goes on from, as the newest end of the thread and the whole of it have it.
+/// Returns the session that a codon continues. The newest end of the thread and the whole thread must agree on it.
 #[track_caller]
 fn session(story: &Story, id: &str) -> Option<String> {
     let thread = thread(story);
@@ -505,7 +505,7 @@ fn the_way_back_leads_to_the_files_before_the_first_codon() {
     assert_eq!(thread.next_codon_id, Some(codon_id("a")));
 }
 
-// Files that were kept before they were taken back belong where the history stood then.
+// Files that were kept before a rollback belong to the position of the history at that time.
 #[test]
 fn kept_files_stand_behind_the_checkpoint_that_they_were_made_from() {
     let (state, _) = begun_clean();
@@ -561,7 +561,7 @@ fn a_missing_parent_ends_the_walk_and_is_not_counted() {
     assert_eq!(check(&orphan, &["r2/b"], Some("c")).total_runs, 1);
 }
 
-// The same id in a parent and in its child.
+// One id in a parent and in its child.
 // covers: STATE-52
 #[test]
 fn a_codon_that_ran_again_in_a_child_run_is_in_the_thread_twice() {
@@ -571,7 +571,7 @@ fn a_codon_that_ran_again_in_a_child_run_is_in_the_thread_twice() {
     check(&again, &["r2/b", "r1/b", "r1/a"], Some("c"));
 }
 
-// Edge cases, "empty `checkpointSha`", also when the rig checkpoint of the codon is just as empty. No story can tell this.
+// Edge cases, "empty `checkpointSha`", also when the rig checkpoint of the codon is just as empty. No story can produce this.
 // covers: STATE-51
 #[test]
 fn an_empty_checkpoint_is_never_a_rig_setup_continuation() {
@@ -586,7 +586,7 @@ fn an_empty_checkpoint_is_never_a_rig_setup_continuation() {
     );
 }
 
-// In whatever run, even a crashed one. No story can tell this.
+// In any run, even a crashed one. No story can produce this.
 // covers: STATE-53
 #[test]
 fn an_open_codon_of_an_older_run_still_runs() {
@@ -606,7 +606,7 @@ fn an_open_codon_of_an_older_run_still_runs() {
     );
 }
 
-// No story can tell this.
+// No story can produce this.
 // covers: STATE-35
 #[test]
 fn a_codon_that_completed_without_a_checkpoint_is_no_way_back() {

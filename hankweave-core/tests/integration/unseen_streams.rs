@@ -1,4 +1,4 @@
-//! What holds for streams that nobody has recorded yet: recordings that are changed as the next versions of the programs may change them.
+//! Rules for streams without a recording so far: recordings that are changed as the next versions of the programs may change them.
 
 use hankweave_agents::{
     AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, GeminiDecoder, OpencodeDecoder, PiDecoder,
@@ -70,7 +70,7 @@ fn grown(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.into_iter().map(|(key, value)| match key.as_str() {
-                // The names of models are the keys of these, and arguments of tools are told as they are.
+                // The names of models are the keys of these, and arguments of tools are reported unchanged.
                 "models"
                 | "modelUsage"
                 | "model_usage_since_last_result"
@@ -124,7 +124,7 @@ fn a_line_that_is_too_long_is_told_and_passed_over() {
     }
 }
 
-/// The line that ends a run has not been written whole: what it alone would have told is not known, and nothing is made up.
+/// The line that ends a run was not written whole. The facts that only this line reports stay unknown, and nothing is made up.
 // covers: AGENT-33
 #[test]
 fn a_last_line_that_is_cut_off_says_nothing() {
@@ -184,7 +184,7 @@ fn what_is_said_twice_counts_once() {
     }
 }
 
-/// A cache that lives an hour costs more to fill, whoever tells of it; other tiers and places of service have no price of their own.
+/// A cache that lives an hour costs more to fill, whichever program reports it; other tiers and places of service have no price of their own.
 // covers: AGENT-34
 #[test]
 fn an_hour_in_the_cache_has_its_price() {

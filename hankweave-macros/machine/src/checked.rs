@@ -27,7 +27,7 @@ pub trait CheckedAdd<Other = Self>: Clone {
     /// The type of the sum.
     type Sum;
 
-    /// Adds, or tells that the sum does not fit.
+    /// Adds; `None` if the sum does not fit.
     fn checked_add(self, other: Other) -> Option<Self::Sum>;
 }
 
@@ -396,7 +396,7 @@ impl<A, B> Unchecked for Pair<A, B> {
 pub struct Change<'a, A, B>(pub &'a mut A, pub B);
 
 impl<A: CheckedAdd<B, Sum = A>, B> Change<'_, A, B> {
-    /// Adds; leaves the field as it is and tells where the sum does not fit.
+    /// Adds and returns `true`; returns `false` and leaves the field unchanged if the sum does not fit.
     #[inline]
     #[must_use]
     pub fn added(self) -> bool {

@@ -6,7 +6,7 @@
 pub struct Machine {
     /// Name of the machine, for example `Codon`.
     pub name: &'static str,
-    /// Name of the field that tells the state in a stored document, for example `status`.
+    /// Name of the field that holds the state in a stored document, for example `status`.
     pub tag: &'static str,
     /// Every state.
     pub states: &'static [State],

@@ -57,7 +57,7 @@ pub mod __private {
     pub use crate::demands::{If, Recordable};
     pub use crate::refusal::refused;
 
-    /// Never runs: the bound of whoever calls it never holds.
+    /// Never runs: the bound of its caller never holds.
     pub fn never() -> ! {
         unreachable!("the bound never holds")
     }

@@ -5,7 +5,7 @@ use core::fmt;
 
 use alloc::string::{String, ToString};
 
-/// A closed set of names as they stand in stored documents: the statuses or the phases of one machine.
+/// A closed set of names as stored documents have them: the statuses or the phases of one machine.
 pub trait Name: Copy + fmt::Debug + fmt::Display + Eq + 'static {
     /// Every member, in order of declaration.
     const ALL: &'static [Self];

@@ -96,7 +96,7 @@ pub fn constant<T: Serialize>(value: &T) -> Schema {
     )
 }
 
-/// An object with these fields, and before them the one that tells which object it is.
+/// Returns the schema of an object with these fields, and in front of them the tag that names the object.
 fn object(tag: Option<(&str, &str)>, fields: impl IntoIterator<Item = Property>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();

@@ -1,8 +1,8 @@
 //! Reading a stored value: the tag decides which fields may follow.
 //!
-//! The tag usually comes first; then the fields are read straight into the state. When it comes later, the fields
-//! before it are kept as the format told them until the state is known. It is written as a map in every format, so that compact ones keep the names too.
-//! Events are read and written in the same way. Generated code implements [`Stored`] and [`StoredEvent`]; nothing else needs this module.
+//! The tag usually comes first; then the fields are read straight into the state. If the tag comes later, the fields in front of it are kept as the
+//! format delivered them until the state is known. The value is written as a map in every format, so that compact formats keep the names, too.
+//! Events are read and written in this way as well. Generated code implements [`Stored`] and [`StoredEvent`]; nothing else needs this module.
 
 mod as_map;
 mod early;
@@ -36,13 +36,13 @@ pub trait Stored: Sized {
     /// Type of the tag.
     type Status: Name;
 
-    /// Stored name of the field that tells the state.
+    /// Stored name of the field that holds the state.
     const TAG: &'static str;
 
-    /// Tells what a stored name is for a value of this status.
+    /// Returns the meaning of a stored name for a value of this status.
     fn belongs(status: Self::Status, name: &str) -> NameScope;
 
-    /// Reads the value under a stored name before the status is known: as its type does, where it has one in all states.
+    /// Reads the value under a stored name before the status is known: as its type does, if it has one type in all states.
     ///
     /// # Errors
     ///

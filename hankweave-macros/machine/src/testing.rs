@@ -169,8 +169,8 @@ pub fn agree_on_every_pair<T: Subject>(states: &Typed, methods: &Typed) {
     assert_eq!(states.len(), count * count, "every pair of states is listed");
 }
 
-/// Walks the shortest way to every edge, over it and on by every edge that may follow, by types and by `apply` side by side, and demands that both
-/// end in the same values.
+/// Walks the shortest way to every edge, over it and on by every edge that may follow. Each walk is made by types and by `apply`, and both must end
+/// in equal values.
 ///
 /// # Panics
 ///
@@ -207,8 +207,8 @@ fn walk_once<T: Subject>(walk: &Walk, round: u32, coverage: &mut Coverage) {
     assert_eq!(state_name(&value), T::MACHINE.end_of(walk), "the end of {walk:?}");
 }
 
-/// Demands that a value of every state and every event is the same after being written as JSON and read again, names of other programs
-/// included where the machine keeps them.
+/// Demands that a value of every state and every event is equal after being written as JSON and read again, names of other programs included where
+/// the machine keeps them.
 ///
 /// # Panics
 ///

@@ -128,7 +128,7 @@ fn every_format_keeps_every_value_and_event() {
     keeps_everything(&Toml);
     keeps_everything(&Cbor);
     keeps_everything(&MessagePackNamed);
-    // Their structs have no names, and what a machine writes is a map all the same.
+    // Their structs have no names, but a machine is written as a map.
     keeps_everything(&MessagePackCompact);
     keeps_everything(&Postcard);
 }
@@ -152,7 +152,7 @@ fn keeps_everything(format: &impl Format) {
     keeps(format, &events);
 }
 
-/// As other writers put it: in another order, and with names that nobody knows.
+/// Events of other writers: in another order, and with unknown names.
 #[test]
 fn an_event_is_read_in_any_order_and_refused_with_the_reason() {
     let read = serde_json::from_str::<OrderTransition>;
@@ -257,7 +257,7 @@ fn names_of_other_programs_are_kept_by_formats_that_describe_themselves_and_refu
     }
 }
 
-/// Data that only its own format can tell before the state is known.
+/// Data whose types must read it from the format itself, before the state is known.
 mod tag_last {
     use std::collections::BTreeMap;
     use std::net::IpAddr;

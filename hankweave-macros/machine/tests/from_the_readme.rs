@@ -1,4 +1,4 @@
-//! A machine as somebody builds it who has read the README and the chapter on changes: a shared field that changes, a retry loop, and documents of two
+//! A machine as a reader of the README and of the chapter on changes builds it: a shared field that changes, a retry loop, and documents of two
 //! versions.
 
 #![allow(unreachable_pub, reason = "a crate of its own would write it so")]

@@ -169,7 +169,7 @@ mod letters {
     }
 }
 
-/// A state that nobody should use any more.
+/// A state that should not be used any more.
 mod deprecated {
     #![deny(deprecated, reason = "generated code must not use what it marks")]
 
@@ -188,7 +188,7 @@ mod deprecated {
     }
 }
 
-/// The companion crate under another name, and exported by somebody else.
+/// The companion crate under another name, and exported by another crate.
 mod companion {
     mod prelude {
         pub use hankweave_machine as states;
@@ -213,7 +213,7 @@ mod companion {
     }
 }
 
-/// Sixteen pages that lead to and fro: more walks than anybody can try.
+/// Sixteen pages that lead to and fro: more walks than a test can cover.
 mod many_loops {
     use hankweave_machine::machine;
 
@@ -256,7 +256,7 @@ mod many_loops {
     );
 }
 
-/// An attribute `test` of somebody else, as `use tokio::test` brings it.
+/// An attribute `test` of another crate, as `use tokio::test` imports it.
 mod attributes {
     #[allow(unused_imports, reason = "it must not be taken for the one of Rust")]
     use core::prelude::v1::derive as test;
@@ -273,7 +273,7 @@ mod attributes {
     }
 }
 
-/// Names of the prelude that are something else beside the machine, and a trait that every type has.
+/// Names of the prelude that mean something else next to the machine, and a trait that every type has.
 mod shadowed {
     #![allow(dead_code, reason = "what hides others is not used")]
 
@@ -289,7 +289,7 @@ mod shadowed {
     pub struct Vec;
     pub struct Box;
 
-    /// Has the names of methods that everybody else means others by.
+    /// Has methods with the names of well-known other methods.
     pub trait Everywhere: Sized {
         fn into(self) {}
         fn clone(&self) {}
@@ -322,7 +322,7 @@ mod shadowed {
     }
 }
 
-/// `Self` in a field is the enum that it stands in.
+/// `Self` in a field is the enum that contains the field.
 mod itself {
     use hankweave_machine::machine;
 

@@ -1,4 +1,4 @@
-//! With types alone nothing is demanded of the data, and a value of any state is told by a `match`.
+//! With types alone nothing is demanded of the data, and a `match` finds the state of a value.
 
 #![allow(unreachable_pub, reason = "an author elsewhere would write it so")]
 

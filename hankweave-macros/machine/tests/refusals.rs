@@ -122,7 +122,7 @@ fn running() -> JobRecord {
     Job::new().start().into_record()
 }
 
-/// Changes a stored job as whoever writes to the store may.
+/// Changes a stored job as any writer of the store may.
 fn with(record: JobRecord, change: impl FnOnce(&mut job::Running)) -> JobRecord {
     let JobRecord::Running(mut running) = record else {
         unreachable!("a running job was asked for")

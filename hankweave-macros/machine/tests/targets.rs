@@ -2,7 +2,7 @@
 
 use hankweave_machine::machine;
 
-/// A light: the same step from each state, and always to another one.
+/// A light: one step name in all states, which always leads to another state.
 #[machine(Light, cyclic, tests)]
 pub enum LightRecord {
     #[initial]

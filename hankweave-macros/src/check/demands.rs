@@ -1,4 +1,4 @@
-//! Demands of a step. It has one event and one struct for that, so it demands the same wherever it leads.
+//! Demands of a step. A step has one event and one struct, so its demands are equal for all targets.
 
 use proc_macro2::Ident;
 use quote::ToTokens;

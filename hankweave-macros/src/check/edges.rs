@@ -188,7 +188,7 @@ fn method(
     }
 }
 
-/// Says that the steps of one name do not change the same.
+/// Returns the message for steps of one name that do not change equal fields.
 fn other_changes(known: &Method, exit: &ast::ExitSyntax) -> String {
     let (name, target) = (&exit.method, &exit.target);
     match (&known.changes, &exit.changes) {
@@ -238,7 +238,7 @@ fn changes(names: &[Ident], state: &StateVariant, errors: &mut Errors) {
     }
 }
 
-/// Collects the outcomes of the branching steps of a state; in every state they are the same.
+/// Collects the outcomes of the branching steps of a state; they are equal in all states.
 fn branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut Errors) {
     let mut seen: Vec<&Ident> = Vec::new();
     for name in state.exits.iter().filter_map(|exit| exit.branch.as_ref()) {

@@ -471,7 +471,7 @@ fn unique(fields: Vec<FieldDef>, errors: &mut Errors) -> Vec<FieldDef> {
                 known.ident, field.ident
             );
             errors.at(&field.ident, message);
-            // What serde would say about it besides is not told.
+            // Without these attributes serde does not report this mistake again.
             known.serde.clear();
             field.serde.clear();
         }

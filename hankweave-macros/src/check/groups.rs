@@ -1,4 +1,4 @@
-//! Groups: what their states have in common is written once, and from here on it stands at each of them.
+//! Groups: the common parts of their states are declared once, and from here on each state has them.
 
 use std::collections::HashSet;
 

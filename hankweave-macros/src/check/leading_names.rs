@@ -19,7 +19,8 @@ pub(super) fn names(machine: &mut MachineDef, values: bool) -> HashSet<String> {
     names
 }
 
-/// Lets names of types mean what they mean beside the machine, where the generated module has them as well. `Self` is the enum there.
+/// Lets names of types keep the meaning that they have next to the machine, where the generated module has these names as well. `Self` is the enum
+/// there.
 pub(super) fn lift(machine: &mut MachineDef, own: &HashSet<String>) {
     let (_, arguments, _) = machine.generics.split_for_impl();
     let (stored, arguments) = (&machine.stored, arguments.as_turbofish());
@@ -59,7 +60,7 @@ fn visit(machine: &mut MachineDef, visitor: &mut impl VisitMut) {
     }
 }
 
-/// Calls a function for each path that begins with a name, and tells whether it is the name of a value: what the module has are types.
+/// Calls a function for each path that begins with a name, with whether it is the name of a value: the module has only types.
 struct Heads<F>(F);
 
 impl<F: FnMut(&mut Path, bool)> VisitMut for Heads<F> {

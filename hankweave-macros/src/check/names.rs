@@ -36,7 +36,7 @@ pub(super) fn unique_states(states: &mut Vec<ast::StateVariant>, errors: &mut Er
     });
 }
 
-/// Reports parameters that would hide a part of the machine, and tells whether there are any.
+/// Reports parameters that would hide a part of the machine, and returns whether there are any.
 pub(super) fn parameters(ast: &ast::Ast, errors: &mut Errors) -> bool {
     let mut hidden = false;
     let inner = inner_names();
@@ -181,7 +181,7 @@ fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Error
     }
 }
 
-/// A field that names something beside the machine means that, and not what the machine calls so.
+/// Lets the types of fields keep the meaning that they have next to the machine, and reports states that hide a type of the prelude.
 fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) {
     let spoken = leading_names::names(machine, false);
     for state in &machine.states {

@@ -51,7 +51,7 @@ fn field_type(field: &mut FieldSyntax, errors: &mut Errors) {
         let message = "a value that is read again borrows from nobody: use a type that owns, such as `String`, or ask for types alone, \
                        `#[machine(Name, types)]`";
         errors.at(&field.ty, message);
-        // What the compiler would say about the borrow besides is not told.
+        // With an owned type the compiler does not report the borrow again.
         field.ty = parse_quote!(::std::string::String);
     }
 }

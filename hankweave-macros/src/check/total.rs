@@ -28,7 +28,7 @@ const TOTAL_FAMILIES: [&str; 13] = [
     "wrapping_",
 ];
 
-/// Methods of the families above that panic all the same: on a division by zero, a radix above 36, or a duration that does not fit.
+/// Methods of the families above that can still panic: on a division by zero, a radix above 36, or a duration that does not fit.
 const PARTIAL: [&str; 20] = [
     "from_days",
     "from_digit",

@@ -11,7 +11,7 @@ use super::{GeneratedNames, if_stored};
 /// Methods that generated code calls on a stored value; fields of these names have no accessor.
 const IN_USE: [&str; 2] = ["clone", "refuse"];
 
-/// The shared fields; and with the stored form those of single states that have one type wherever they stand.
+/// Generates accessors of the shared fields; with the stored form also of fields that have one type in all their states.
 pub(super) fn accessors(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let stored = &out.stored;
     // A name that is taken was reported.
@@ -88,7 +88,7 @@ fn accessor(
 ) -> TokenStream {
     let (vis, ty) = (&out.vis, field.value_type());
     let docs = docs(field, "");
-    // Nobody has to use what nobody has written.
+    // With the span of the macro, an unused accessor is not reported: no user has written it.
     let mut name = field.ident.clone();
     name.set_span(Span::call_site());
     let arms = states.iter().map(|(state, field)| {

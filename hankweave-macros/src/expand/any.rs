@@ -1,4 +1,4 @@
-//! A typed value of any state, so that a `match` tells which.
+//! A typed value of any state, so that a `match` finds the state.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;

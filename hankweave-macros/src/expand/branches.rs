@@ -8,19 +8,19 @@ use crate::model::{Branch, MachineDef, Method};
 use super::states::derives;
 use super::{GeneratedNames, generics};
 
-/// For each branching step what it is told, and where it leads.
+/// Generates for each branching step its data and its targets.
 pub(super) fn branches(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let branches = machine.branches.iter();
     branches.map(|branch| data(branch, machine, out)).collect()
 }
 
-/// The methods of branching steps; they stand where the typed value is.
+/// Generates the methods of branching steps, in the module of the typed value.
 pub(super) fn methods(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let branches = machine.branches.iter();
     branches.map(|branch| method(branch, machine, out)).collect()
 }
 
-/// The methods of the outcomes of a branch.
+/// Returns the methods of all outcomes that a branch has.
 fn outcomes<'a>(branch: &Branch, machine: &'a MachineDef) -> Vec<&'a Method> {
     let outcomes = branch.outcomes.iter();
     outcomes.map(|method| &machine.methods[*method]).collect()

@@ -85,7 +85,7 @@ fn method(operator: &BinOp) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Whether an expression can stand twice.
+/// Returns whether an expression can be repeated.
 fn is_place(expr: &Expr) -> bool {
     match expr {
         Expr::Path(_) => true,
@@ -145,7 +145,7 @@ impl VisitMut for Operators<'_> {
     }
 }
 
-/// Adds `delta` to a field and tells whether the sum fits.
+/// Adds `delta` to a field and returns whether the sum fits.
 pub(super) fn sum(field: &FieldDef, place: &TokenStream, krate: &Path) -> TokenStream {
     // A type that cannot be added to is then reported at its field.
     let here = Span::call_site().located_at(field.ident.span());

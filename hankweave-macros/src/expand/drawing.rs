@@ -42,7 +42,7 @@ fn name(index: usize, state: &StateDef, machine: &MachineDef) -> String {
     format!("{way_in:6} {}{way_out}", state.ident)
 }
 
-/// One step: its name, and what stands in the row of each state.
+/// One step: its name, and its character in the row of each state.
 struct Lane {
     name: String,
     cells: Vec<char>,

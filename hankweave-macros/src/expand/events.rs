@@ -1,4 +1,4 @@
-//! Reading and writing events: a map of the method and what it was told, in every format.
+//! Reading and writing events: a map of the method and its data, in every format.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};

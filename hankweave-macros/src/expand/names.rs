@@ -146,7 +146,7 @@ fn name_enum(
             }
         },
     );
-    // With types alone there is nobody who has read a name.
+    // With types alone no code reads a name.
     let read = (!machine.types).then(|| reading(name, states, krate));
     let unused = (machine.types)
         .then(|| quote!(#[allow(dead_code, reason = "not every state is asked for its name")]));

@@ -1,4 +1,4 @@
-//! The machine as it is written from one module deeper, where none of its expressions stand.
+//! The machine as written from one module deeper, which contains none of its expressions.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -9,8 +9,8 @@ use crate::parse::paths;
 
 use super::generics;
 
-/// Lets types mean in a module beneath the data what they mean beside it. A type that is more than names gets one beside the data: gives the definitions
-/// as well.
+/// Lets types in a module inside that of the data keep their meaning. A type that is more than names gets a name next to the data: its definitions
+/// are returned as well.
 pub(super) fn deeper(machine: &MachineDef) -> (MachineDef, TokenStream) {
     let mut deeper = machine.clone();
     paths::of_generics(&mut deeper.generics);
@@ -27,7 +27,7 @@ pub(super) fn deeper(machine: &MachineDef) -> (MachineDef, TokenStream) {
     (deeper, named.definitions)
 }
 
-/// Whether some tokens hold a block or the call of a macro, in which an implementation may stand.
+/// Returns whether some tokens hold a block or a macro call, which may contain an implementation.
 pub(crate) fn holds_code(tokens: &TokenStream) -> bool {
     let mut arrow = false;
     tokens.clone().into_iter().any(|token| match token {

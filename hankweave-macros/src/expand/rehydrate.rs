@@ -9,7 +9,7 @@ use super::GeneratedNames;
 use super::states::{at, distinct};
 use super::values::first_call;
 
-/// `TryFrom` for all states; it stands where the typed value is.
+/// Generates `TryFrom` for all states, in the module of the typed value.
 pub(super) fn rehydrate(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         typed,
@@ -55,7 +55,7 @@ pub(super) fn rehydrate(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     }
 }
 
-/// `validate`; it stands beside the data.
+/// Generates `validate`, next to the data.
 pub(super) fn rules(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         vis,

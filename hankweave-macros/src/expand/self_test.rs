@@ -10,7 +10,7 @@ use crate::model::{FieldDef, MachineDef, Method};
 use super::GeneratedNames;
 use super::states::at;
 
-/// The test module; its tests are in core, this only tells them what the compiler knows.
+/// Generates the test module. Its tests are in the companion crate; the module only passes them what the compiler knows.
 pub(super) fn self_test(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     if !machine.tests {
         return TokenStream::new();

@@ -286,7 +286,7 @@ pub(super) fn derives(machine: &MachineDef, is_state: bool) -> TokenStream {
     quote!(#[derive(__core::fmt::Debug, __core::clone::Clone, __core::cmp::PartialEq #(, #asked)*)])
 }
 
-/// A field whose name says all needs no documentation; one that is stored tells under which name.
+/// Returns the attribute that lets a field of types alone go without documentation; a stored field gets its stored name as its documentation.
 fn undocumented(machine: &MachineDef) -> Option<TokenStream> {
     let reason = "whoever declares a field may leave it to its name";
     machine
@@ -312,7 +312,7 @@ fn plain_field(
     quote!(#(#attrs)* #serde #head #ident: #ty,)
 }
 
-/// Tokens that mean what they do, and stand where another word does: what derives find missing is then reported there.
+/// Returns the tokens with the position of another word and their meaning unchanged: derives then report errors at that word.
 pub(super) fn at(tokens: TokenStream, word: &Ident) -> TokenStream {
     let moved = tokens.into_iter().map(|token| {
         let here = token.span().located_at(word.span());

@@ -130,8 +130,8 @@ impl<'a> Stubs<'a> {
             .collect()
     }
 
-    /// Returns hints for types without steps: the data of a state, a stored value, a value of any state. Each leads to a type of which nobody
-    /// has a value, whose methods say who does; what the user calls so is found before.
+    /// Returns hints for types without steps: the data of a state, a stored value, a value of any state. Each leads to a type without values, whose
+    /// methods name the type that has the step. Methods of the user with that name are found first.
     fn elsewhere(&self) -> (TokenStream, TokenStream) {
         if self.calls.is_empty() {
             return (TokenStream::new(), TokenStream::new());

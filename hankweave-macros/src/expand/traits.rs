@@ -1,7 +1,7 @@
-//! Traits of states and steps, and the seals beneath them.
+//! Traits of states and steps, and the seals under them.
 //!
-//! They have the messages of the machine, in attributes that are the compiler's own only as long as nothing else in scope is called `diagnostic`. So they stand in
-//! modules that take in nothing of the user's but the names of the machine.
+//! They have the messages of the machine, in attributes that are the compiler's own only as long as nothing else in scope is called `diagnostic`. So
+//! they are in modules that take in nothing of the user's but the names of the machine.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -87,7 +87,7 @@ pub(super) fn traits(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     }
 }
 
-/// Traits beneath the public ones: no other code can name them, so none can implement those.
+/// Generates the traits under the public ones: no other code can name them, so none can implement the public ones.
 fn sealed(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let GeneratedNames {
         typed,

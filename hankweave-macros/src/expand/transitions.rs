@@ -96,7 +96,7 @@ fn step(machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
         }
 
         impl<S: #state_trait> #typed<S> {
-            /// Makes a step and tells it as an event.
+            /// Makes a step and returns its event as well.
             #vis fn step<E: Edge<S>>(self, edge: E) -> Step<E::To> {
                 let event = edge.record();
                 Step { #value: #typed(edge.advance(self.0)), event }

@@ -1,7 +1,7 @@
-//! Expressions of the declaration, each in a function beside the data.
+//! Expressions of the declaration, each in a function next to the data.
 //!
-//! The typed value and its seals are a module deeper, where nothing is expanded that the user has written: an expression may hold a block, a block may
-//! hold an implementation, and what stands inside of a module sees all that is private there.
+//! The typed value and its seals are a module deeper, where nothing is expanded that the user has written. An expression may hold a block, a block
+//! may hold an implementation, and code inside of a module sees all of its private items.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};

@@ -20,7 +20,7 @@ pub(super) fn ours(attrs: &mut [Attribute], errors: &mut Errors) {
     }
 }
 
-/// Whether what stands in an attribute is `key = value`, as the helpers of derives are written, and no mark.
+/// Returns whether an attribute contains `key = value`, as the helpers of derives are written, and so is no mark.
 pub(super) fn is_of_a_derive(attr: &Attribute) -> bool {
     let tokens = match &attr.meta {
         Meta::List(list) => list.tokens.clone(),
@@ -125,7 +125,7 @@ const OF_OTHERS: [(&str, &str); 13] = [
     ("substates", NO_SUPERSTATE),
 ];
 
-/// Refuses what was probably meant as a mark, and tells which; the compiler would only say that there is no such attribute.
+/// Refuses an attribute that was probably meant as a mark, and names the mark; the compiler would only say that there is no such attribute.
 pub(super) fn refuse_misspelt(
     attr: &Attribute,
     place: AttributeTarget,

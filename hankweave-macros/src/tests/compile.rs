@@ -1,5 +1,5 @@
-//! What the macro writes for a damaged declaration that it accepts is not only Rust, it compiles; where it does not, the compiler speaks about
-//! the user's own words, never about the attribute as a whole, which stands for code that nobody wrote.
+//! The expansion of a damaged declaration that the macro accepts is not only Rust, it compiles. If it does not, the compiler complains about the
+//! user's own words, never about the attribute as a whole, which marks code that no user wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -28,7 +28,7 @@ const MOST_ROUNDS: usize = 6;
 /// One damaged declaration as a file of Rust.
 struct Mutant {
     text: String,
-    /// Where the attribute stands in the text.
+    /// Position of the attribute in the text.
     attribute: Range<u64>,
 }
 
@@ -71,7 +71,8 @@ fn an_accepted_declaration_compiles_or_the_compiler_points_at_its_words() {
     );
 }
 
-/// The undamaged declaration under several names, then damaged ones, all of those that the macro accepts; always the same.
+/// Returns the undamaged declaration under several names, then damaged ones, all of those that the macro accepts. The result does not change between
+/// calls.
 fn mutants(count: usize) -> Vec<Mutant> {
     let mut runner = TestRunner::deterministic();
     let damages = damages();
@@ -205,7 +206,7 @@ impl<'a> Project<'a> {
 
 const ROOT: &str = "#![allow(warnings)]\npub mod things;\n";
 
-/// What the declaration stands on.
+/// Items that the declaration uses.
 const PRELUDE: &str = r#"
 pub mod prelude {
     pub use hankweave_machine::machine;

@@ -1,5 +1,4 @@
-//! Whatever stands under the attribute, the macro answers with Rust: an expansion, or errors at the user's words. It never
-//! panics.
+//! For any tokens under the attribute, the macro answers with Rust: an expansion, or errors at the user's words. It never panics.
 
 use std::env;
 
@@ -171,8 +170,8 @@ pub(super) fn damages() -> impl Strategy<Value = Damages> {
         .prop_map(|(tokens, of_arguments)| Damages { tokens, of_arguments })
 }
 
-/// The damaged arguments and the damaged item. What could stand in no file, such as a `'` before a comma, reaches no macro: a damage that
-/// would leave that is left out.
+/// Returns the damaged arguments and the damaged item. Tokens that no file can contain, such as a `'` in front of a comma, reach no macro, so a
+/// damage that would produce them is left out.
 pub(super) fn with_damages(
     (mut arguments, mut item): (TokenStream, TokenStream),
     damages: &Damages,

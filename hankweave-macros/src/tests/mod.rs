@@ -1,4 +1,4 @@
-//! Tests of the whole pipeline. A macro crate cannot be called from outside by its functions, so they stand here.
+//! Tests of the whole pipeline. A macro crate cannot be called from outside by its functions, so the tests are here.
 
 mod compile;
 mod declarations;

@@ -1,6 +1,6 @@
 use hankweave_core::machine;
 
-// A step has one event and one struct, so it asks for the same wherever it leads.
+// A step has one event and one struct, so it has equal demands wherever it leads.
 #[machine(Door)]
 pub enum DoorRecord {
     #[group]

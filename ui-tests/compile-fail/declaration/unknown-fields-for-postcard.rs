@@ -1,4 +1,4 @@
-//! A format that does not describe itself cannot keep fields whose types nobody knows.
+//! A format that does not describe itself cannot keep fields of unknown types.
 
 use hankweave_core::machine;
 use hankweave_core::machine::Extra;

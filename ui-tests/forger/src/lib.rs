@@ -1,4 +1,4 @@
-//! Macros that are no friends: what they write stands in the module of the machine whose data they are given.
+//! Hostile macros: their output lands in the module of the machine whose data they are given.
 
 use proc_macro::TokenStream;
 
@@ -22,7 +22,7 @@ const MADE: &str = "
     impl Door<Closed> { pub fn derived() -> Door<Removed> { Door(Removed {}) } }
 ";
 
-/// Derives what it is told, and makes a value besides where the typed value of `Door` is declared.
+/// Derives the given traits, and also makes a value where the typed value of `Door` is declared.
 #[proc_macro_attribute]
 pub fn derive(traits: TokenStream, item: TokenStream) -> TokenStream {
     let is_typed = item.to_string().contains("struct Door <");

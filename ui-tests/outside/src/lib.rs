@@ -1,4 +1,4 @@
-//! A crate of somebody else, with nothing but `hankweave-machine`.
+//! A crate of another author, with nothing but `hankweave-machine`.
 
 use hankweave_machine::machine;
 
@@ -6,17 +6,17 @@ use hankweave_machine::machine;
 #[machine(Ticket, tests, schema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum TicketRecord {
-    /// Nobody works on it.
+    /// No worker has it.
     #[initial]
     #[to(take => InWork, reject => Closed)]
     Open,
-    /// Somebody does.
+    /// A worker has it.
     #[to(close => Closed, give_back => Open)]
     InWork {
-        /// Who.
+        /// Name of the worker.
         owner: String,
     },
-    /// Nobody will ever again.
+    /// No worker takes it any more.
     #[terminal]
     Closed,
 }

@@ -1,4 +1,4 @@
-//! Order that nobody has paid.
+//! Order that was not paid.
 
 #[path = "../../src/shop.rs"]
 #[expect(dead_code, reason = "a program of one step")]

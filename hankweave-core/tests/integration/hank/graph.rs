@@ -333,7 +333,8 @@ fn a_limit_of_extensions_that_never_come_is_a_warning() {
     );
 }
 
-/// A loop whose command never passed counts as done where the failure of its last codon is ignored, which nobody means who ends it by a command.
+/// A loop whose command never passed counts as done where the failure of its last codon is ignored. A user who ends a loop by a command does not
+/// mean that.
 // covers: STATE-41
 #[test]
 fn a_loop_until_a_check_passes_is_warned_of_when_its_last_failure_is_ignored() {

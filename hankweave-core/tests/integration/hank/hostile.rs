@@ -1,4 +1,4 @@
-//! Files that nobody wrote in good faith.
+//! Files that were written in bad faith.
 
 use hankweave_core::hank::{Position, parse, parse_bytes, references};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What hank.json may say, and what people are told when it says something else.
+//! Allowed content of hank.json, and the messages for anything else.
 
 mod bad;
 mod graph;

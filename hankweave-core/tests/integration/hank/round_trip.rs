@@ -1,4 +1,4 @@
-//! A hank that is written out and read again is the same hank.
+//! A hank that is written and read again stays equal.
 
 use hankweave_core::hank::{ReferenceKind, parse, references};
 

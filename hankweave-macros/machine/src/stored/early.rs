@@ -1,4 +1,4 @@
-//! Fields that come before the tag: what they hold is kept as the format told it, until the state is known.
+//! Fields in front of the tag: their values are kept as the format delivered them, until the state is known.
 
 use core::fmt;
 

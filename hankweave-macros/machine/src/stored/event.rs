@@ -1,4 +1,4 @@
-//! Events: a map of the method and what it was told, in every format.
+//! Events: a map of the method and its data, in every format.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -21,11 +21,11 @@ pub trait StoredEvent: Sized {
     /// The name of every method and of every change of a live field.
     const METHODS: &'static [&'static str];
 
-    /// Reads what one of them was told.
+    /// Reads the data of a method or of a change.
     ///
     /// # Errors
     ///
-    /// Fails when that is not what the method demands.
+    /// Fails when the data are not those that the method demands.
     fn read<'de, D: Deserializer<'de>>(method: &'static str, metadata: D) -> Result<Self, D::Error>;
 }
 
@@ -51,7 +51,7 @@ pub fn read_metadata<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserialize
     deserializer.deserialize_map(MetadataVisitor(PhantomData))
 }
 
-/// Reads what a method was told that demands nothing: nothing, or a map of a later version that demands something, which is dropped.
+/// Reads the data of a method that demands nothing: either nothing, or a map of a later version that demands something, which is dropped.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for NothingVisitor {
     }
 }
 
-/// Writes an event: its method, and what it was told, if it was told anything.
+/// Writes an event: its method, and its data, if it has any.
 ///
 /// # Errors
 ///
@@ -189,7 +189,7 @@ impl<'de, T: StoredEvent> Visitor<'de> for EventVisitor<T> {
     }
 }
 
-/// Reads what the method was told.
+/// Reader of the data of a method.
 struct EventSeed<T>(&'static str, PhantomData<T>);
 
 impl<'de, T: StoredEvent> DeserializeSeed<'de> for EventSeed<T> {

@@ -1,7 +1,7 @@
 //! A value is recorded while its own type reads it, so that it can be read again.
 //!
-//! What a format tells unasked is not always what it holds: JSON has no number of 128 bits for who does not ask for one. So the type asks, and what it is
-//! told is kept.
+//! A format does not always deliver the value that it holds if it is not asked for a type: JSON has a number of 128 bits only on request. So the
+//! type asks, and the delivered value is kept.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -125,7 +125,7 @@ struct ValueRecorder<'a, I> {
 }
 
 impl<'a, I> ValueRecorder<'a, I> {
-    /// The visitor of a reader, noting to the same place.
+    /// Wraps the visitor of a reader, which records to `record`, too.
     fn over<V>(record: &'a mut Early, inner: V) -> ValueRecorder<'a, V> {
         ValueRecorder { inner, record }
     }
