@@ -114,7 +114,7 @@ impl ProcessEnd {
         }
     }
 
-    /// Returns the outcome of an agent whose process ended in this way.
+    /// Returns the result of an agent whose process ended in this way.
     pub(super) fn outcome(self, verdict: Verdict, usage: UsageTotals, result_received: bool) -> ExitOutcome {
         ExitOutcome {
             exit: self.exit,

@@ -221,7 +221,7 @@ fn claude(number: usize, this: &Try, ledger: &Ledger, before: &Before) -> Vec<Va
     };
     let last = this.messages.len() - 1;
     let mut ends: Vec<Value> = Vec::new();
-    // The main conversation and its sub-agents speak at the same time.
+    // The main conversation and its sub-agents write in turns.
     let mut lanes: [VecDeque<Value>; 3] = Default::default();
     for (index, message) in this.messages.iter().enumerate() {
         let (id, model) = (format!("m-{number}-{index}"), MODELS[message.model]);

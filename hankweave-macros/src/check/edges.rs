@@ -238,7 +238,7 @@ fn changes(names: &[Ident], state: &StateVariant, errors: &mut Errors) {
     }
 }
 
-/// Collects the outcomes of the branching steps of a state; they are equal in all states.
+/// Collects the outcomes for each branching step of a state; they are equal in all states.
 fn branches(index: usize, state: &StateVariant, edges: &mut Edges, errors: &mut Errors) {
     let mut seen: Vec<&Ident> = Vec::new();
     for name in state.exits.iter().filter_map(|exit| exit.branch.as_ref()) {

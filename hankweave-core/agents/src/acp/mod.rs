@@ -55,7 +55,7 @@ pub struct AcpDecoder {
     cost_before: Usd,
     /// Money that the agent has reported since it started, held back until the tokens for the user's price are known.
     told: Usd,
-    /// Cost of earlier processes in the same log.
+    /// Cost of earlier processes whose output is in this log.
     settled: Usd,
     end: Option<End>,
 }

@@ -5,7 +5,7 @@ use crate::lenient::{List, Object};
 use crate::open_tools::MAX_REMEMBERED_BYTES;
 use hankweave_core::agent::{AgentEvent, BackgroundWork};
 
-/// Tasks that are followed at the same time.
+/// Maximum of tasks that are followed at once.
 const MAX_TASKS: usize = 64;
 
 /// Id of a wake-up, which has none of its own.

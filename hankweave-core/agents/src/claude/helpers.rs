@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::open_tools::MAX_REMEMBERED_BYTES;
 
-/// Sub-agents that are followed at the same time.
+/// Maximum of sub-agents that are followed at once.
 const MAX_FOLLOWED: usize = 256;
 
 /// Tool calls of one sub-agent that are waited for.

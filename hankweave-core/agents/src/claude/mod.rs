@@ -34,7 +34,7 @@ use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, content_text};
 pub use transcript::Transcript;
 use usage::ClaudeUsage;
 
-/// Messages that are written at the same time, one for each sub-agent.
+/// Maximum of messages that are in progress at once, one for each sub-agent.
 const MAX_WRITTEN: usize = 256;
 
 /// Reads the output of one claude process.

@@ -98,7 +98,7 @@ impl GeminiDecoder {
         if is_known && !is_piece {
             self.speech.pause(events);
         }
-        // Chunks of a text come often, and the file has a message only after its end.
+        // Chunks of a text are frequent, and the file has a message only after its end.
         self.news |= is_known && !is_piece;
         match kind {
             Some("init") => {

@@ -113,8 +113,8 @@ impl PiDecoder {
                 status: line.error_message.as_deref().and_then(status),
                 error: line.error_message.into_owned(),
             }),
-            // Where pi may not shorten the conversation, this line means that the context is full, whatever the outcome of the summary. An older pi
-            // that has done its work does not wait for the summary.
+            // If pi may shorten its conversation, this line means that its context is full, even if the summary then fails. An older pi that has
+            // done its work does not wait for the summary.
             Some("compaction_start" | "auto_compaction_start") => {
                 self.asking = true;
                 events.extend((!self.keeps_conversation).then_some(AgentEvent::Compacted));
