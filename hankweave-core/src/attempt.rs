@@ -1,24 +1,23 @@
-//! Counting tries: one that ended without success becomes the next one when it is made again.
+//! Counting attempts: an attempt without success is followed by the next one.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The number of a try, from 1.
+/// The number of an attempt, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct AttemptNumber(u32);
 
-/// The number of a try that did not succeed. Made again, it is the one after it, so that no caller can forget
-/// to count.
+/// The number of an attempt that did not succeed. Repeating it gives the next number, so that no caller can forget to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SpentAttempt(u32);
 
 impl AttemptNumber {
-    /// The first try.
+    /// The first attempt.
     pub const FIRST: Self = Self(1);
 
     /// The number, from 1.

@@ -214,8 +214,8 @@ impl fmt::Display for Pid {
 
 /// A commit in the checkpoint repository.
 ///
-/// Files of the older system hold abbreviated and even blank values, so any string is accepted; only
-/// `is_blank` says whether it can name a commit at all.
+/// Files of the older system hold abbreviated and even blank values, so any string is accepted; only `is_blank` shows whether it can name a commit
+/// at all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -5,8 +5,7 @@
 //!
 //! # What a project did
 //!
-//! [`document::parse`] reads a `state.json`, or says everything that is wrong with it and where. [`thread::build`] makes one
-//! history out of its runs:
+//! [`document::parse`] reads a `state.json`, or reports every error in it with its path. [`thread::build`] makes one history out of its runs:
 //!
 //! ```
 //! use hankweave_core::{codon::CodonExecution, document::parse, thread::build};
@@ -38,8 +37,8 @@
 //!
 //! # What happened, step by step
 //!
-//! The document is what is left of its [events](event::StateEvent). [`state::LiveState`] takes one after the other; an event that
-//! does not fit is refused with a reason, and nothing has then changed:
+//! The document is the sum of its [events](event::StateEvent). [`state::LiveState`] takes one after the other; an event that does not fit is refused
+//! with a reason, and then nothing has changed:
 //!
 //! ```
 //! use hankweave_core::document::render;

@@ -1,4 +1,4 @@
-//! Answers in a form, found in what agents say (AGENT-70).
+//! Answers in a form, found in the text of agents (AGENT-70).
 
 use serde_json::{Map, Value};
 

@@ -11,7 +11,7 @@ use super::result::AskedResult;
 pub struct Capabilities {
     /// It continues with a session of an earlier process.
     pub resume: bool,
-    /// It continues with a copy of such a session, which stays as it is.
+    /// It continues with a copy of an earlier session, which stays as it is.
     pub fork: bool,
     /// Form in which it reports its cost.
     pub cost: CostReporting,
@@ -34,7 +34,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Of an agent of which nothing is known.
+    /// Abilities of an unknown agent.
     pub const NONE: Self = Self {
         resume: false,
         fork: false,

@@ -20,7 +20,7 @@ const MOST_STDERR_BYTES: usize = 1_000;
 pub struct Classification {
     /// The sort of failure.
     pub kind: FailureKind,
-    /// Whether another try may succeed.
+    /// Whether another attempt may succeed.
     pub retriable: bool,
     /// How long the text asks to wait, at most a day.
     pub retry_after: Option<Duration>,
@@ -44,7 +44,7 @@ pub fn classify(text: &str, had_session: bool) -> Classification {
     }
 }
 
-/// Why an agent has failed that said these `words`; people read `message`.
+/// Returns the reason of a failure from the agent's `words`; people read `message`.
 pub fn reason(words: &str, message: String, had_session: bool, context_exceeded: bool) -> FailureReason {
     let class = classify(words, had_session);
     let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -55,7 +55,7 @@ pub fn reason(words: &str, message: String, had_session: bool, context_exceeded:
     }
 }
 
-/// The failure of an agent that said these `words`; people read `message`.
+/// Returns the failure of an agent from its `words`; people read `message`.
 pub fn failure(words: &str, message: String, had_session: bool) -> Verdict {
     let context_exceeded = is_context_exceeded(words);
     Verdict::Failure {
@@ -98,8 +98,8 @@ pub fn with_stderr(message: String, stderr: &str) -> String {
     }
 }
 
-/// Whether `text` says that the conversation no longer fits into the model's context, or that claude gave up on an answer which its output
-/// limit had cut again and again (AGENT-11).
+/// Returns whether `text` reports that the conversation no longer fits into the model's context, or that claude gave up on an answer which its
+/// output limit had cut again and again (AGENT-11).
 #[must_use]
 pub fn is_context_exceeded(text: &str) -> bool {
     CONTEXT.matches(&text.to_lowercase())

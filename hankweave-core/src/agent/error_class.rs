@@ -1,4 +1,4 @@
-//! The classes of failures as data: who says what, what it means, and what helps (AGENT-9, AGENT-30).
+//! The classes of failures as data: the agents and words, the meaning, and the remedy (AGENT-9, AGENT-30).
 
 use super::failure::{FailureKind, FallbackCause};
 
@@ -7,7 +7,7 @@ use super::failure::{FailureKind, FallbackCause};
 pub struct ErrorClass {
     /// Its name, unique in the table.
     pub id: &'static str,
-    /// The agents and providers of which these words are known.
+    /// The agents and providers that are known to use these words.
     pub said_by: &'static str,
     /// Match anywhere in the text, which is in lower case.
     pub phrases: &'static [&'static str],
@@ -15,7 +15,7 @@ pub struct ErrorClass {
     pub codes: &'static [&'static str],
     /// Kind in a record.
     pub kind: FailureKind,
-    /// Whether another try may help.
+    /// Whether another attempt may help.
     pub retriable: bool,
     /// Cause for which another agent or model may succeed; `None` where the request, the key or the conversation is at fault.
     pub fallback: Option<FallbackCause>,

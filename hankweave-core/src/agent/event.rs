@@ -8,8 +8,7 @@ use crate::id::SessionId;
 
 /// An event that an agent reported. Events come in the order of the agent's output.
 ///
-/// `parent_tool_use_id` is the tool use that started a sub-agent, on everything the sub-agent says; `None` is the main
-/// conversation.
+/// `parent_tool_use_id` is the tool use that started a sub-agent, on every event of the sub-agent; `None` is the main conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AgentEvent {
@@ -51,7 +50,7 @@ pub enum AgentEvent {
     Usage(MessageUsage),
     /// The agent shortens its conversation because its context is full.
     Compacted,
-    /// The agent's request failed and it will try again.
+    /// The agent's request failed, and the agent will repeat it.
     Retrying {
         /// Which retry this is, counted from 1.
         attempt: u64,
@@ -176,7 +175,7 @@ pub struct MessageUsage {
     pub is_lower_bound: bool,
     /// Tokens with an unknown price were used, and the agent will not report their cost either: a limit in dollars cannot be enforced.
     pub is_unpriced: bool,
-    /// Several requests used this together, so it says nothing of the size of a context.
+    /// Several requests used this together, so it does not show the size of a context.
     pub is_sum: bool,
     /// See [`AgentEvent`].
     pub parent_tool_use_id: Option<String>,

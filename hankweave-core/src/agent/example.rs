@@ -1,4 +1,4 @@
-//! Examples of results, for agents that only try a hank (AGENT-70).
+//! Examples of results, for agents that only rehearse a hank (AGENT-70).
 
 use std::cell::Cell;
 
@@ -16,8 +16,8 @@ const MAX_PARTS: usize = 1_000;
 const LONGEST: usize = 256;
 
 impl AskedResult {
-    /// Returns an object that fits, as far as the usual keywords of its schema say it: an example, default or choice that the schema has, else the smallest
-    /// value of the type. Others may not fit.
+    /// Returns an object that fits the usual keywords of its schema. Each value is an example, default or choice of the schema, else the smallest
+    /// value of the type. For schemas with other keywords the object may not fit.
     #[must_use]
     pub fn example(&self) -> Option<Map<String, Value>> {
         let root = Value::from(self.schema.clone());
@@ -59,7 +59,7 @@ fn example(schema: &Value, (root, left): (&Value, &Cell<usize>), depth: usize) -
     }
 }
 
-/// The first type that a schema allows; a text where it says none.
+/// Returns the first type that a schema allows; a text where it names none.
 fn type_of(schema: &Value) -> Option<&str> {
     match schema.get("type") {
         Some(Value::Array(types)) => types.first()?.as_str(),

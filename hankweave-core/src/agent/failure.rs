@@ -20,13 +20,13 @@ pub struct FailureReason {
     /// Message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// How long the provider asks to wait before another try, in milliseconds.
+    /// How long the provider asks to wait before another attempt, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// When the provider's usage limit ends that was used up; a name of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
-    /// The codon was stopped together with its run, so this says nothing about the codon; a name of our own, written only when it holds.
+    /// The codon was stopped together with its run, so the failure is not the codon's; a name of our own, written only when it holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Cause of an interruption; our own key, absent in records of older versions, which only knew a stop.
@@ -43,7 +43,7 @@ pub struct FailureReason {
 
 /// Recorded message of a codon whose process was gone.
 pub(crate) const CRASHED: &str = "Server crashed";
-/// Message of such a codon for people.
+/// Message for people of a codon whose process was gone.
 pub(crate) const CRASHED_IN_WORDS: &str = "its process ended without recording why";
 
 /// Takes the seconds since 1970 out of claude's `usage limit reached|1795449600`: people read the time in [`FailureReason::retry_at`].

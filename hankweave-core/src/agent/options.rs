@@ -91,9 +91,9 @@ impl AgentOptions {
 pub struct Access {
     /// Rights of the agent.
     pub mode: AccessMode,
-    /// Tools that it may use besides, in the agent's own notation.
+    /// More tools that it may use, in the agent's own notation.
     pub allow: Vec<String>,
-    /// Tools that it may not use, whatever the mode says.
+    /// Tools that it may not use in any mode.
     pub deny: Vec<String>,
 }
 

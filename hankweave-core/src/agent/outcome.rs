@@ -9,14 +9,14 @@ use crate::cost::UsageTotals;
 /// The end of one agent, reported once and last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitOutcome {
-    /// How the program ended, as the operating system says it.
+    /// Exit of the program, as the operating system reports it.
     pub exit: ProcessExit,
     /// Meaning of the exit, together with the agent's own words.
     pub verdict: Verdict,
     /// Verdict on a success that the agent does not claim itself, unless something shows it: a check that passes, or a changed file
     /// (AGENT-24).
     pub unless_shown: Option<Verdict>,
-    /// Whether the agent itself states that it used no token. One that says nothing about what it used states nothing (AGENT-49).
+    /// Whether the agent itself states that it used no token. An agent without any statement about its usage states nothing (AGENT-49).
     pub states_no_usage: bool,
     /// Usage of this process, without earlier processes of a resumed session.
     pub usage: UsageTotals,
@@ -29,7 +29,7 @@ pub struct ExitOutcome {
 }
 
 impl ExitOutcome {
-    /// The end of an agent that used nothing, printed its closing message and left nothing behind, as one that is no process does.
+    /// Returns the end of an agent that used nothing, printed its closing message and left no processes, as an agent without a process does.
     #[must_use]
     pub fn new(exit: ProcessExit, verdict: Verdict) -> Self {
         Self {

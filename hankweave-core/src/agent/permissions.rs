@@ -11,7 +11,7 @@ pub struct Permissions {
     pub read: Permission,
     /// Writing, moving and deleting files.
     pub edit: Permission,
-    /// Running commands, fetching from the network, and whatever is of no other sort.
+    /// Running commands, fetching from the network, and all else.
     pub execute: Permission,
 }
 

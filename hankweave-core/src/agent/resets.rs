@@ -1,4 +1,4 @@
-//! When the usage limit of a provider ends, as its words say it (AGENT-12).
+//! End of a provider's usage limit, read from its words (AGENT-12).
 
 mod clock;
 mod zones;
@@ -53,11 +53,11 @@ const OF_A_PLAN: [&str; 3] = ["usage limit", "quota", "session limit"];
 /// Words in front of a time.
 struct Before {
     words: &'static str,
-    /// They always speak of a limit, whatever the text is about.
+    /// Whether the words are about a limit in any text.
     is_of_a_limit: bool,
 }
 
-/// In this order: what says most clearly when the limit ends comes first.
+/// In this order: the clearest wording comes first.
 const BEFORE: [Before; 5] = [
     Before {
         words: "reset",

@@ -145,7 +145,7 @@ impl Account {
         (self.spent, self.is_lower_bound, self.elapsed) = totals;
     }
 
-    /// The cost of the tries of this codon; inside a loop, in its iteration.
+    /// Returns the cost of the attempts at this codon; inside a loop, in its iteration.
     pub(super) fn dollars_of_codon(&self, id: &CodonId) -> Usd {
         self.codons.get(id).copied().unwrap_or_default().of_agents
     }
@@ -161,7 +161,7 @@ impl Account {
         ids.map(|id| self.dollars_of_configured(id)).sum()
     }
 
-    /// How long the tries of this codon took.
+    /// Returns how long the attempts at this codon took.
     pub(super) fn time_of_codon(&self, id: &CodonId) -> Duration {
         self.codons.get(id).copied().unwrap_or_default().time
     }

@@ -45,7 +45,7 @@ pub struct CodonLimits {
     pub left_of_loop: Option<Usd>,
 }
 
-/// Which limits of a codon are what is left of a larger one: when such a limit is reached, the larger one is used up.
+/// Limits of a codon that are the rest of a larger limit: when such a limit is reached, the larger one is used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartOf {
@@ -387,7 +387,7 @@ impl Scope<'_> {
         Some(part.map_or(rest, |part| part.min(rest)))
     }
 
-    /// The cost of earlier tries of this codon.
+    /// Returns the cost of earlier attempts at this codon.
     fn used(&self) -> Usd {
         self.account.dollars_of_codon(&self.entry.codon_id)
     }

@@ -15,7 +15,7 @@ pub struct Meter {
     output_tokens: u64,
     /// Of the largest turn so far.
     context_tokens: u64,
-    /// Whether the agent says that it has spent all its money.
+    /// Whether the agent reports that it has spent all its money.
     spent: bool,
 }
 

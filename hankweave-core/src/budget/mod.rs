@@ -3,9 +3,8 @@
 //! Everything follows from the document, so a retry, another run and a restart after a crash continue the
 //! count.
 //!
-//! - [`Ceiling`]: what everything together may use; when that is used up the run pauses, and [`CeilingUse`]
-//!   says how it can continue;
-//! - [`limits`]: what is left of all that for one codon when it begins, and [`RunBudgets`] for one codon after the other;
+//! - [`Ceiling`]: the total limit; when it is used up the run pauses, and [`CeilingUse`] shows how the run can continue;
+//! - [`limits`]: the rest of it for one codon at its start, and [`RunBudgets`] for one codon after the other;
 //! - [`Meter`]: what an agent has used of it; [`BudgetExceeded`](crate::codon::BudgetExceeded) reports that
 //!   nothing is left;
 //! - [`summary`]: all budgets for people, when a run ends.

@@ -35,7 +35,7 @@ pub struct Summary {
     pub elapsed_is_lower_bound: bool,
 }
 
-/// All tries of a codon in the thread: what it could use before the first of them, and what they used.
+/// All attempts at a codon in the thread: the limit before the first of them, and their usage.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetSummaryRow {

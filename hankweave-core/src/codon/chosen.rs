@@ -7,7 +7,7 @@ use crate::hank::agent_words;
 use crate::shape::Shape;
 use crate::time::Timestamp;
 
-/// Agent and model of one attempt, noted for codons that have fallbacks; others run as hank.json says.
+/// Agent and model of one attempt, recorded for codons that have fallbacks; other codons run as configured in hank.json.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -23,7 +23,7 @@ pub struct ChosenAgent {
     /// Requested model, where one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How the agent was to sign in, where that was said.
+    /// Sign-in method of the agent, where one was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
     /// Agent that it replaces; absent for the codon's own agent.

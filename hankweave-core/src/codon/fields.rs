@@ -1,4 +1,4 @@
-//! Fields that several states have, found whatever the state is.
+//! Fields that several states have, read without regard to the state.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const CONTEXT_EXCEEDED: &str = "contextExceeded";
 /// The key under which a record keeps which limit of its budget it reached (STATE-10).
 const BUDGET_EXCEEDED: &str = "budgetExceeded";
 
-/// The key under which a record keeps what the check of its loop said.
+/// The key under which a record keeps the output of its loop's check.
 const LOOP_CHECK: &str = "loopCheck";
 
 /// The key under which a record keeps that its codon cost more than is known.
@@ -28,7 +28,7 @@ const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
 /// Key under which an ended record keeps the duration of the codon, in milliseconds of a clock that is never set.
 const DURATION: &str = "durationMs";
 
-/// The key under which an ended record keeps what people should know besides its state.
+/// The key under which an ended record keeps further remarks for people.
 const REMARKS: &str = "remarks";
 
 /// Key of how long the loop has repeated itself.
@@ -130,7 +130,7 @@ impl CodonExecution {
         serde_json::from_value(self.extra().get(LOOP_CHECK)?.clone()).ok()
     }
 
-    /// Notes what the check of its loop said.
+    /// Notes the output of its loop's check.
     pub(crate) fn set_loop_check(&mut self, check: Value) {
         self.extra_mut().insert(LOOP_CHECK, check);
     }
@@ -146,7 +146,7 @@ impl CodonExecution {
         self.extra_mut().insert(LOOP_STALL, stall);
     }
 
-    /// Returns the agent that was chosen for this attempt; `None` when the codon had no fallbacks and ran as hank.json says.
+    /// Returns the agent that was chosen for this attempt; `None` when the codon had no fallbacks and ran as configured in hank.json.
     #[must_use]
     pub fn chosen_agent(&self) -> Option<ChosenAgent> {
         serde_json::from_value(self.extra().get(CHOSEN_AGENT)?.clone()).ok()
@@ -211,8 +211,8 @@ impl CodonExecution {
         self.extra_mut().insert(REPLACED_BY, chosen.words().into());
     }
 
-    /// Returns what people should know besides the state of the codon: a fallback that it ran with, background work that was ended, the request of a sentinel, and what its sentinels
-    /// said last.
+    /// Returns remarks for people, in addition to the state of the codon: a fallback that it ran with, background work that was ended, the request
+    /// of a sentinel, and the last words of its sentinels.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         // The reason of a request is the answer of the sentinel that made it.
@@ -265,7 +265,7 @@ impl CodonExecution {
         }
     }
 
-    /// Notes what people should know besides.
+    /// Notes further remarks for people.
     pub(crate) fn set_remarks(&mut self, remarks: Value) {
         self.extra_mut().insert(REMARKS, remarks);
     }

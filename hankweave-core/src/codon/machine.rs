@@ -92,7 +92,7 @@ pub enum CodonExecution {
         sentinels: Sentinels<Loaded>,
     },
 
-    /// The agent runs and has not yet said which session it is in.
+    /// The agent runs and has not yet reported its session.
     #[within(Unfinished)]
     #[to(run => Running)]
     #[keeps(rig_setup_checkpoint, sentinels)]

@@ -110,7 +110,7 @@ pub enum UsageConfidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CountedUsage {
-    /// Everything the message has used, as far as it is known.
+    /// Everything the message is known to have used.
     pub usage: ModelUsage,
     /// New part of the usage.
     pub added: ModelUsage,

@@ -3,7 +3,7 @@
 use super::pricing::Prices;
 use super::{ServiceTier, TokenUsage, Usd};
 
-/// Tokens of one message, and what is billed besides or at another price.
+/// Tokens of one message, and further items that are billed, or at another price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Billed {
     /// All tokens.

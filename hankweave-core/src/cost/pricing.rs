@@ -134,7 +134,7 @@ impl ModelRate {
         multiple.unwrap_or(TierMultiple::ONE)
     }
 
-    /// Whether a request of this tier costs no more than [`Self::price`] says.
+    /// Returns whether a request of this tier costs at most [`Self::price`].
     #[must_use]
     pub fn is_known_in(&self, tier: ServiceTier) -> bool {
         match tier {
@@ -253,7 +253,7 @@ impl Prices {
         self.models.iter().map(|(family, price)| (family.as_str(), price))
     }
 
-    /// The prices that were laid over the list.
+    /// Returns the prices that override the list.
     pub fn given(&self) -> impl Iterator<Item = (&str, ModelRate)> {
         let given = self.iter().filter(|(_, price)| price.given_by.is_some());
         given.map(|(family, price)| (family, price.rate))
@@ -294,7 +294,7 @@ impl Prices {
         price.given_by.as_ref().map(|_| price.rate)
     }
 
-    /// How many tokens fit into the context of `model`, if that is known. A note such as `[1m]` says so itself.
+    /// Returns the number of tokens that fit into the context of `model`, if that is known. A note such as `[1m]` contains it.
     #[must_use]
     pub fn context_window(&self, model: &str) -> Option<u64> {
         match model.to_ascii_lowercase().ends_with("[1m]") {

@@ -32,7 +32,7 @@ impl KnownCheckpoints for CheckpointTable {
     }
 }
 
-/// Commits of which nothing but the name is known.
+/// Commits that are known by name only.
 impl KnownCheckpoints for HashSet<CheckpointSha> {
     fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts> {
         self.contains(sha).then(CheckpointFacts::default)

@@ -46,8 +46,8 @@ pub fn parse(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
     parse_slowly(bytes)
 }
 
-/// The version that a document claims when this program does not read it. Such a document is not damaged, and nothing may be put in its
-/// place (D4).
+/// Returns the version that a document claims if this program does not read that version. The document is not damaged then, and must not be replaced
+/// (D4).
 #[must_use]
 pub fn foreign_version(bytes: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! A list that grows and of which snapshots are taken all the time.
+//! A list that grows, and whose snapshots are cheap.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -69,7 +69,7 @@ impl<T> SharedList<T> {
         self.range(0..self.len())
     }
 
-    /// The elements at these positions, as far as there are any.
+    /// Returns the elements at those of these positions that exist.
     #[must_use]
     pub fn range(&self, positions: Range<usize>) -> SharedIter<'_, T> {
         let back = positions.end.min(self.len());

@@ -70,7 +70,7 @@ pub struct Removed {
     pub extra: Extra,
 }
 
-/// The sorts of operations besides runs.
+/// The sorts of operations other than runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -37,7 +37,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Returns the outline of a tree that may be no document, as far as its shape is right.
+    /// Returns the outline of a tree that may be no document; parts of a wrong shape are left out.
     pub(super) fn of_tree(tree: &'a Value) -> Self {
         let runs = elements(&tree["runs"]).map(|run| RunOutline {
             id: run["runId"].as_str(),
@@ -93,7 +93,7 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// Whether the tree of a codon says that it has not ended.
+/// Returns whether the tree of a codon shows that it has not ended.
 fn is_open(codon: &Value) -> bool {
     let status = codon["status"].as_str().and_then(CodonStatus::parse);
     status.is_some_and(|status| !status.is_terminal())

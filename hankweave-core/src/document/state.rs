@@ -28,7 +28,7 @@ pub struct HankweaveState {
     /// The commit of the clean project, before any codon ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_checkpoint: Option<CheckpointSha>,
-    /// Every codon that runs, loops expanded as far as they have come.
+    /// Every codon that runs, with the iterations of loops that are planned so far.
     #[serde(deserialize_with = "read_plan")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<PlanEntry>"))]
     pub execution_plan: SharedList<PlanEntry>,

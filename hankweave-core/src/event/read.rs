@@ -158,7 +158,7 @@ mod tests {
         json!({"data": {"runId": "r", "codonId": "c", "cost": cost, "tokens": tokens}, "type": "CostsUpdated"})
     }
 
-    /// All that is missing or wrong is named, in whatever order the event is written.
+    /// All that is missing or wrong is named, in any order of the event's fields.
     // covers: STATE-16
     #[test]
     fn every_field_that_is_wrong_is_named() {

@@ -326,7 +326,7 @@ impl StateEvent {
         }
     }
 
-    /// Notes on the end of a codon what the check of its loop said; other events stay as they are.
+    /// Adds the output of the loop's check to the end of a codon; other events stay as they are.
     #[must_use]
     pub fn with_loop_check(self, check: &LoopCheck) -> Self {
         match serde_json::to_value(check) {
@@ -370,7 +370,7 @@ impl StateEvent {
         self
     }
 
-    /// Notes on the end of a codon what its people should know besides; other events stay as they are.
+    /// Adds further remarks for people to the end of a codon; other events stay as they are.
     #[must_use]
     pub fn with_remarks(self, remarks: &[String]) -> Self {
         match remarks.is_empty() {

@@ -18,7 +18,7 @@ pub const ARCHIVE: &str = "rigArchive";
 /// Folders at the root of the workspace that are not the agent's work; compared without case.
 const AT_ROOT: [&str; 2] = [DATA, ARCHIVE];
 
-/// Whether `name`, one part of a path, is left out; `at_root` says that it is directly in the workspace.
+/// Returns whether `name`, one part of a path, is left out; `at_root` means that it is directly in the workspace.
 #[must_use]
 pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
     // The first letter decides most names; one that is not ASCII may be ignored.

@@ -131,7 +131,7 @@ fn statement(written: &str, open: &mut Vec<&'static str>, lost: &mut Vec<&'stati
     }
 }
 
-/// An expression of JavaScript, as far as prompts have such.
+/// Converts an expression of JavaScript, of the kinds that prompts have.
 fn expression(written: &str, lost: &mut Vec<&'static str>) -> Option<String> {
     let written = written.trim().trim_end_matches(';');
     if let Some(inner) = written.strip_prefix("JSON.stringify(") {

@@ -35,8 +35,7 @@ pub struct Parsed {
 
 /// Reads the text of a hank.json: JSON with comments and trailing commas.
 ///
-/// Every problem is found at once, as far as the text can be understood (HANK-1). The files that the hank
-/// names are not looked at.
+/// All problems that can be found in the text are reported at once (HANK-1). The files that the hank names are not read.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let empty = r#"the smallest hank is { "hank": [ … ] } with one codon"#;

@@ -1,4 +1,4 @@
-//! Paths and globs as an author may write them, judged by their spelling alone.
+//! Paths and globs as an author may write them, checked by their spelling alone.
 //!
 //! The rules are X2 to X4. The spelling is checked when a hank is read. Code that opens a path checks the
 //! real folders and links again.

@@ -2,7 +2,7 @@
 
 use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Patterns that say which files are meant (HANK-16, HANK-17, HANK-18).
+/// Patterns that select files (HANK-16, HANK-17, HANK-18).
 ///
 /// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known; the extended globs of shells are refused.
 /// Names with a leading dot match like others; letter case counts. Matching takes linear time (X4).

@@ -151,8 +151,8 @@ impl fmt::Display for Problem {
 
 /// All problems of one hank, errors first, each group in the order of the text.
 ///
-/// A hostile file can have millions: only the first thousand are kept, the others are counted. Shown to
-/// people, the list stops after 50 problems or 4 KiB and says how many there are.
+/// A hostile file can have millions: only the first thousand are kept, the others are counted. Shown to people, the list stops after 50 problems or
+/// 4 KiB and ends with the total number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     kept: Vec<Problem>,

@@ -73,7 +73,7 @@ impl PromptValues {
     ///
     /// # Errors
     ///
-    /// Says which result that it names does not exist.
+    /// Returns a message that names the missing result.
     pub fn fill(&self, text: &str) -> Result<String, String> {
         match self.results.as_ref().and_then(|results| results.missing_in(text)) {
             Some(why) => Err(why),

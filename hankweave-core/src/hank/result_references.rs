@@ -32,7 +32,8 @@ impl Results {
         Ok(value)
     }
 
-    /// Returns what a text that begins inside a reference, behind its `<%`, has in the place of it, and what follows: texts as they are, everything else as JSON.
+    /// Returns the replacement for a text that begins inside a reference, after its `<%`, and the rest of the text. Results that are texts are
+    /// inserted as they are, all others as JSON.
     pub(super) fn replaced<'t>(&self, text: &'t str) -> Option<(Cow<'_, str>, &'t str)> {
         let (reference, after) = reference_at(text)?;
         let value = match self.value(reference).ok()? {
@@ -60,7 +61,7 @@ fn references(text: &str) -> impl Iterator<Item = &str> {
     openings.filter_map(|after| Some(reference_at(after)?.0))
 }
 
-/// Returns the reference with which a text begins, behind its `<%`, and what follows.
+/// Returns the reference with which a text begins, after its `<%`, and the rest of the text.
 fn reference_at(text: &str) -> Option<(&str, &str)> {
     let (reference, after) = text.strip_prefix("results.")?.split_once("%>")?;
     (!reference.contains(['<', '\n'])).then_some((reference, after))
@@ -149,7 +150,7 @@ fn mistake(hank: &Hank, of: Option<&CodonConfig>, reference: &str) -> Option<Ref
     refuse(format!("and the schema of `{id}` allows no {key} there"), hint)
 }
 
-/// Returns the reference of which one that names no codon is most probably a misspelling, among the codons with a result.
+/// Returns the existing reference of which `reference` is most probably a misspelling, among the codons with a result.
 fn nearest_reference(hank: &Hank, reference: &str) -> Option<String> {
     let with_result = hank.codons().filter(|codon| codon.result.is_some());
     let ids: Vec<&str> = with_result.map(|codon| codon.id.as_str()).collect();
@@ -163,8 +164,8 @@ fn nearest_reference(hank: &Hank, reference: &str) -> Option<String> {
     })
 }
 
-/// Returns the first key that a result cannot have by its schema, with those that it can have there, else the first that it may lack. What a schema says in
-/// another way than by `properties` is not looked at.
+/// Returns the first key that a result cannot have by its schema, with the keys that it can have there, else the first key that it may lack. Only
+/// `properties` of the schema are considered.
 fn unknown_key<'a, 'r>(
     asked: &'a AskedResult,
     keys: impl Iterator<Item = &'r str>,

@@ -391,7 +391,8 @@ fn uncounted(
     }
 }
 
-/// Whether the agent of a codon chooses a model for an alias and says at its start which: claude, a program that may run it, or the scripted agent.
+/// Returns whether the agent of a codon chooses a model for an alias and reports it at its start: claude, a program that may run it, or the scripted
+/// agent.
 fn resolves_aliases(codon: &CodonConfig) -> bool {
     match &codon.agent {
         Some(AgentChoice::Command(_) | AgentChoice::Script { .. }) => true,

@@ -32,7 +32,7 @@ pub const SETTLE_SECONDS: u64 = 10;
 /// subscriptions.
 pub const MAX_WAIT_SECONDS: u64 = 6 * 60 * 60;
 
-/// MiB up to which a file belongs to checkpoints unless the hank says otherwise.
+/// MiB up to which a file belongs to checkpoints unless the hank sets another limit.
 pub const CHECKPOINTED_FILE_LIMIT_MB: u64 = 100;
 
 /// One setting of the runtime; its name is its JSON path in hankweave.json.
@@ -131,8 +131,8 @@ impl Setting {
         Some(variable)
     }
 
-    /// Whether the user alone says it, on the command line, in a variable or in their own hankweave.json. A folder may have come from elsewhere, and must not decide
-    /// whom this machine gives its tasks and runs to, and whose tasks it does (CLI-62).
+    /// Returns whether only the user may set it: on the command line, in a variable or in their own hankweave.json. A folder may have come from
+    /// elsewhere. It must not decide to whom this machine gives its tasks and runs, and whose tasks it does (CLI-62).
     #[must_use]
     pub const fn is_of_the_user(self) -> bool {
         match self {

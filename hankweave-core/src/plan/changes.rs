@@ -34,7 +34,7 @@ pub struct HankChanges {
 
 /// Compares `hank` with the plan of `state`, for a run at the position `standing`. Without a plan nothing has changed.
 ///
-/// `is_new` says that the plan was just made again from the hank.
+/// `is_new` means that the plan was just made again from the hank.
 pub(super) fn hank_changes(
     state: &HankweaveState,
     thread: &ExecutionThread,

@@ -65,7 +65,7 @@ impl ContinuedRun {
         &self.resume
     }
 
-    /// How many entries at the front of the plan are behind it.
+    /// Returns the number of entries at the front of the plan that are done.
     #[must_use]
     pub fn kept(&self, hank: &Hank) -> usize {
         self.standing(hank).kept

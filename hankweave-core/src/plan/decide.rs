@@ -32,7 +32,7 @@ pub enum Decision {
 /// Why a run cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockedBy {
-    /// The newest codon failed, and its policy neither ignores that nor allows another try.
+    /// The newest codon failed, and its policy neither ignores that nor allows another attempt.
     FailedCodon(CodonId),
     /// The user was asked whether this codon may start, and denied it.
     Denied(CodonId),
@@ -149,9 +149,8 @@ fn continue_plan(state: &HankweaveState, thread: &ThreadTip<'_>, hank: &Hank) ->
     }
 }
 
-/// The codon because of which the user has to choose where the next run continues
-/// ([`Recovery`](crate::thread::Recovery)): it failed and blocks, or it was stopped and its failures would
-/// block.
+/// Returns the codon because of which the user has to choose where the next run continues ([`Recovery`](crate::thread::Recovery)): it failed and
+/// blocks, or it was stopped and its failures would block.
 ///
 /// After a pause there is nothing to choose, and a codon that is retried anyway is retried.
 #[must_use]

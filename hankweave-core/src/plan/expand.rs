@@ -128,7 +128,7 @@ pub enum ExpandError {
 }
 
 impl LoopStep {
-    /// This step as what an event says of it; `ended` is the codon that it was computed for, in `plan`.
+    /// Returns this step in the form of its event; `ended` is the codon that it was computed for, in `plan`.
     #[must_use]
     pub fn extension(self, plan: &SharedList<PlanEntry>, ended: &CodonId) -> PlanExtension {
         let mut extension = PlanExtension {
@@ -487,7 +487,7 @@ mod tests {
             step(&plan, "c#1", LoopSignal::Nothing),
             LoopEnd::IterationLimit
         ));
-        // What another loop said ends none that is counted.
+        // A signal of another loop ends no counted loop.
         let counted = hank(THREE_TIMES);
         let step = advance_loop(
             &counted,

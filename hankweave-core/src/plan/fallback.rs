@@ -31,7 +31,7 @@ pub enum NextAgent {
 /// Whether an entry of a list can work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentHealth {
-    /// It can, as far as is known.
+    /// It can, unless an unknown cause prevents that.
     Free,
     /// Its usage limit ends then.
     Limited(Timestamp),
@@ -169,7 +169,7 @@ impl<'h> AgentList<'h> {
         self.after_failure(thread, id, now, patience)
     }
 
-    /// Returns the next agent when the one that failed is not to try again.
+    /// Returns the next agent when the failed one is not to attempt the codon again.
     pub(super) fn after_failure(
         &self,
         thread: &ThreadTip<'_>,
@@ -261,7 +261,7 @@ impl<'h> AgentList<'h> {
         row_of_failures(thread, id).next()
     }
 
-    /// Returns the entry that the newest attempt had, if that one continues: it was interrupted, or its policy has it try again.
+    /// Returns the entry of the newest attempt, if that entry continues: the attempt was interrupted, or its policy repeats it.
     fn kept(&self, thread: &ThreadTip<'_>, failed: &Failed) -> Option<usize> {
         let record = thread.newest()?.codon;
         let continues = match failed.failure_reason.retry_at {
@@ -422,7 +422,7 @@ mod tests {
                 NextAgent::Wait(1, at(75)),
             ),
             (&[limited(85), Wait, limited(75)], NextAgent::Wait(0, at(85))),
-            // An outage says nothing about its end.
+            // An outage has no known end.
             (&[out, Wait, free], NextAgent::Use(2)),
             (&[out, Wait], NextAgent::Exhausted),
             (&[out, out], NextAgent::Exhausted),

@@ -161,7 +161,7 @@ impl HankweaveState {
             return (None, false);
         };
         let thread = ThreadTip::of(self);
-        // The newest record of a codon says how many files it changed since its start, in all its attempts.
+        // The newest record of a codon has the number of files that it changed since its start, in all its attempts.
         let mut seen = HashSet::from([entry.codon_id.clone()]);
         let mut changed_nothing = true;
         for codon in thread.codons().map(|entry| entry.codon.as_ref()) {

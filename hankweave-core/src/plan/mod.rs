@@ -1,8 +1,8 @@
 //! From a hank to the concrete steps of a run.
 //!
-//! The plan is a flat list of [`PlanEntry`](crate::document::PlanEntry). Loops are expanded one iteration at
-//! a time: [`initial_plan`] holds the first iteration of every loop, and [`advance_loop`] says what changes
-//! after a codon has ended. [`decide`] says what the runner does next.
+//! The plan is a flat list of [`PlanEntry`](crate::document::PlanEntry). Loops are expanded one iteration at a time: [`initial_plan`] holds the
+//! first iteration of every loop, and [`advance_loop`] returns the changes after a codon has ended. [`decide`] returns the next action of the
+//! runner.
 
 mod changes;
 mod continuation;

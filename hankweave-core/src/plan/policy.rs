@@ -1,6 +1,6 @@
 //! Action after a failure (HANK-41 to HANK-47).
 //!
-//! The tries are counted from the records of the thread, so a restart continues the count.
+//! The attempts are counted from the records of the thread, so a restart continues the count.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::time::Timestamp;
 /// A longer wait that a provider asks for is ignored (HANK-43).
 const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
 
-/// Another try of a codon that failed.
+/// Another attempt at a codon that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
     /// The codon.
     pub entry: Box<PlanEntry>,
-    /// Which retry this is, from 1; 0 is the first try made again, because it was interrupted.
+    /// Number of the retry, from 1; 0 is the first attempt made again, because it was interrupted.
     pub number: u32,
     /// How many there are at most.
     pub most: u32,
@@ -29,7 +29,7 @@ pub struct Retry {
     pub after: Duration,
     /// When the codon failed.
     pub failed_at: Timestamp,
-    /// The usage limit whose end this try waits for; such a try does not count as a retry.
+    /// The usage limit whose end this attempt waits for; such an attempt does not count as a retry.
     pub limit: Option<UsageLimit>,
     /// Whether another entry of the codon's `fallback` may take it over (HANK-80).
     pub falls_back: bool,
@@ -208,8 +208,8 @@ pub(super) fn usage_limit(thread: &ThreadTip<'_>, newest: &Failed) -> Option<Usa
 /// The longest wait for a limit that doubling leads to.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
-/// Doubles with every failure, unless the provider said how long to wait; never longer than configured
-/// (HANK-42, HANK-43).
+/// Returns the delay before a retry: it doubles with every failure, unless the provider named a time; never longer than configured (HANK-42,
+/// HANK-43).
 fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {
     let hint = reason.retry_after_ms.map(Duration::from_millis);
     let hint = hint.filter(|hint| *hint <= LONGEST_HINT);

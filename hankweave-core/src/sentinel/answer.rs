@@ -96,14 +96,14 @@ impl SentinelAnswer {
     ///
     /// # Errors
     ///
-    /// When it should have printed an object and has not. One that prints nothing has nothing to say.
+    /// Fails when it should have printed an object and has not. A command that prints nothing has no answer.
     pub fn read(printed: &str, format: AnswerFormat) -> Result<Self, AnswerError> {
         let printed = printed.trim();
         if format == AnswerFormat::Text || printed.is_empty() {
             return Ok(Self::of_text(printed.to_owned()));
         }
         let object: CommandAnswer = serde_json::from_str(printed)?;
-        // What it asks for is said by the runner, and is an answer as well: why, where there is no other text.
+        // The runner reports its request. The reason is also the answer, if there is no other text.
         let text = match object.ask {
             Some(_) if object.text.trim().is_empty() => object.reason.clone(),
             _ => object.text,

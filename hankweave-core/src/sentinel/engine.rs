@@ -26,7 +26,7 @@ pub struct Firing {
     pub events: Vec<Arc<ObservedEvent>>,
 }
 
-/// Events in order, of which the oldest go when there are too many.
+/// Events in order; the oldest are dropped when there are too many.
 #[derive(Debug, Clone, Default)]
 struct EventBuffer {
     events: VecDeque<Arc<ObservedEvent>>,
@@ -48,7 +48,7 @@ impl EventBuffer {
     }
 }
 
-/// Decides when a sentinel acts. All times are counted from when it was loaded, and never go back.
+/// Decides when a sentinel acts. All times are counted from its loading, and never decrease.
 #[derive(Debug, Clone)]
 pub struct SentinelEngine {
     matcher: Matcher,

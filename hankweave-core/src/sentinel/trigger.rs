@@ -131,8 +131,8 @@ impl Matcher {
 
 /// Finds a sequence among the events of interest.
 ///
-/// For each beginning of the pattern it keeps the occurrence that begins last: whatever follows, that one is the last to be forgotten, so an occurrence within
-/// [`SEQUENCE_MEMORY`] is found whenever there is one. Nothing else has to be remembered.
+/// For each beginning of the pattern it keeps only the occurrence that begins last. That occurrence is also the last one to expire, so an occurrence
+/// within [`SEQUENCE_MEMORY`] is always found. Nothing else has to be remembered.
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     interest: Kinds,

@@ -136,7 +136,7 @@ impl Checker {
         }
     }
 
-    /// An object that says under `tag` which variant it is.
+    /// Checks an object that names its variant under `tag`.
     pub fn variant<T: Variants>(&mut self, value: &mut Value, tag: &str) {
         if !value.is_object() {
             return self.report(format!("must be an object, not {}", kind_of(value)));
@@ -153,7 +153,7 @@ impl Checker {
     }
 }
 
-/// An object of whatever names.
+/// Checks an object with any names.
 pub(crate) fn any_object(checker: &mut Checker, value: &mut Value) {
     checker.object(value, &[]);
 }

@@ -72,8 +72,8 @@ impl RecoveredState {
 
 /// Chooses the first of: the primary file, the backup, a rebuild from all recorded events, an empty document.
 ///
-/// `events` are all events of the journal, oldest first; they are asked for only when both files fail.
-/// `history_exists` says whether anything in the directory shows that there once was a document.
+/// `events` are all events of the journal, oldest first; they are read only when both files fail. `history_exists` means that something in the
+/// directory shows that there once was a document.
 #[must_use]
 pub fn recover(
     primary: Option<Candidate<'_>>,

@@ -9,7 +9,7 @@ use crate::id::RunId;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejected {
-    /// The table has no such edge, or the codon is in another state than the event says.
+    /// The table has no such edge, or the codon is not in the state that the event names.
     #[error("Invalid transition from {from} to {to}")]
     InvalidTransition {
         /// The state that the codon is in.

@@ -170,11 +170,11 @@ impl Story {
         self
     }
 
-    /// Something may happen.
+    /// Adds an event that the reducer may refuse.
     ///
     /// # Errors
     ///
-    /// What the reducer says; the story is then as it was.
+    /// Returns the reducer's refusal; the story is then unchanged.
     pub fn try_tell(&mut self, event: StateEvent) -> Result<(), Rejected> {
         let recorded = Recorded {
             seq: self.events.len() as u64 + 1,

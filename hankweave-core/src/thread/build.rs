@@ -20,7 +20,7 @@ pub struct ExecutionThread {
     pub codons: Vec<ThreadCodon>,
     /// How many runs were visited, those without a codon of their own included.
     pub total_runs: usize,
-    /// Whether some codon of the thread has not ended, in whatever run.
+    /// Whether some codon of the thread has not ended, in any of its runs.
     pub has_running_codon: bool,
     /// Whether the newest codon failed, or was open when its run ended.
     ///

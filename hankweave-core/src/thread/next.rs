@@ -51,8 +51,7 @@ pub(super) fn was_interrupted(run: &RunRecord) -> bool {
     run.interrupted_by.is_some() || newest.is_some_and(|codon| codon.interruption().is_some())
 }
 
-/// The policy because of which the failure of the newest codon does not block: its run continued after it
-/// until it was interrupted.
+/// Returns the policy because of which the failure of the newest codon does not block: its run continued after it until it was interrupted.
 pub(super) fn passed_over(thread: &ThreadTip<'_>, start: &RunRecord) -> Option<OnFailure> {
     start.interrupted_by?;
     let newest = thread.newest()?.codon;

@@ -69,7 +69,7 @@ pub fn undo_of(state: &HankweaveState, id: &str) -> Option<Undo> {
     LoggedOperation::Recorded(operation).undo(state)
 }
 
-/// Returns the rollback that can be undone by its name, also while a run lives: no codon has started since, and it is none that took back another one.
+/// Returns the rollback that can be undone by its name, also while a run lives: no codon has started since, and the rollback is not itself an undo.
 #[must_use]
 pub fn undoable(state: &HankweaveState) -> Option<&Operation> {
     let log = operations(state).into_iter();

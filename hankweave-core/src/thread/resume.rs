@@ -102,10 +102,10 @@ impl ExecutionThread {
         Some(Resume::Session(end_of(newest), session))
     }
 
-    /// How the run after this thread begins.
+    /// Returns how the run after this thread starts.
     ///
-    /// The thread must have been built with the commits that exist. `blocked` says that the newest codon
-    /// failed and that its policy does not ignore that.
+    /// The thread must have been built with the commits that exist. `blocked` means that the newest codon failed and that its policy does not ignore
+    /// that.
     #[must_use]
     pub fn resume(&self, blocked: bool) -> Resume {
         match self.codons.first() {

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(found(fresh(), Some("unknown")), None);
         let again = |reason: &str| json!({"type": "continuation", "source": {"runId": "q", "afterCodon": null, "checkpointSha": ""}, "reason": reason});
         assert_eq!(found(again("continue"), None), of("a", "s1"));
-        // The files held what an earlier attempt had done, of which nothing is recorded.
+        // The files held the work of an earlier attempt, which has no record.
         assert_eq!(found(again("retry"), None), None);
         assert_eq!(found(again("retry"), Some("a")), of("b", "s3"));
     }

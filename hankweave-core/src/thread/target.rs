@@ -122,11 +122,9 @@ impl ExecutionThread {
     }
 }
 
-/// The point in history of files that are in no checkpoint of a codon, such as those that were kept before a
-/// restore.
+/// Returns the point in history of files that are in no checkpoint of a codon, such as those that were kept before a restore.
 ///
-/// `base` is the checkpoint that they were made from, and `files` the one that has them. `None` when the
-/// document does not say.
+/// `base` is the checkpoint that they were made from, and `files` the one that has them. `None` when the document does not have that information.
 #[must_use]
 pub fn standing_on(
     state: &HankweaveState,
@@ -180,7 +178,7 @@ pub(super) fn beginnings(state: &HankweaveState) -> impl Iterator<Item = Continu
 }
 
 impl ContinuationSource {
-    /// When in the life of the codon its checkpoint was made; `None` when the document does not say.
+    /// Returns at which point of the codon's life its checkpoint was made; `None` when the document does not have that information.
     #[must_use]
     pub fn checkpoint_type(&self, state: &HankweaveState) -> Option<CheckpointType> {
         let after = self.after_codon.as_ref()?;

@@ -1,4 +1,4 @@
-//! The thread from its newest codon back, as far as a question needs: a run that lasts decides as fast as one that has just begun.
+//! The thread from its newest codon back, read only until a question is answered: a long run decides as fast as one that has just started.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl ThreadTip<'_> {
         self.codons().next()
     }
 
-    /// Whether some codon has not ended, in whatever run.
+    /// Returns whether some codon has not ended, in any run.
     #[must_use]
     pub fn has_running_codon(&self) -> bool {
         let is_open = |walked: ThreadItem<'_>| !walked.codon.is_terminal();

@@ -167,8 +167,7 @@ fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     last.map_or(parent.codons.len(), |index| index + 1)
 }
 
-/// The position of the codon that is run again from its rig-setup checkpoint, if `source` is such a
-/// continuation (STATE-51).
+/// Returns the position of the codon that is run again from its rig-setup checkpoint, if `source` is such a continuation (STATE-51).
 pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) -> Option<usize> {
     let after = source.after_codon.as_ref()?;
     if source.checkpoint_sha.is_blank() {

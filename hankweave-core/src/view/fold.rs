@@ -118,7 +118,7 @@ impl RunView {
         self.keep_line(event, at, seq);
     }
 
-    /// Takes in what the state events do not say: limits, questions, results, who asked for what, and causes.
+    /// Takes in facts that the state events do not have: limits, questions, results, requests with their users, and causes.
     fn note(&mut self, event: &Event, at: Timestamp, seq: u64) {
         match event {
             Event::RunDescribed { .. } => self.describe(event),

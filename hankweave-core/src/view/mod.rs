@@ -1,8 +1,8 @@
 //! View of a run: one pure fold of its events, which every screen, page and exporter draws (WIRE-36).
 //!
-//! [`RunView::take`] takes an entry of the journal in. The view is its own state: stored as JSON and read back it continues with the next
-//! event. It is bounded, whatever happens: see [`MAX_VIEW_BYTES`]. It holds no `null`, so that the [`difference`] of two views is a
-//! merge patch (RFC 7396), and no transcript, tool output or file content, which clients request where they show it.
+//! [`RunView::take`] takes an entry of the journal in. The view is its own state: stored as JSON and read back it continues with the next event. Its
+//! size is always bounded: see [`MAX_VIEW_BYTES`]. It holds no `null`, so that the [`difference`] of two views is a merge patch (RFC 7396), and no
+//! transcript, tool output or file content, which clients request where they show it.
 
 mod attempt;
 mod files;

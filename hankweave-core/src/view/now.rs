@@ -169,7 +169,7 @@ impl CurrentAttempt {
         self.tools.values().max_by_key(|tool| tool.seq)
     }
 
-    /// Takes in what was said or done.
+    /// Takes in a message or an action.
     pub(super) fn take(&mut self, event: &Event, at: Timestamp, seq: u64) {
         let line = line_of(event).map(|line| excerpt(&line, LINE));
         let by = match event {

@@ -28,7 +28,7 @@ pub fn difference(before: &Value, after: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Changes `target` as `patch` says.
+/// Applies `patch` to `target`.
 pub fn apply_patch(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);

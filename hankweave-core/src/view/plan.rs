@@ -193,7 +193,7 @@ impl RunView {
 }
 
 impl ItemView {
-    /// Takes over the configuration of a codon, as far as the plan has it.
+    /// Takes over the configuration of a codon from the plan.
     fn describe(&mut self, entry: &Layout<'_>) {
         self.within = entry.within.map(|of| of.as_str().to_owned());
         if let Some(codon) = entry.codon {

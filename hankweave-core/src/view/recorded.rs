@@ -125,8 +125,8 @@ impl RunView {
         self.at = self.at.max(at);
     }
 
-    /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one. Its open attempt has `worked` at least; `None` where
-    /// only the last sign of life says how long.
+    /// Turns a run that is recorded as running, and whose process no longer exists, into a crashed one. Its open attempt has `worked` at least;
+    /// `None` where only the last sign of life is known.
     pub fn mark_crashed(&mut self, worked: Option<Duration>) {
         if self.state.has_ended() || self.state == RunState::Planned {
             return;

@@ -188,7 +188,7 @@ impl RunView {
     }
 
     fn end_run(&mut self, state: RunState, at: Timestamp) {
-        // A question without an answer waits for it, whatever ended the run.
+        // A question without an answer still waits for it after the end of the run.
         (self.now, self.activity) = (None, None);
         self.end_waits(at);
         self.enter(state, at);
@@ -321,7 +321,7 @@ impl RunView {
         if let Some(check) = &end.loop_check
             && let Some(of) = self.loop_of(id.configured())
         {
-            // The last line of its output, which `check.completed` has, says more than the prompt that is recorded.
+            // The last line of its output, which `check.completed` has, is more useful than the recorded prompt.
             of.checks
                 .entry(id.iteration())
                 .or_insert_with(|| CheckView::from(check));
@@ -331,7 +331,7 @@ impl RunView {
             self.problem = Some(ProblemView { item, attempt, tail });
         }
         if let Some(until) = until {
-            // A limit that is met again although it has ended is waited for as well; the run says how long.
+            // A limit that is met again although it has ended is waited for as well; the run reports how long.
             let to = until.max(at);
             let wait = WaitView {
                 item: Some(id.configured().to_owned()),

@@ -21,7 +21,7 @@ const SUBJECTS: [&str; 8] = [
 /// Start of the line of a check that did not pass.
 pub(super) const CHECK_FAILED: &str = "check failed";
 
-/// Returns why something was stopped, after the word that says so: `stopped: interrupted by SIGINT`, `stopped on request`.
+/// Returns why a run or codon was stopped, after `stopped`: `stopped: interrupted by SIGINT`, `stopped on request`.
 #[must_use]
 pub fn stopped_words(stopped: &str, cause: &str) -> String {
     match cause.strip_prefix("stopped ") {

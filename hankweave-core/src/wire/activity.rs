@@ -18,7 +18,7 @@ pub enum ProgressKind {
     Retry,
     /// The agent has answered and is waited for, as long as it waits for work in the background, or what it left running is busy.
     Background,
-    /// The run waits before it tries a codon again, or for the end of a usage limit.
+    /// The run waits before it attempts a codon again, or for the end of a usage limit.
     Wait,
 }
 

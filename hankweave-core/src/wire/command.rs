@@ -40,7 +40,7 @@ pub enum Command {
     /// Start the codon that is next.
     #[serde(rename = "codon.next")]
     CodonNext,
-    /// Say that the codon may begin that waits for an approval.
+    /// Approve that the codon starts which waits for an approval.
     #[serde(rename = "codon.approve")]
     CodonApprove {
         /// The codon; when absent, the one that waits.
@@ -55,7 +55,7 @@ pub enum Command {
         #[shape(with = leaf::<Reason>)]
         by: Option<String>,
     },
-    /// Say that it may not; the run ends.
+    /// Deny that it starts; the run ends.
     #[serde(rename = "codon.deny")]
     CodonDeny {
         /// The codon; when absent, the one that waits.

@@ -95,7 +95,7 @@ pub enum DirectPayload {
         /// Why it failed and what can be done.
         message: String,
     },
-    /// Nothing runs, for a client that came later than the event which said so.
+    /// Nothing runs, for a client that came later than the event which reported that.
     #[serde(rename = "server.idle")]
     ServerIdle {
         /// Why.
@@ -125,9 +125,9 @@ pub enum DirectPayload {
     /// Report of the run, for a client that asked.
     #[serde(rename = "report")]
     Report {
-        /// What the run did, as `hankweave report` prints it; at most 512 KiB.
+        /// Report of the run, as `hankweave report` prints it; at most 512 KiB.
         markdown: String,
-        /// What is next, with the commands that can be typed.
+        /// Next steps, with the commands that can be typed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<NextSteps>,
     },
@@ -190,7 +190,7 @@ pub enum DirectPayload {
         /// Remedy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
-        /// The id of the command, as far as it could be read.
+        /// The id of the command, if it could be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command_id: Option<String>,
     },
@@ -221,7 +221,7 @@ pub struct Ready {
 pub enum CommandOutcome {
     /// The codon starts.
     Starting,
-    /// The codon is being ended, or its next try is cancelled.
+    /// The codon is being ended, or its next attempt is cancelled.
     Stopping,
     /// The codon may not begin, and the run ends.
     Denied,

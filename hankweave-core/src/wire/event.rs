@@ -54,7 +54,7 @@ pub enum Event {
         codon_description: Option<String>,
         /// The agent's session.
         session_id: SessionId,
-        /// The session that it resumed, or of which its own is a copy.
+        /// The session that it resumed, or that its own session copies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         previous_session_id: Option<SessionId>,
         /// When the codon began.
@@ -142,7 +142,7 @@ pub enum Event {
         /// Cost so far, in US dollars.
         cumulative_cost: Usd,
     },
-    /// The agent said, thought or did something.
+    /// The agent wrote, thought or did something.
     #[serde(rename = "assistant.action")]
     AssistantAction {
         /// The codon.
@@ -401,7 +401,7 @@ pub enum Event {
         /// Its content, when the run was asked to publish it and it is text of moderate length.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<String>,
-        /// `false` for a file that no checkpoint holds, of which only a sentinel wants to know; absent for the others.
+        /// `false` for a file that no checkpoint holds and only a sentinel watches; absent for the others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checkpointed: Option<bool>,
     },
@@ -563,7 +563,7 @@ pub enum Event {
         error_type: String,
         /// Description of the problem.
         message: String,
-        /// Whether another try may succeed.
+        /// Whether another attempt may succeed.
         retriable: bool,
         /// How many failures there were in a row.
         consecutive_failure_count: u64,
@@ -656,7 +656,7 @@ pub enum Event {
         /// How it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
-        /// Last line of its output that says anything, cut at 400 bytes.
+        /// Last line of its output that is not blank, cut at 400 bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         says: Option<String>,
     },
@@ -673,7 +673,7 @@ pub enum Event {
         /// Reason that the client gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// User whose command it is, where the client has said so.
+        /// User whose command it is, where the client has reported one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -717,7 +717,7 @@ pub enum Event {
         /// For people: a command, or why something is waited for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<String>,
-        /// How much of it is done: files, items of a rig that have ended, or tries.
+        /// Amount of it that is done: files, items of a rig that have ended, or attempts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         done: Option<u64>,
         /// How much there is of it, if that is known.

@@ -101,7 +101,7 @@ impl Handshake {
 }
 
 impl RawCommand {
-    /// The name that the client gave it, as far as it is a text.
+    /// Returns the name that the client gave it, if it is a text.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.0.get("id").and_then(Value::as_str)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::CodonId;
 use crate::time::Timestamp;
 
-/// What is next: the outlook, the question that waits, and the commands that can be typed.
+/// Next steps: the outlook, the question that waits, and the commands that can be typed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

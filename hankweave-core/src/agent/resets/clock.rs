@@ -46,7 +46,7 @@ pub(super) fn clock_time(text: &str, now: Timestamp, data: ZoneData<'_>) -> Opti
     Some(Timestamp::from_millis(end))
 }
 
-/// Words that say nothing about the time after them.
+/// Words without meaning for the time after them.
 const FILLERS: [&str; 12] = [
     "at", "on", "the", "in", "after", "around", "about", "again", "by", "is", "be", "until",
 ];
@@ -99,7 +99,7 @@ enum Day {
     Weekday(Weekday),
     Tomorrow,
     Today,
-    /// None is said.
+    /// No day is named.
     Next,
 }
 
@@ -118,7 +118,7 @@ impl Day {
         if let Some(weekday) = weekday(&word) {
             words.next();
             skip(words);
-            // A date says more than the name of its day.
+            // A date is more exact than the name of its day.
             return Self::read(words).or(Some(Self::Weekday(weekday)));
         }
         if let Ok(date) = word.parse::<Date>() {
@@ -237,7 +237,7 @@ fn day_of_month(word: &str) -> Option<i8> {
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     time: Time,
-    /// How long the time that is said lasts, in milliseconds: a minute, or a second.
+    /// How long the named time lasts, in milliseconds: a minute, or a second.
     precision: i64,
 }
 

@@ -71,7 +71,7 @@ pub(super) fn named_zone(text: &str, data: ZoneData<'_>) -> Option<TimeZone> {
     TimeZone::tzif(&name, &data(Some(&name))?).ok()
 }
 
-/// The zone of this machine; UTC where nothing says which that is.
+/// Returns the zone of this machine; UTC where it is not configured.
 pub(super) fn zone_of_machine(data: ZoneData<'_>) -> TimeZone {
     let Some(bytes) = data(None) else {
         return TimeZone::UTC;

@@ -27,7 +27,7 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     problems
 }
 
-/// Returns the required patterns that have no file in common with any that is `held`, as far as their beginnings show it.
+/// Returns the required patterns that share no file with any of `held`, as their beginnings show.
 fn unheld<'h>(hank: &'h Hank, codon: &'h CodonConfig, held: &[&str]) -> Vec<&'h str> {
     let Some(Requires::Patterns(patterns)) = hank.required_of(codon) else {
         return Vec::new();

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// How long a codon waits by default for work in the background that its agent waits for: as long as an agent may be silent.
 pub const MAX_BACKGROUND_SECONDS: u64 = 30 * 60;
 
-/// What follows when background work is cut off that the agent was waiting for.
+/// Action when background work is cut off that the agent was waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

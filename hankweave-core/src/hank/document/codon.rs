@@ -117,7 +117,7 @@ pub struct CodonConfig {
     /// They are counted from its answer. What still runs then is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_background_seconds: Option<u64>,
-    /// What follows when background work is cut off that the agent was waiting for; `fail` when absent.
+    /// Action when background work is cut off that the agent was waiting for; `fail` when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "fail")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_background_cut: Option<OnBackgroundCut>,

@@ -10,7 +10,7 @@ use super::requires::Requires;
 use crate::agent::AgentOptions;
 
 impl Hank {
-    /// Returns how the agent of a codon works: as the codon says, else as the whole hank says.
+    /// Returns how the agent of a codon works: the codon's options, else those of the hank.
     #[must_use]
     pub fn agent_options(&self, codon: &CodonConfig) -> AgentOptions {
         match &self.overrides {
@@ -19,7 +19,7 @@ impl Hank {
         }
     }
 
-    /// Returns how long a codon waits for background work: as it says, else as the whole hank says.
+    /// Returns how long a codon waits for background work: the codon's value, else that of the hank.
     #[must_use]
     pub fn longest_background(&self, codon: &CodonConfig) -> Duration {
         let everywhere = || self.overrides.as_ref()?.max_background_seconds;
@@ -27,7 +27,7 @@ impl Hank {
         Duration::from_secs(own.unwrap_or(MAX_BACKGROUND_SECONDS))
     }
 
-    /// Returns what follows when the background work of a codon is cut off: as it says, else as the whole hank says.
+    /// Returns the action when the background work of a codon is cut off: the codon's value, else that of the hank.
     #[must_use]
     pub fn on_background_cut(&self, codon: &CodonConfig) -> OnBackgroundCut {
         let everywhere = || self.overrides.as_ref()?.on_background_cut;

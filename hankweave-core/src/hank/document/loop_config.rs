@@ -63,10 +63,10 @@ impl LoopConfig {
     }
 }
 
-/// Iterations that repeat themselves after which a loop with a check is stuck, unless the hank says otherwise.
+/// Number of repeated iterations after which a loop with a check is stuck, unless the hank sets another one.
 const STALLED_AFTER: u32 = 2;
 
-/// How often a loop goes round until its check passes, unless the hank says otherwise.
+/// Largest number of iterations of a loop until its check passes, unless the hank sets another one.
 const CHECKED_ITERATIONS: u32 = 10;
 
 /// When a loop ends.

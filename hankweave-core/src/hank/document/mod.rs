@@ -1,4 +1,4 @@
-//! The typed hank: what a hank.json says, after every value has been read and checked.
+//! The typed hank: the content of a hank.json, after every value has been read and checked.
 
 mod background;
 mod codon;
@@ -160,7 +160,7 @@ pub struct Overrides {
     /// a figure of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_background_seconds: Option<u64>,
-    /// What follows when background work is cut off that an agent was waiting for, for codons that do not say it.
+    /// Action when background work is cut off that an agent was waiting for, for codons without one of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_background_cut: Option<OnBackgroundCut>,
     /// Agents and models that take codons over which name none of their own, in their order.
@@ -171,7 +171,7 @@ pub struct Overrides {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::requires"))]
     pub requires: Option<Requires>,
-    /// How agents work, for codons that do not say it.
+    /// How agents work, for codons without options of their own.
     #[serde(flatten)]
     pub agent_options: AgentOptions,
     /// Limits of all codons together.

@@ -30,7 +30,7 @@ const MAX_ITERATIONS: u64 = 1_000_000_000;
 /// The highest `stalledAfter`.
 const MAX_STALLED_ITERATIONS: u64 = 100;
 
-/// The highest limit of an `untilCheckPasses` loop: what each of its checks said stays in state.json.
+/// The highest limit of an `untilCheckPasses` loop: the output of each of its checks stays in state.json.
 const MAX_CHECKED_ITERATIONS: u64 = 100;
 
 /// Reads the whole document; also the contents of files in the older formats, after their names have been
@@ -112,7 +112,7 @@ fn loop_config(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<LoopC
     let name = fields.required(reader, "name", HankReader::non_empty);
     let description = fields.optional(reader, "description", HankReader::string);
     let terminate_on = fields.required(reader, "terminateOn", terminate_on);
-    // A codon that cannot be read stays as `None`: its neighbours cannot be judged without it.
+    // A codon that cannot be read stays as `None`: its neighbours cannot be checked without it.
     let inner_codon = |reader: &mut HankReader<'_>, node: &JsonNode<'_>| Some(inner_codon(reader, node));
     let codons = fields.required(reader, "codons", non_empty_list(inner_codon));
     let budget = fields.optional(reader, "budget", settings::container_budget);
@@ -219,7 +219,7 @@ fn reference(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<String>
     })(reader, node)
 }
 
-/// Reads `"nothing"`, `"changes"` or patterns, of which at least one takes files in.
+/// Reads `"nothing"`, `"changes"` or patterns. At least one of the patterns must take files in.
 fn requires(reader: &mut HankReader<'_>, node: &JsonNode<'_>) -> Option<Requires> {
     let hint = r#"write "changes", "nothing" or patterns such as ["src/**"]"#;
     match node.value {

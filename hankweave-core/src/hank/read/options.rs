@@ -8,7 +8,7 @@ use crate::hank::keys;
 use crate::hank::problem::quoted;
 use crate::hank::reader::{HankReader, JsonNode, ObjectFields, checked, choice, list};
 
-/// Reads the keys of one object that say how its agent works.
+/// Reads the keys of one object that set how its agent works.
 pub(super) fn agent_options(reader: &mut HankReader<'_>, fields: &ObjectFields<'_>) -> AgentOptions {
     AgentOptions {
         effort: fields.optional(reader, "effort", word),

@@ -1,4 +1,4 @@
-//! Parts of a hank besides the list of codons: meta, overrides, requirements and the budgets of containers.
+//! Parts of a hank other than the list of codons: meta, overrides, requirements and the budgets of containers.
 
 use super::options::agent_options;
 use super::{

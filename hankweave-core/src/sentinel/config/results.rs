@@ -91,7 +91,7 @@ pub struct ReportToWebsocket {
 }
 
 impl ReportToWebsocket {
-    /// These laid over `below`.
+    /// Returns these settings, with those of `below` where they are absent.
     #[must_use]
     pub fn merged_over(self, below: Self) -> Self {
         Self {

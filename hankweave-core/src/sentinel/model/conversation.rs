@@ -8,7 +8,7 @@ use crate::sentinel::{Conversational, TrimmingStrategy};
 /// Letters of a token, for an estimate.
 const BYTES_OF_A_TOKEN: usize = 4;
 
-/// Earlier questions and answers, of which the oldest go when there are too many.
+/// Earlier questions and answers; the oldest are dropped when there are too many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
     strategy: TrimmingStrategy,
@@ -16,7 +16,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// One in which nothing was said.
+    /// Returns an empty conversation.
     #[must_use]
     pub fn new(config: &Conversational) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl Conversation {
         }
     }
 
-    /// Adds what was said, and forgets the oldest that is beyond the limit.
+    /// Adds an exchange, and drops the oldest one beyond the limit.
     pub fn add(&mut self, exchange: Exchange) {
         self.exchanges.push_back(exchange);
         while self.is_too_long() {

@@ -156,7 +156,7 @@ fn count(value: &Value, path: &[&str]) -> u64 {
         .unwrap_or(0)
 }
 
-/// The system prompt of a question whose form not every server knows how to ask for: it is said in words as well.
+/// Returns the system prompt of a question with a form. Not every server knows how to ask for a form, so the prompt describes it as well.
 fn system_with_form(question: &Question) -> Option<String> {
     let form = question.form.as_ref().map(|form: &AnswerSchema| {
         format!(

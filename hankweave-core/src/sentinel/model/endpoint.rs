@@ -57,7 +57,7 @@ struct Provider {
     base_variable: Option<&'static str>,
     /// The variable of its key; it goes to the address of this provider alone, or to the one that the user has named.
     key_variable: Option<&'static str>,
-    /// Whether its answers say what they cost, in US dollars.
+    /// Whether its answers report their cost, in US dollars.
     reports_cost: bool,
 }
 
@@ -120,7 +120,7 @@ pub struct ModelEndpoint {
     pub key_variable: Option<String>,
     /// The model, as the provider calls it.
     pub model: String,
-    /// Whether its answers say what they cost, in US dollars.
+    /// Whether its answers report their cost, in US dollars.
     pub reports_cost: bool,
 }
 
@@ -131,7 +131,7 @@ pub enum EndpointError {
     /// The sentinel has no model.
     #[error("it has no model")]
     NoModel,
-    /// The provider is not known, and no `endpoint` says more.
+    /// The provider is unknown, and there is no `endpoint`.
     #[error("nothing is known of the provider `{0}`; there are {known}, and others with an `endpoint`", known = providers().collect::<Vec<_>>().join(", "))]
     UnknownProvider(String),
     /// The model is written without a provider.
@@ -190,7 +190,7 @@ impl ModelEndpoint {
 }
 
 impl Provider {
-    /// The key of a provider goes nowhere else because a hank says so: to another address only the key goes that the hank names.
+    /// Returns the endpoint. A hank cannot send the key of a provider elsewhere: another address only gets the key that the hank names.
     fn endpoint(
         &self,
         own: EndpointConfig,
@@ -214,7 +214,7 @@ impl Provider {
     }
 }
 
-/// That of a provider that is not known, of which the hank has to say where it is.
+/// Returns the endpoint of an unknown provider, whose address the hank has to give.
 fn foreign(own: EndpointConfig, model: &str) -> Option<ModelEndpoint> {
     Some(at(
         own.api.unwrap_or(Api::OpenaiChat),

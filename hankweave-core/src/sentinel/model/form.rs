@@ -64,17 +64,17 @@ impl AnswerSchema {
         self.description.as_deref()
     }
 
-    /// The JSON Schema of what the model says; always that of an object.
+    /// Returns the JSON Schema of the model's answer; always that of an object.
     #[must_use]
     pub const fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// The object that a model has said in words; some put it into a block of code.
+    /// Returns the object in a model's text; some models put it into a block of code.
     ///
     /// # Errors
     ///
-    /// When it is no JSON.
+    /// Fails when it is no JSON.
     pub fn parse(text: &str) -> Result<Value, String> {
         let text = text.trim();
         let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

@@ -1,4 +1,4 @@
-//! Asking a model, without a network: where it is asked, what the request says and what the answer means (SENT-15 to SENT-18).
+//! Asking a model, without a network: the endpoint, the content of the request and the meaning of the answer (SENT-15 to SENT-18).
 
 mod conversation;
 mod dialect;
