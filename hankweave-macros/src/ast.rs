@@ -31,7 +31,7 @@ pub(crate) struct Ast {
     pub(crate) types: bool,
     /// Whether the stored form is generated.
     pub(crate) stored_form: bool,
-    /// The word that says that the machine has no end.
+    /// The word for a machine without an end.
     pub(crate) cyclic: Option<Ident>,
     /// Whether tests are generated.
     pub(crate) tests: bool,
@@ -48,9 +48,9 @@ pub(crate) struct Ast {
     pub(crate) docs: Vec<Attribute>,
     /// `cfg` and all other attributes of the enum that are not for the macro.
     pub(crate) attrs: Vec<Attribute>,
-    /// Traits to derive besides those that are always derived.
+    /// Traits to derive in addition to those that are always derived.
     pub(crate) derives: Vec<Path>,
-    /// Traits to derive for what is generated besides the data.
+    /// Traits to derive for generated items other than the data.
     pub(crate) generated: Derives,
     pub(crate) storage: Storage,
     /// Fields of the variant marked `#[shared]`.
@@ -133,9 +133,9 @@ pub(crate) struct SerdeNames {
 pub(crate) struct FieldSyntax {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
-    /// Documentation and whatever is not for the macro nor for serde.
+    /// Documentation and all attributes that are neither for the macro nor for serde.
     pub(crate) attrs: Vec<Attribute>,
-    /// `#[serde(..)]`, copied wherever the field is copied.
+    /// `#[serde(..)]`, copied with the field.
     pub(crate) serde: Serde,
     pub(crate) mark: Mark,
     /// The type whose JSON Schema replaces the field's own.
@@ -179,7 +179,7 @@ pub(crate) struct Next {
 /// Which setters a live field has.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Setters {
-    /// Whether there is `add_` besides `set_`.
+    /// Whether there is `add_` in addition to `set_`.
     pub(crate) add: bool,
     /// Whether they give the event that records the change.
     pub(crate) record: bool,
@@ -199,7 +199,7 @@ pub(crate) struct Live {
 /// Effect on a live field when its state is entered from one that has it.
 #[derive(Default, Clone, Copy, PartialEq)]
 pub(crate) enum Again {
-    /// The declaration does not say.
+    /// The declaration has no word for it.
     #[default]
     Unsaid,
     /// It keeps its value.
@@ -213,7 +213,7 @@ pub(crate) enum Again {
 pub(crate) enum Mark {
     /// From the caller.
     None,
-    /// From whatever else was stored.
+    /// From all other stored fields.
     Extra,
     /// From a field of the source state.
     Carry(Carry),

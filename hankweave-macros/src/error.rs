@@ -32,7 +32,7 @@ impl Errors {
 
     /// The mistakes as `compile_error!` invocations, each at its place.
     pub(crate) fn into_tokens(self) -> TokenStream {
-        // What a group says wrong is found at each of its states.
+        // A mistake of a group is found at each of its states.
         let mut told = Vec::new();
         let new = |error: &&Error| {
             let key = (error.to_string(), format!("{:?}", error.span()));

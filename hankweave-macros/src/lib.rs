@@ -68,7 +68,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `#[carry(other, start = e, try_next = f)]` | as with `next`, with an `f` that returns an `Option`; where it is `None`, `apply` refuses the step: `try_next = \|size\| size.checked_pow(2)` |
 /// | `#[carry_or_ask]`, `#[carry_or_ask(other, next = f)]` | from the state that is left, and from the caller where that state has none |
 /// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
-/// | `#[live(start = e, keeps)]`, `#[live(start = e, restarts)]` | one of the two is said where a state that has the field leads here: its value there, or `e` again |
+/// | `#[live(start = e, keeps)]`, `#[live(start = e, restarts)]` | needed where a state that has the field leads here: its value there, or `e` again |
 /// | `#[live]` and `#[carry(..)]` or `#[carry_or_ask(..)]` | as carried, and later changed as live; also in the state where values start, if others lead back there |
 /// | `#[live]`, `#[live(start = e, ..)]` on a shared field | given to `new`, or `e`; in every state the value it had, and changed in each but terminal ones |
 /// | `#[live]` with `types` | as without `types`, and changed in place by `field_mut` |
@@ -78,7 +78,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `#[extra]` | of type `Extra`: stored fields that the machine does not know, kept as they are |
 ///
 /// `#[sample(e)]` gives generated tests a value for a field whose type has no `Sample`, and `#[schema(Type)]` the JSON Schema of another type.
-/// `#[serde(..)]` stays with the field wherever it is copied.
+/// `#[serde(..)]` stays with every copy of the field.
 ///
 /// Each of these words may be written as `#[machine(word)]` too, if another macro owns the bare word. An attribute for a derive, such as
 /// `#[schema(example = 3)]`, is left to the derive.

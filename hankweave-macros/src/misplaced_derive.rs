@@ -21,7 +21,7 @@ fn derive_before(text: &str, line: usize) -> bool {
     let Some(before) = lines.get(..line.saturating_sub(1)) else {
         return false;
     };
-    // What the file says now may not be what was compiled.
+    // The present text of the file may not be the compiled one.
     if !lines.get(line - 1).is_some_and(|line| line.contains("machine")) {
         return false;
     }

@@ -35,7 +35,7 @@ pub(crate) struct MachineDef {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) derives: Vec<Path>,
-    /// Traits to derive for what is generated besides the data.
+    /// Traits to derive for generated items other than the data.
     pub(crate) generated: Derives,
     pub(crate) tag: String,
     /// Spelling of stored fields.
@@ -80,7 +80,7 @@ pub(crate) struct ExitDef {
     pub(crate) label: Option<LitStr>,
 }
 
-/// All edges of one name; their demands are equal, wherever they lead.
+/// All edges of one name; their demands are equal for all targets.
 #[derive(Clone)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
@@ -122,7 +122,7 @@ impl Method {
 #[derive(Clone)]
 pub(crate) struct Branch {
     pub(crate) ident: Ident,
-    /// The enum of what the caller says: the outcome, with what that demands.
+    /// The enum of the caller's choice: the outcome, with its demands.
     pub(crate) asks: Ident,
     /// The enum of the values after it.
     pub(crate) gives: Ident,
@@ -148,7 +148,7 @@ pub(crate) struct FieldDef {
     pub(crate) ty: Type,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) serde: Vec<TokenStream>,
-    /// Whether the field says itself how it is read.
+    /// Whether the field has its own function for reading.
     pub(crate) custom_read: bool,
     pub(crate) stored_name: String,
     pub(crate) aliases: Vec<String>,

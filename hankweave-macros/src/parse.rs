@@ -137,7 +137,7 @@ const WORDS: &str = "after the name of the machine only `tests`, `schema`, `type
 
 impl Parse for MachineArguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        // A macro that hands its own arguments on says first where the companion is.
+        // A macro that passes its own arguments on names the companion first.
         let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
         input.parse::<Option<Token![,]>>()?;
         let name = input

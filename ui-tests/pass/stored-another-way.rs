@@ -1,4 +1,4 @@
-//! A field that says itself how it is written or read needs no trait of serde for that.
+//! A field that names its own functions for writing and reading needs no trait of serde for that.
 
 use hankweave_core::machine;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -21,7 +21,7 @@ struct Row {
 }
 
 impl Costs {
-    /// Takes an event in; says whether the table is worth printing again.
+    /// Takes an event in; returns whether the table is worth printing again.
     pub(crate) fn take(&mut self, event: &Event) -> bool {
         match event {
             Event::CodonStarted { codon_id, .. } => {

@@ -8,7 +8,7 @@ use core::ptr;
 /// A device that has no memory to give.
 struct NoMemory;
 
-// SAFETY: null says that there is no memory; nothing was given out, so nothing comes back.
+// SAFETY: null means that there is no memory; none is ever allocated, so none is freed.
 unsafe impl GlobalAlloc for NoMemory {
     unsafe fn alloc(&self, _: Layout) -> *mut u8 {
         ptr::null_mut()

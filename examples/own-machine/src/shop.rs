@@ -48,7 +48,7 @@ pub enum OrderRecord {
         /// How far it had come.
         #[origin]
         cancelled_during: OrderPhase,
-        /// The payment that goes back, if there was one.
+        /// The payment to refund, if there was one.
         #[carry]
         payment_id: Option<PaymentId>,
     },

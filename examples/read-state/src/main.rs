@@ -30,7 +30,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// Everything that this program has to say about a document.
+/// Returns the whole report on a document.
 fn report(state: &HankweaveState) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -77,7 +77,7 @@ fn last_good_checkpoint(state: &HankweaveState) -> Option<(&CodonId, &Checkpoint
     })
 }
 
-/// What was spent on each codon in all runs and tries, dearest first.
+/// Returns the cost of each codon in all runs and attempts, dearest first.
 fn cost_by_codon(state: &HankweaveState) -> Vec<(&CodonId, Usd)> {
     let mut costs: Vec<(&CodonId, Usd)> = Vec::new();
     for codon in state.runs.iter().flat_map(|run| &run.codons) {

@@ -13,9 +13,9 @@ use hankweave_core::agent::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 
-/// Says what the lines that one process prints mean. A driver makes one for each process; it is pure, and takes any lines (AGENT-33).
+/// Decoder of the lines that one process prints. A driver makes one for each process; it is pure, and takes any lines (AGENT-33).
 pub trait AgentDecoder: Send + Debug {
-    /// Adds what a line says, often nothing.
+    /// Adds the events of a line, often none.
     fn decode(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);
 
     /// Returns the pending actions and messages for the agent, in order; called after each line and before the first. Only an agent that
@@ -41,7 +41,7 @@ pub trait AgentDecoder: Send + Debug {
         &[]
     }
 
-    /// Adds what the records say that were [needed](Self::records_needed); `None` when there are none.
+    /// Adds the usage of the records that were [needed](Self::records_needed); `None` when there are none.
     fn recall(
         &mut self,
         records: RecordsScope,
@@ -103,7 +103,7 @@ pub struct ProcessEnd {
 }
 
 impl ProcessEnd {
-    /// The end of a process that left nothing behind and said nothing at its end.
+    /// Returns the end of a process that left no processes and printed no error.
     #[must_use]
     pub fn of(exit: ProcessExit, ended_by: EndedBy) -> Self {
         Self {

@@ -23,20 +23,19 @@ pub struct Launch {
     pub resume: Option<SessionId>,
     /// Whether the agent continues with a copy of that session, under a new name. Only an agent that states it among its capabilities is asked for it.
     pub fork: bool,
-    /// The codon's own environment, laid over what the runtime passes on.
+    /// The codon's own environment; it overrides the one that the runtime passes on.
     pub env: BTreeMap<String, String>,
     /// Iteration of the loop the codon is in, counted from 0; agents see it as `HANKWEAVE_ITERATION`.
     pub iteration: Option<u32>,
     /// Spending limit; an agent that can count its own money stops there, even when no client listens.
     pub max_dollars: Option<Usd>,
-    /// Cost of the earlier processes of the resumed session, and of those of which it is a copy.
+    /// Cost of the earlier processes of the resumed session, and of the sessions that it copies.
     pub carried: Option<Usd>,
     /// Prices of models, for agents that report tokens but no money.
     pub prices: Arc<Prices>,
     /// The folder in which the agent works. It exists.
     pub work_dir: PathBuf,
-    /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next
-    /// free name (`…-2.log`) and says so.
+    /// Path of the raw output. When the file exists, because this is a retry, the driver takes the next free name (`…-2.log`) and reports it.
     pub log_path: PathBuf,
     /// The log at `log_path` continues: this is another process of one attempt.
     pub log_goes_on: bool,

@@ -155,7 +155,7 @@ impl Accept<'_> for Dollars {
     }
 }
 
-/// Something that is so only where it is said.
+/// A flag that is set only where it is written.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Flag(pub(super) bool);
 

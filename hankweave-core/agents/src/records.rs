@@ -30,7 +30,8 @@ pub struct AgentRecords {
     pub compacted: bool,
     /// More was used than this: a request has no answer yet, or not everything was read.
     pub incomplete: bool,
-    /// A conversation ends with a request without an answer, or not everything was read. Unlike `incomplete` it says nothing of a request that was made again.
+    /// A conversation ends with a request without an answer, or not everything was read. Unlike with `incomplete`, the request may have been made
+    /// again.
     pub ends_open: bool,
 }
 
@@ -80,7 +81,7 @@ impl AgentRecords {
 
 /// Reader of one file in which an agent records a session, and which may grow meanwhile.
 pub trait SessionLines: Debug + Send {
-    /// Reads one line; one that is not understood says nothing.
+    /// Reads one line; a line that is not understood is ignored.
     fn line(&mut self, line: &str);
 
     /// Notes that there is more, which is not read.
@@ -93,7 +94,7 @@ pub trait SessionLines: Debug + Send {
     fn take(&mut self) -> AgentRecords;
 }
 
-/// Whether a line contains one of these words. Most lines of a session file hold what was said and are long, so they are not parsed.
+/// Returns whether a line contains one of these words. Most lines of a session file hold messages and are long, so they are not parsed.
 pub(super) fn has_word(line: &str, words: &[&str]) -> bool {
     words.iter().any(|word| line.contains(word))
 }

@@ -9,7 +9,7 @@ const MOST_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     is_thought: bool,
-    /// The message of which it is a part, where the agent says that.
+    /// The message that contains it, where the agent names one.
     message: Option<String>,
     text: String,
     /// The last message that was reported, cut to the length that helps to find out what went wrong.

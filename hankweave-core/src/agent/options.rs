@@ -244,7 +244,8 @@ pub struct OptionSupport {
     pub mcp_servers: bool,
     /// It takes further arguments.
     pub args: bool,
-    /// Arguments that hankweave gives itself, or that would undo what it promises; one without a dash wherever it is part of an argument.
+    /// Arguments that hankweave passes itself, or that would break its guarantees. One with a dash is matched as an option, any other in every part
+    /// of an argument.
     #[serde(skip)]
     pub own_args: &'static [&'static str],
     /// Its MCP servers get their variables out of one environment.
@@ -387,7 +388,7 @@ impl OptionSupport {
     }
 }
 
-/// Whether an argument is this option, alone, with `=` and a value, or, of a short one, with the value behind it.
+/// Returns whether an argument is this option: alone, with `=` and a value, or, for a short one, with the value directly after it.
 fn is_meant(own: &str, arg: &str) -> bool {
     if !own.starts_with('-') {
         return arg.contains(own);

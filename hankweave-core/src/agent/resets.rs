@@ -53,7 +53,7 @@ const OF_A_PLAN: [&str; 3] = ["usage limit", "quota", "session limit"];
 /// Words in front of a time.
 struct Before {
     words: &'static str,
-    /// Whether the words are about a limit in any text.
+    /// Whether the words are about a limit in every text.
     is_of_a_limit: bool,
 }
 

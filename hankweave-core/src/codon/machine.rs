@@ -178,7 +178,7 @@ pub enum CodonExecution {
         exit_code: i64,
         /// Why it failed.
         failure_reason: FailureReason,
-        /// A checkpoint of what the codon left behind.
+        /// A checkpoint of the files that the codon left.
         error_checkpoint: Option<CheckpointSha>,
     },
 
@@ -191,7 +191,7 @@ pub enum CodonExecution {
         /// The state that the codon was skipped in.
         #[origin]
         skipped_during: CodonPhase,
-        /// A checkpoint of what the codon left behind.
+        /// A checkpoint of the files that the codon left.
         skip_checkpoint: Option<CheckpointSha>,
         /// The messages that the agent had written, if it ran.
         #[carry]

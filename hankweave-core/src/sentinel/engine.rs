@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::trigger::Matcher;
 use super::{ObservedEvent, SentinelConfig, SentinelExecution};
 
-/// How often a sentinel may be behind.
+/// Largest number of times to act that may wait for a sentinel.
 pub const MOST_FIRINGS: usize = 100;
 
-/// How many events may wait for a sentinel.
+/// Largest number of events that may wait for a sentinel.
 pub const MOST_EVENTS: usize = 10_000;
 
 /// How long these may be together, in bytes.
@@ -167,7 +167,7 @@ impl SentinelEngine {
         self.fired
     }
 
-    /// How many times to act were given up: it was too far behind, or nothing may be asked any more.
+    /// Returns the number of times to act that were given up: too many were waiting, or nothing may be asked any more.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped

@@ -12,7 +12,7 @@ use crate::shape::Named;
 pub enum AgentAction {
     /// It thought.
     Thinking,
-    /// It said something.
+    /// It wrote something.
     Message,
     /// It used a tool.
     ToolUse,

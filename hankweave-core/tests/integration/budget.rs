@@ -352,7 +352,7 @@ fn the_time_of_earlier_runs_counts_and_that_between_them_does_not() {
     );
 }
 
-// Another try has them all again.
+// Another attempt has all of them again.
 // covers: HANK-36
 #[test]
 fn token_limits_are_those_of_the_codon_for_every_execution() {
@@ -617,8 +617,8 @@ fn budgets() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever the shares are and however greedy the codons: who uses no more than it may never uses more than the ceiling, with retries,
-    /// skips and ways back.
+    /// For any shares and any codons: if no codon uses more than it may, all of them together never use more than the ceiling, with retries, skips
+    /// and rollbacks.
     // covers: HANK-30
     #[test]
     fn codons_that_keep_to_their_limits_keep_to_the_ceiling_together(

@@ -195,7 +195,7 @@ fn a_plan_that_is_made_anew_keeps_what_has_succeeded_and_takes_everything_else_f
     assert_planned(&ran(&began, &[]), &flat(&["x", "y"]), &["x", "y"]);
 }
 
-/// A run rolls back to the end of what succeeded before a codon that failed, so the hank says what is next, and whether that codon is.
+/// A run rolls back to the last success before a codon that failed. So the hank decides which codon is next, and whether it is the failed one.
 // covers: STATE-45
 #[test]
 fn what_failed_stands_where_the_hank_has_it_unless_it_goes_on_first() {
@@ -374,7 +374,7 @@ proptest! {
             let stays: Vec<&str> = stays.map(|entry| entry.codon_id.as_str()).collect();
             prop_assert!(!runs.iter().any(|id| stays.contains(&id.as_str())), "{stays:?} {runs:?}");
         }
-        // A loop that has run is one item, whatever is in it by now.
+        // A loop that has run is one item, with any codons in it.
         let codons = now.items.iter().filter(|item| item.as_loop().is_none()).flat_map(HankItem::codons);
         for codon in codons {
             let id = codon.id.as_str();

@@ -113,7 +113,7 @@ fn a_loop_records_as_little_for_a_late_iteration_as_for_an_early_one() {
     assert_eq!((lengths.len(), planned(&story).len()), (299, 602));
     // Numbers of three digits take more room than those of one: five times a number, and one more.
     assert!(lengths[298] <= lengths[2] + 16, "{lengths:?}");
-    // What state.json says is what it always said.
+    // The content of state.json has not changed.
     let whole = serde_json::to_value(&story.state().execution_plan).unwrap();
     assert_eq!(whole[600]["codon"], whole[2]["codon"]);
     assert_eq!(whole[600]["loopContext"]["iteration"], 299);

@@ -14,7 +14,7 @@ struct Example {
     class: String,
     by: String,
     said: String,
-    /// The recording of a real program that says it.
+    /// The recording of a real program that contains it.
     recording: Option<String>,
     wait_ms: Option<u128>,
 }

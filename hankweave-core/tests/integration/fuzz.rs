@@ -22,7 +22,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_testing::corpus::{self, Random};
 use serde_json::Value;
 
-/// Parsers see a whole file, so this finds most of what there is within a few seconds.
+/// Parsers see a whole file, so this finds most errors within a few seconds.
 const MUTATIONS: u64 = 300;
 
 // covers: F4

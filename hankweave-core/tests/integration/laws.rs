@@ -85,7 +85,7 @@ proptest! {
         }
     }
 
-    /// Architecture, publish after durable: what is shown is the document, whichever events it follows at once.
+    /// Architecture, publish after durable: the published document is the document, however many events it follows at once.
     #[test]
     fn a_document_that_follows_another_becomes_equal_to_it(events in histories(80), pace in 1..9usize) {
         let (mut live, mut seen) = (LiveState::default(), HankweaveState::default());
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(render(&loaded), text);
     }
 
-    /// Whatever the bytes are, reading them ends with a document or with reasons, and a document can be worked with.
+    /// For any bytes, reading them ends with a document or with reasons, and a document can be worked with.
     #[test]
     fn no_bytes_make_core_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = work_with(&bytes);

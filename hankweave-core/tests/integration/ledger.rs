@@ -1,5 +1,5 @@
-//! The ledger of tries: whatever agents say twice, leave open or repeat from earlier processes, what a message used counts once, in its codon, in its
-//! run and in all runs (AGENT-31).
+//! The ledger of attempts: agents may report usage twice, leave it open or repeat it from earlier processes. The usage of a message still counts
+//! once, in its codon, in its run and in all runs (AGENT-31).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,12 +38,12 @@ enum End {
     Killed(bool),
 }
 
-/// One process: a try of a codon.
+/// One process: an attempt at a codon.
 #[derive(Debug, Clone)]
 struct Try {
     messages: Vec<Message>,
     end: End,
-    /// In the session of the try before.
+    /// In the session of the attempt before.
     resumed: bool,
     skipped: bool,
     /// What the sentinels of the codon cost, in microdollars.
@@ -276,7 +276,7 @@ fn claude(number: usize, this: &Try, ledger: &Ledger, before: &Before) -> Vec<Va
     lines
 }
 
-/// The lines of all lanes, each in its order, and otherwise in one that the figures of the try decide.
+/// Returns the lines of all lanes, each in its order; the figures of the attempt decide how they are mixed.
 fn interleaved(mut lanes: [VecDeque<Value>; 3], this: &Try) -> Vec<Value> {
     let mut figures = this.messages.iter().flat_map(|message| message.used).cycle();
     let mut lines = Vec::new();
@@ -394,7 +394,7 @@ impl Books {
         self.story.try_tell(event).unwrap();
     }
 
-    /// Enters a process as the runtime does: what each message adds, and in the end what the decoder says.
+    /// Enters a process as the runtime does: the usage that each message adds, and in the end the total of the decoder.
     fn enter(&mut self, number: usize, this: &Try, played: &Played) {
         let run = self.runs.last().unwrap().0.clone();
         let id = format!("c{number}");

@@ -1,4 +1,4 @@
-//! The machine of the run, besides the codon's.
+//! The machine of the run; that of the codon has its own tests.
 
 use hankweave_core::id::RunId;
 use hankweave_core::run::{self, RUN, Run, RunLife, RunTransition};

@@ -96,7 +96,7 @@ fn unusual(shape: impl FnOnce(&mut Value)) -> Vec<u8> {
     serde_json::to_vec_pretty(&document).unwrap()
 }
 
-/// Such a file is read as a tree of values, which is several times as large as its text.
+/// An unusual file is read as a tree of values, which is several times as large as its text.
 #[test]
 fn loading_an_unusual_file_takes_at_most_eight_times_the_file() {
     let text = unusual(|_| {});
@@ -168,7 +168,7 @@ fn decoding_takes_no_more_for_a_longer_stream() {
     assert!(of_one <= 64, "{of_one}");
 }
 
-/// A hank of this many codons with a budget each, of which the first half has run until the run was stopped.
+/// Returns a hank of `codons` codons with a budget each, and a state in which the first half has run until the run was stopped.
 fn half_a_night(codons: usize) -> (Hank, HankweaveState) {
     let codon = |number: usize| {
         json!({"id": format!("c{number}"), "name": "c", "model": "haiku", "continuationMode": "fresh", "promptText": "x",
@@ -320,7 +320,7 @@ fn what_is_decided_late_in_a_night_takes_as_much_memory_as_early() {
     );
 }
 
-/// Measures 64 extensions of a plan of this many iterations, each of which leaves a version for a reader.
+/// Measures 64 extensions of a plan of `iterations` iterations, each of which leaves a version for a reader.
 fn extending(iterations: u32) -> Tally {
     let hank = loop_of(100_000);
     let entry = initial_plan(&hank)[0].clone();

@@ -150,7 +150,7 @@ fn limited(ends_at: &str) -> Value {
 
 const LATER: &str = "2099-01-01T00:00:00.000Z";
 
-/// Nothing is wrong with a codon whose provider has a limit, and whatever else were done would meet it as well.
+/// The codon has no fault if its provider has a limit, and any other action would meet that limit as well.
 // covers: HANK-46
 #[test]
 fn the_end_of_a_usage_limit_is_waited_for_whatever_the_policy_says() {
@@ -180,7 +180,7 @@ fn a_wait_for_a_usage_limit_uses_up_no_try() {
     assert_blocked(&ask(&fails(story, &overloaded()), &hank));
 }
 
-/// A provider that always says `soon` is not asked ever so often, and all its waits together are known.
+/// A provider that always answers `soon` is not asked too often, and the sum of its waits is known.
 #[test]
 fn waits_for_limits_are_added_up_and_become_longer() {
     let hank = hank(&json!({}));

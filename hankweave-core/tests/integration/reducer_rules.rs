@@ -292,7 +292,7 @@ fn a_run_ends_once() {
     }
 }
 
-// A codon that is open keeps its run open, or nothing could continue behind it.
+// A codon that is open keeps its run open, or nothing could continue after it.
 // covers: STATE-24
 #[test]
 fn a_run_does_not_end_while_a_codon_is_open() {
@@ -592,7 +592,7 @@ fn a_way_back_to_an_earlier_history_takes_its_plan_up_again() {
     assert_eq!(&read, third.state());
 }
 
-// Ours: the position at which the next run continues is on record while no codon runs, whatever the result of the run that is left. The run that
+// Ours: the position at which the next run continues is on record while no codon runs, even if the run that is left has failed. The run that
 // continues there clears it.
 // covers: STATE-32
 #[test]

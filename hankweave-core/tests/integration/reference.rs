@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The pages with tables of keys, in `docs`.
 const PAGES: [&str; 2] = ["hank.md", "sentinels.md"];
 
-/// What the schema or a page says of a key: whether it is required, and its default.
+/// Statement of the schema or of a page about a key: whether it is required, and its default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Given {
     Required,

@@ -245,7 +245,7 @@ fn a_rig_setup_continuation_runs_its_codon_again_whatever_the_plan_says() {
     check(&story, &["r1/a"], Some("b"));
 }
 
-// A crash in the session that a run continued: all attempts since the set-up run again, in whichever run they were.
+// A crash in the session that a run continued: all attempts since the set-up run again, also those of earlier runs.
 // covers: STATE-51
 #[test]
 fn a_rig_setup_continuation_passes_over_the_attempts_that_continued_it() {

@@ -159,7 +159,7 @@ fn a_last_line_that_is_cut_off_says_nothing() {
     }
 }
 
-/// Whether a line says what one message has used, which may be said twice.
+/// Returns whether a line reports the usage of one message, which may be reported twice.
 fn is_of_a_message(agent: &str, line: &str) -> bool {
     let value: Value = serde_json::from_str(line).unwrap();
     let wanted: &[&str] = match agent {
@@ -184,7 +184,7 @@ fn what_is_said_twice_counts_once() {
     }
 }
 
-/// A cache that lives an hour costs more to fill, whichever program reports it; other tiers and places of service have no price of their own.
+/// A cache that lives an hour costs more to fill, with every agent; other tiers and places of service have no price of their own.
 // covers: AGENT-34
 #[test]
 fn an_hour_in_the_cache_has_its_price() {

@@ -144,7 +144,7 @@ fn plan_of(ids: impl Iterator<Item = (String, Option<String>)>) -> Vec<PlanEntry
     ids.map(entry).collect()
 }
 
-/// Writes long texts wherever an event has texts of agents.
+/// Writes long texts into every field with text of an agent.
 fn inflate(value: &mut Value, number: usize) {
     let long = format!("{number} {}", "\"\\\u{1}漢".repeat(300));
     let Some(data) = value["data"].as_object_mut() else {
@@ -820,7 +820,7 @@ fn a_wait_for_background_work_is_the_headline_and_ends_when_the_agent_works_agai
     );
 }
 
-/// What a view says of history and money: attempts that count with their states, those that do not, and both amounts.
+/// Returns the history and the money of a view: attempts that count with their states, those that do not, and both amounts.
 fn account(view: &RunView) -> Value {
     let items = view.items.iter();
     let attempts = items.flat_map(|(id, item)| {

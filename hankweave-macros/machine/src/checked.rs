@@ -4,10 +4,10 @@ use core::cell::Cell;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Shl, Shr, Sub};
 use core::time::Duration;
 
-/// A value that can be added to and says when the sum does not fit.
+/// A value that can be added to, and that notices when the sum does not fit.
 ///
-/// Numbers and [`Duration`] have it. An event that adds to a `#[live(add, record)]` field of such a type is refused where the sum does not fit; any other type
-/// is added to with its `+=`. For a type of your own that may be full, three lines are enough:
+/// Numbers and [`Duration`] have it. An event that adds to a `#[live(add, record)]` field of this kind is refused where the sum does not fit; any
+/// other type is added to with its `+=`. For a type of your own that may be full, three lines are enough:
 ///
 /// ```
 /// use hankweave_machine::CheckedAdd;

@@ -25,7 +25,7 @@ impl Extra {
             .map(|(_, value)| value)
     }
 
-    /// Sets a field and gives back the value it had before.
+    /// Sets a field and returns the value that it had before.
     pub fn insert(&mut self, name: impl Into<String>, value: Value) -> Option<Value> {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {

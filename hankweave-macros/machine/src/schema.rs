@@ -1,8 +1,8 @@
 //! JSON Schemas of stored values and events, for [`machine(Name, schema)`](macro@crate::machine) (feature `schema`).
 //!
-//! The macro implements [`JsonSchema`] for the stored enum, the event enum, the status and the phase, with the parts below. The types of fields contribute what
-//! they say about themselves; a field of a type that says nothing borrows from another one with `#[schema(Type)]`. A schema describes what is written;
-//! a name of another state is refused, as the reader refuses it.
+//! The macro implements [`JsonSchema`] for the stored enum, the event enum, the status and the phase, with the parts below. The types of fields
+//! contribute their own schemas; a field whose type has none borrows that of another type with `#[schema(Type)]`. A schema describes what is
+//! written; a name of another state is refused, as the reader refuses it.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

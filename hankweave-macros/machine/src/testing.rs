@@ -1,4 +1,4 @@
-//! Tests that every machine shall pass, whatever it is about.
+//! Tests that every machine should pass.
 //!
 //! [`machine(Name, tests)`](macro@crate::machine) writes them into the crate of the machine, where `cargo test` finds them. [`Coverage`] is for tests of
 //! your own.

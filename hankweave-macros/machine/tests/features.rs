@@ -1,4 +1,4 @@
-//! What another crate of the build asks of `hankweave-machine` changes nothing for a machine that says what it is.
+//! A feature of `hankweave-machine` that another crate of the build asks for changes nothing for a machine that declares what it needs.
 //!
 //! These tests are built with its features `serde` and `schema`.
 

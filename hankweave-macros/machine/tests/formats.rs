@@ -274,7 +274,7 @@ mod tag_last {
     #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
     pub struct Meters(u32);
 
-    /// Wide numbers wherever a type may hold one.
+    /// Wide numbers in every position that a type can have.
     #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
     pub enum Wide {
         None,

@@ -62,7 +62,7 @@ mod v2 {
         1
     }
 
-    /// Reads a document of either version. What is lost was lost at its first try.
+    /// Reads a document of either version. A lost delivery was lost at its first attempt.
     pub(super) fn read(text: &str) -> serde_json::Result<DeliveryRecord> {
         serde_json::from_str(text).or_else(|error| match serde_json::from_str(text) {
             Ok(v1::DeliveryRecord::Lost(_)) => Ok(delivery::Lost { cents: 0 }.into()),

@@ -7,7 +7,7 @@ use std::io::{Cursor, Read};
 
 use hankweave_machine::machine;
 
-/// Reads a message from whatever can be read.
+/// Reads a message from anything that can be read.
 #[machine(Reader, types)]
 pub enum AnyReader<'a, R: Read, const N: usize>
 where

@@ -1,11 +1,11 @@
-//! Fields that change in place, wherever their value goes: into groups, through every state, and back to where values start.
+//! Fields that change in place, along all paths of their values: into groups, through every state, and back to where values start.
 
 use hankweave_machine::machine;
 
 /// A player whose position is that of both states in which something is loaded.
 #[machine(Player, tests)]
 pub enum PlayerRecord {
-    /// The volume outlives whatever is played.
+    /// The volume outlives the track that is played.
     #[shared]
     Base {
         #[live(start = 50, add, record)]

@@ -1,4 +1,4 @@
-//! Whatever its author calls things, a machine is right.
+//! A machine is right with any names that its author gives.
 
 #![allow(unreachable_pub, reason = "an author elsewhere would write it so")]
 
@@ -438,7 +438,7 @@ mod keyword {
         End,
     }
 
-    /// A method of the user with the name of a step is the user's, whatever the messages of the machine are called.
+    /// A method of the user with the name of a step is the user's, whatever names the messages of the machine have.
     impl EscapedRecord {
         fn r#move(self) -> u8 {
             1

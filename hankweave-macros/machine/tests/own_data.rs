@@ -48,7 +48,7 @@ fn a_state_holds_a_socket_and_a_closure_and_gives_them_back() {
     assert_eq!(CONNECTION.edges.len(), 3);
 }
 
-/// What is derived is what the declaration says.
+/// The derived traits are those of the declaration.
 #[machine(Level, types)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyLevel {

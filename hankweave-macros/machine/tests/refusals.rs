@@ -1,4 +1,4 @@
-//! Events come from outside: whatever they ask for, `apply` answers, and what was given to it comes back.
+//! Events come from outside: `apply` answers all of them, and returns value and event when it refuses.
 
 use hankweave_machine::{CheckedAdd, Reason, machine};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Steps of one name that lead to one state from here and to another from there, and steps of a group back to wherever they were made.
+//! Steps of one name with another target in each state, and steps of a group back to the state in which they were made.
 
 use hankweave_machine::machine;
 
@@ -16,7 +16,7 @@ pub enum LightRecord {
     Broken,
 }
 
-/// A job that is kept alive wherever it is open.
+/// A job that is kept alive in all its open states.
 #[machine(Job, tests, schema)]
 pub enum JobRecord {
     #[group]
@@ -105,7 +105,7 @@ fn a_refusal_names_the_step_and_hands_both_back() {
     assert_eq!(refused.into_parts(), (record, LightTransition::Next));
 }
 
-/// Renews a job in any state that allows it; the type says that it stays there.
+/// Renews a job in any state that allows it; the type shows that the job stays there.
 fn renewed<S: JobState>(job: Job<S>, lease_until: u64) -> Job<S>
 where
     Renew: job::Edge<S, To = S>,

@@ -39,7 +39,7 @@ pub(super) fn check(machine: &mut MachineDef, errors: &mut Errors) {
     }
 }
 
-/// A field as far as a caller and an event are concerned.
+/// The parts of a field that concern a caller and an event.
 #[derive(PartialEq, PartialOrd, Eq, Ord)]
 struct Demand {
     name: Ident,

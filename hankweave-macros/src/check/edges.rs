@@ -42,7 +42,7 @@ pub(super) fn resolve(states: &[StateVariant], errors: &mut Errors) -> Edges {
             check_exits(state, errors);
         }
         let mut exits: Vec<ExitDef> = Vec::new();
-        // A terminal state stays one, whatever exits it was given.
+        // A terminal state stays terminal, even if it was given exits.
         for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {
             let target = target(states, index, exit, errors);
             let exit = &only_back(exit, target == Some(index), errors);

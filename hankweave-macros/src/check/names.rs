@@ -201,7 +201,7 @@ fn field_types(machine: &mut MachineDef, taken: &[String], errors: &mut Errors) 
     leading_names::lift(machine, &own);
 }
 
-/// Methods that a typed value has besides its steps.
+/// Methods of a typed value other than its steps.
 fn method_names(machine: &mut MachineDef, errors: &mut Errors) {
     let mut taken: Vec<String> = [
         "clone",
@@ -281,7 +281,7 @@ fn field_names(machine: &MachineDef, errors: &mut Errors) {
     }
 }
 
-/// Returns the names in the generated module besides states and metadata, and the short names it refers to.
+/// Returns the names in the generated module other than states and metadata, and the short names it refers to.
 fn generated_names(machine: &MachineDef) -> Vec<String> {
     let name = &machine.name;
     let own = ["", "State", "Status", "Phase", "Transition"].map(|suffix| format!("{name}{suffix}"));

@@ -1,4 +1,4 @@
-//! Types of which another value would be read than was written, or none.
+//! Refusal of types whose values would not be read as they were written, or not at all.
 
 use proc_macro2::Span;
 use quote::{ToTokens, format_ident};
@@ -22,7 +22,7 @@ pub(super) fn check(ast: &mut Ast, errors: &mut Errors) {
     }
 }
 
-/// The state that was left has one type, which is said instead of by each place where another one does not fit.
+/// Reports a wrong type of the state that was left at the field. Otherwise the compiler would report it at each use.
 fn origins(ast: &mut Ast, errors: &mut Errors) {
     let phase = format_ident!("{}Phase", text(&ast.name), span = Span::call_site());
     let fields = ast

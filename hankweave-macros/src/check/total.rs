@@ -1,8 +1,8 @@
 //! Refusal of a `next` that may panic: `apply` calls it for events from outside and must never panic.
 //!
-//! A method is judged by its name, because a macro knows no types. Those listed here are the ones of the standard library that have a result for every
-//! value; all others of it are refused. A path that does not lead into the standard library is a function of the user's own, who answers for it.
-//! Operators need no check: `expand/checked.rs` makes them refuse the step.
+//! A method is checked by its name, because a macro knows no types. The listed methods are those of the standard library that have a result for
+//! every value; all its others are refused. A path that does not lead into the standard library is a function of the user's own, who is responsible
+//! for it. Operators need no check: `expand/checked.rs` makes them refuse the step.
 
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
@@ -184,7 +184,7 @@ pub(super) fn check(next: &Next, field_is_option: bool, types_alone: bool, error
     !visitor.found
 }
 
-/// Returns the call whose result a closure returns, if its name says that this is an `Option`, as in `|tries| tries.checked_add(1)`.
+/// Returns the call whose result a closure returns, if the name of the call shows that this is an `Option`, as in `|tries| tries.checked_add(1)`.
 fn final_checked_call(function: &Expr) -> Option<&ExprMethodCall> {
     let body = match function {
         Expr::Closure(closure) => &*closure.body,

@@ -1,4 +1,4 @@
-//! Branching steps: each outcome is a step of its own, and one method takes whichever it was.
+//! Branching steps: each outcome is a step of its own, and one method takes any outcome.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -26,7 +26,7 @@ fn outcomes<'a>(branch: &Branch, machine: &'a MachineDef) -> Vec<&'a Method> {
     outcomes.map(|method| &machine.methods[*method]).collect()
 }
 
-/// The target of each outcome, of which it has one.
+/// Returns the target of each outcome; an outcome has only one.
 fn targets<'a>(outcomes: &[&Method], machine: &'a MachineDef) -> Vec<&'a Ident> {
     let targets = outcomes.iter().flat_map(|method| machine.targets(method));
     targets.map(|target| &target.ident).collect()

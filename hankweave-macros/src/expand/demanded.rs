@@ -26,7 +26,7 @@ pub(super) fn demanded(machine: &MachineDef, out: &GeneratedNames) -> (MachineDe
     (demanded, definitions.collect())
 }
 
-/// The trait that sums up what is needed of a field; one that says itself how it is stored needs no serde.
+/// Returns the trait that sums up the demands on a field; a field with its own serde functions needs no serde.
 fn demand(field: &FieldDef, machine: &MachineDef) -> &'static str {
     match machine.stored_form && field.ways().next().is_none() {
         true => "Storable",

@@ -6,7 +6,7 @@ use crate::model::{MachineDef, Method, StateDef};
 /// The widest text that needs no scrolling; what is wider continues below.
 const WIDTH: usize = 110;
 
-/// The diagram, fenced, with a line that says how it is read.
+/// Returns the diagram, fenced, with a line that explains it.
 pub(super) fn drawing(machine: &MachineDef) -> String {
     let states: Vec<String> = machine
         .states

@@ -117,7 +117,7 @@ pub(super) fn execution(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     }
 }
 
-/// Whether each event has one target, wherever it is made.
+/// Returns whether each event has one target, in all states.
 fn leads_to_one(machine: &MachineDef) -> bool {
     let one = |method: &Method| method.targets().len() == 1;
     machine.changes().is_empty() && machine.methods.iter().all(one)

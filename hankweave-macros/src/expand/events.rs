@@ -112,7 +112,7 @@ fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
     )
 }
 
-/// A struct for serde to fill, where the field says how it is written.
+/// Generates a struct for serde to fill, if the field has its own serde functions.
 fn mirror(change: &LiveField<'_>, out: &GeneratedNames) -> Option<TokenStream> {
     change.field.ways().next()?;
     let (name, ways, ty, path) = (

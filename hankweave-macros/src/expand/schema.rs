@@ -11,7 +11,7 @@ use super::GeneratedNames;
 use super::rehydrate::origins;
 use super::stored::elsewhere;
 
-/// Whether the companion has its feature `schema`. Without it the word `schema` does nothing, so that a machine may say it in any case.
+/// Whether the companion has its feature `schema`. Without it the word `schema` does nothing, so that a machine may always have the word.
 const SCHEMA: bool = cfg!(feature = "schema");
 
 /// `JsonSchema` for the enums of the machine, and the two documents.

@@ -1,4 +1,4 @@
-//! Illegal steps, so that the compiler can say in the words of the machine why they are illegal.
+//! Illegal steps, so that the compiler can explain in the words of the machine why they are illegal.
 //!
 //! For each state and each method that the state lacks there is a hidden method whose bound can never hold. rustc
 //! prints the text of that bound. Editors hide the stubs, because they are `#[doc(hidden)]`. Their number is the square of the machine's
@@ -65,7 +65,7 @@ fn calls<'a>(machine: &'a MachineDef, out: &GeneratedNames) -> Vec<StubCall<'a>>
     steps.chain(branches).collect()
 }
 
-/// Says where a step is legal, with its target: at each state where there is more than one.
+/// Returns where a step is legal, with its target: at each state where there is more than one.
 fn legal(method: &Method, machine: &MachineDef) -> String {
     if let [target] = &machine.targets(method)[..] {
         let sources: Vec<usize> = method.sources().collect();
@@ -223,7 +223,8 @@ fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &Gene
     never(&name, &message, &label, &[here, call.legal.clone()])
 }
 
-/// A bound that never holds, with what the compiler says of it. Without an implementation it would say as well that there is none, and that one be added.
+/// Generates a bound that never holds, with the message of the compiler. Without an implementation rustc would add that there is none, and that one
+/// be added.
 fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStream {
     quote! {
         #[diagnostic::on_unimplemented(message = #message, label = #label #(, note = #notes)*)]
@@ -233,7 +234,7 @@ fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStr
     }
 }
 
-/// Steps that are asked of a value whose state is a parameter: the trait of all states has each of them, under a bound that says which one to write.
+/// Steps on a value whose state is a parameter: the trait of all states has each of them, under a bound that names the one to write.
 pub(super) struct Generic<'a> {
     calls: Vec<StubCall<'a>>,
     machine: &'a MachineDef,

@@ -167,7 +167,7 @@ fn next(function: Expr, may_fail: bool) -> syn::Result<Next> {
     Err(syn::Error::new_spanned(function, message))
 }
 
-/// A field that comes from the state before and changes in place: `carry` says how it comes, `live` how it changes.
+/// Joins the marks of a field that comes from the state before and changes in place: `carry` is its source, `live` its change.
 fn both(mut live: Live, mut carry: Carry, attr: &Attribute) -> syn::Result<Live> {
     if live.carry.is_some() || live.again != Again::Unsaid {
         let message = "`#[carry]` says already where the value comes from";

@@ -58,7 +58,7 @@ pub(super) fn state_names(attr: &Attribute, names: &mut SerdeNames) -> syn::Resu
     Ok(())
 }
 
-/// Reads what is said about a field.
+/// Reads the serde attributes of a field.
 pub(super) fn field(attr: &Attribute, serde: &mut Serde) -> syn::Result<()> {
     for meta in metas(attr)? {
         if !read_name(&meta, &mut serde.names)? {

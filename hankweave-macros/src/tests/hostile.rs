@@ -28,7 +28,7 @@ pub(super) fn parts(source: &str) -> (TokenStream, TokenStream) {
     (arguments, item)
 }
 
-/// What the attribute says to the macro, also when it does so under a condition.
+/// Returns the arguments of the attribute, also of one under a condition.
 fn arguments_of(attribute: &Attribute) -> Option<TokenStream> {
     if attribute.path().is_ident("machine") {
         return attribute.parse_args().ok();
@@ -253,7 +253,7 @@ fn what_is_no_enum_at_all_gives_an_error() {
     }
 }
 
-/// Whatever is missing, the types are there, so that one mistake gives one message.
+/// With any part missing, the types are still there, so that one mistake gives one message.
 #[test]
 fn a_graph_that_lacks_something_still_expands() {
     for (item, errors) in [

@@ -180,7 +180,7 @@ impl AcpDecoder {
     fn opened(&mut self, answer: RpcResponse<'_>, events: &mut Vec<AgentEvent>) {
         let named = answer.session_id.as_deref().map(SessionId::new);
         let named = named.and_then(Result::ok);
-        // What a log alone says of a copy is its name.
+        // In a log, only the name in the answer shows that the session is a copy.
         let loaded = self.task.resume.clone().filter(|_| !self.task.is_fork);
         let session = match self.task.is_log {
             true => named.or(loaded),

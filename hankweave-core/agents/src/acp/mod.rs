@@ -71,10 +71,10 @@ enum AcpStage {
     Over,
 }
 
-/// How the work of the agent ended, as it says itself.
+/// End of the agent's work, as the agent reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
-    /// It ended its turn, which says nothing about success.
+    /// It ended its turn, which does not mean success.
     Turn,
     /// Something went wrong.
     Failed {
@@ -82,7 +82,7 @@ enum End {
         words: String,
         /// Message for people.
         message: String,
-        /// Whether another attempt may help, whatever `words` says; `None` leaves the decision to `words`.
+        /// Whether another attempt may help; `None` leaves the decision to `words`.
         retriable: Option<bool>,
     },
 }

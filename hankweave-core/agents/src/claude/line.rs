@@ -31,7 +31,7 @@ pub(super) struct StreamLine<'l> {
     pub(super) error_status: Count,
     pub(super) error: Text<'l>,
 
-    /// What is in the background, in `background_tasks_changed`.
+    /// Background work, in `background_tasks_changed`.
     pub(super) tasks: List<Object<Task<'l>>>,
 
     // `user`
@@ -87,7 +87,7 @@ pub(super) struct Delta<'l> {
     pub(super) stop_reason: Text<'l>,
 }
 
-/// A part of what a message says, or a tool's answer.
+/// A part of a message, or of a tool's answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Block<'l> {
@@ -114,7 +114,7 @@ pub(super) struct Task<'l> {
     pub(super) description: Text<'l>,
 }
 
-/// What a tool says of its answer to programs.
+/// Data of a tool's answer for programs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ToolUseResult {

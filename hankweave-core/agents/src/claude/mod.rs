@@ -53,14 +53,14 @@ pub struct ClaudeDecoder {
     recalled: bool,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
-    /// It was said while work in the background was open, so it is not the last word.
+    /// It was written while work in the background was open, so it is not the last word.
     is_interim: bool,
     /// When the usage limit ends that the provider has named last.
     limited_until: Option<Timestamp>,
 }
 
 impl ClaudeDecoder {
-    /// A decoder for one process; `resumed` says that it continues with an earlier session, whose cost it repeats.
+    /// Returns a decoder for one process. `resumed` means that the process continues an earlier session, whose cost it repeats.
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {

@@ -40,7 +40,7 @@ fn success_needs_exit_code_0_and_a_successful_result() {
     assert!(!run(&[INIT], ProcessExit::Exited(0)).verdict.is_success());
 }
 
-/// What background work keeps alive is ended by a signal, which says nothing about the work that was done.
+/// A process that background work keeps alive is ended by a signal, which does not undo the success of its work.
 #[test]
 fn an_agent_that_we_ended_after_its_success_has_succeeded() {
     let ended = |lines: &[&str], exit| {
@@ -432,7 +432,7 @@ fn only_a_price_of_claudes_list_is_known_and_that_of_a_user_comes_first() {
     const GUESSED: &str = r#","costBasis":"unknown""#;
     let listed = Prices::listed();
     let told = Usd::from_micros(30_000);
-    // A newer model than those of our list, and a version of claude that does not say where its price is from.
+    // A newer model than those of our list, and a version of claude that does not report the source of its price.
     assert_eq!(cost_of("claude-next-9", LIST, &listed), (told, false));
     assert_eq!(cost_of("claude-next-9", "", &listed), (told, false));
     assert_eq!(cost_of("house-model", GUESSED, &listed), (Usd::ZERO, true));
@@ -541,7 +541,7 @@ fn what_a_result_leaves_out_of_sub_agents_is_in_their_transcripts() {
         (31_800, true),
         "no result states it"
     );
-    // A request that was made again says nothing.
+    // A request that was made again is no evidence.
     assert_eq!(
         used(&[
             REQUEST,

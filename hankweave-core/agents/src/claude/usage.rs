@@ -87,7 +87,7 @@ impl ClaudeUsage {
         }
     }
 
-    /// Returns the model of an alias if the program is not claude: such a program may report only the alias.
+    /// Returns the model of an alias if the program is not claude: another program may report only the alias.
     fn resolved<'m>(&self, model: &'m str) -> &'m str {
         model_of_alias(model).filter(|_| !self.is_claude).unwrap_or(model)
     }
@@ -103,7 +103,7 @@ impl ClaudeUsage {
         totals
     }
 
-    /// Whether the process itself says that it used nothing, as it does after a prompt that it took for a command of its own.
+    /// Returns whether the process itself reports that it used nothing, as it does after a prompt that it took for a command of its own.
     pub(super) fn states_nothing(&self) -> bool {
         self.stated_nothing
     }
@@ -117,7 +117,7 @@ impl ClaudeUsage {
         self.helped
     }
 
-    /// A line that says what the program is about to do.
+    /// Reads a line that announces the next action of the program.
     pub(super) fn status(&mut self, status: Option<&str>) {
         self.asking |= status == Some("requesting");
         self.tells_requests |= self.asking;
@@ -188,7 +188,7 @@ impl ClaudeUsage {
         }))
     }
 
-    /// A result; `lost` says that a request was broken off before it.
+    /// Counts a result; `lost` means that a request was broken off before it.
     pub(super) fn result(&mut self, line: &mut StreamLine<'_>, lost: bool) {
         self.stated_nothing = line.usage.0.as_ref().is_some_and(Usage::states_nothing);
         let reported = self.reported(line);
@@ -197,8 +197,8 @@ impl ClaudeUsage {
         (self.asking, self.summed_up, self.helped) = (false, false, false);
     }
 
-    /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
-    /// session contain earlier processes, and not even reliably, so of such a session only what was added counts (AGENT-7).
+    /// Returns the best statement of a result line about this process alone. For a resumed session, `total_cost_usd` and `modelUsage` contain
+    /// earlier processes, and not even reliably. So only the increase counts (AGENT-7).
     fn reported(&self, line: &mut StreamLine<'_>) -> ReportedUsage {
         let prices = self.counted.prices();
         let stated = line

@@ -25,7 +25,7 @@ pub(super) struct Failure<'l> {
     pub(super) message: Text<'l>,
 }
 
-/// Something that the agent said or did.
+/// A message or an action of the agent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Item<'l> {

@@ -52,7 +52,7 @@ pub struct CodexDecoder {
     recalled: bool,
     /// The rollout file was found.
     recorded: bool,
-    /// Nobody knows where the rollout file is.
+    /// The position of the rollout file is unknown.
     unrecorded: bool,
     usage: ProcessUsage,
     /// Number of web searches in the stream, and number of them in the rollout file.
@@ -71,7 +71,7 @@ pub struct CodexDecoder {
 }
 
 impl CodexDecoder {
-    /// A decoder for one process; `resumed` says that it continues with an earlier session, whose tokens it repeats.
+    /// Returns a decoder for one process. `resumed` means that the process continues an earlier session, whose tokens it repeats.
     #[must_use]
     pub fn new(resumed: bool) -> Self {
         Self {

@@ -29,7 +29,7 @@ use line::{Stats, StreamLine};
 /// Model name of a run that uses the model of gemini's own settings.
 pub const OWN_MODEL: &str = "gemini";
 
-/// The kinds of lines that say something.
+/// The kinds of lines that have a meaning.
 const KINDS: [&str; 6] = ["init", "message", "tool_use", "tool_result", "error", "result"];
 
 /// The program gives up with this word, and calls that a success.
@@ -40,7 +40,7 @@ const GIVES_UP: &str = "Loop detected";
 pub struct GeminiDecoder {
     prices: Arc<Prices>,
     session: Option<SessionId>,
-    /// Somebody reads the session file, so a result waits for it.
+    /// The driver reads the session file, so a result waits for it.
     is_recorded: bool,
     /// Something was done since the session file was read.
     news: bool,
@@ -169,7 +169,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// Counts what a result says beyond the session file, and reports it.
+    /// Counts the usage of a result beyond the session file, and reports the result.
     fn report_result(&mut self, events: &mut Vec<AgentEvent>) {
         let Some((stats, result)) = self.waiting.take() else {
             return;
@@ -297,7 +297,7 @@ impl AgentDecoder for GeminiDecoder {
 
     fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
         self.report_result(&mut Vec::new());
-        // One that failed without a word is one that has said nothing.
+        // A result that failed without an answer counts as missing.
         let last = self
             .last
             .as_ref()

@@ -41,7 +41,7 @@ pub(super) struct Message<'l> {
     pub(super) response_id: Text<'l>,
 }
 
-/// A part of what a message or a tool says.
+/// A part of a message or of a tool's answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, bound(deserialize = "'de: 'l"))]
 pub(super) struct Block<'l> {

@@ -27,7 +27,7 @@ pub const OWN_MODEL: &str = "pi";
 #[derive(Debug, Default)]
 pub struct PiDecoder {
     prices: Arc<Prices>,
-    /// The agent may not shorten its conversation, so what it begins of that says nothing (HANK-49).
+    /// The agent may not shorten its conversation, so the start of a summary means nothing (HANK-49).
     keeps_conversation: bool,
     session: Option<SessionId>,
     /// Of the message that was begun last.
@@ -47,8 +47,8 @@ pub struct PiDecoder {
     answers: u64,
     /// How the last message ended.
     last: Option<AgentResult>,
-    /// The last message was the last one of its turn, and no turn has begun since. The line that says so itself repeats the whole conversation and may
-    /// be too long to be read.
+    /// The last message was the last one of its turn, and no turn has started since. The line that reports this repeats the whole conversation and
+    /// may be too long to be read.
     ended: bool,
 }
 

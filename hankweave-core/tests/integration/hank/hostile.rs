@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 const EVERYTHING: &[u8] = include_bytes!("everything.json");
 
-/// Whatever is read, the answer fits on a screen and its places are in the file.
+/// For any bytes, the answer fits on a screen and its positions are in the file.
 fn check(bytes: &[u8]) {
     let parsed = parse_bytes(bytes);
     assert!(parsed.problems.display_in("hank.json").len() <= 4096);

@@ -240,7 +240,7 @@ fn a_condition_looks_where_an_event_can_have_something() {
         &on(r#"["token.usage"]"#, "totalCost.usd"),
         &["trigger.conditions[0].path: `totalCost.usd` is not in the data of token.usage"],
     );
-    // What is wrong with the name of the event is said once.
+    // A mistake in the name of the event is reported once.
     trigger(
         &on(r#"["tool.results"]"#, "isEror"),
         &["trigger.on[0]: there is no event `tool.results`"],

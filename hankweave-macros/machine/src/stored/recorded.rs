@@ -72,7 +72,8 @@ impl<T: DeserializeOwned> EarlyField<T> {
     }
 }
 
-/// Reading for a type that cannot be read, which the compiler says elsewhere. The method of [`EarlyField`] itself is found first where its bound holds.
+/// Reading for a type that cannot be read, which the compiler reports elsewhere. The method of [`EarlyField`] itself is found first where its bound
+/// holds.
 pub trait UnreadableField: Sized {
     /// Reads a value of any format.
     ///

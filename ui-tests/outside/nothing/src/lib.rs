@@ -1,1 +1,1 @@
-//! Another `core` than that of the language: whatever generated code would ask of it is not there.
+//! Another `core` than that of the language: it lacks everything that generated code would need from it.
