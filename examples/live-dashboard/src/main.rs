@@ -15,7 +15,7 @@ use crate::costs::Costs;
 /// How often one looks for it until then; a short run lasts a tenth of a second.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// How long a run may take to begin.
+/// Largest time until a run starts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main(flavor = "current_thread")]

@@ -19,7 +19,7 @@ pub struct Launch {
     pub prompt: String,
     /// Text that the agent adds to its own system prompt.
     pub appended_system_prompt: Option<String>,
-    /// The session to continue with; `None` begins a new one.
+    /// The session to continue; `None` starts a new one.
     pub resume: Option<SessionId>,
     /// Whether the agent continues with a copy of that session, under a new name. Only an agent that states it among its capabilities is asked for it.
     pub fork: bool,

@@ -164,7 +164,7 @@ pub enum InterruptedBy {
     Approval,
     /// A sentinel asked for a pause.
     Sentinel,
-    /// The agent could not continue with its session, so the codon begins again.
+    /// The agent could not continue its session, so the codon starts again.
     LostSession,
     /// A loop repeats itself: nothing changed, and its check printed what it had printed before.
     Stuck,

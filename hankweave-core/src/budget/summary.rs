@@ -60,7 +60,7 @@ pub struct BudgetSummaryRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetStatus {
-    /// It has not begun.
+    /// It has not started.
     Planned,
     /// It has not ended.
     Running,
@@ -114,7 +114,7 @@ fn has_budget(hank: &Hank) -> bool {
 }
 
 impl BudgetSummaryRow {
-    /// The row of an entry that has not begun.
+    /// Returns the row of an entry that has not started.
     fn planned(entry: &PlanEntry, limits: CodonLimits) -> Self {
         Self {
             codon_id: entry.codon_id.clone(),

@@ -182,7 +182,7 @@ pub enum CodonExecution {
         error_checkpoint: Option<CheckpointSha>,
     },
 
-    /// A person chose to skip the codon, or nothing was left of its budget when it was to begin.
+    /// A person chose to skip the codon, or nothing was left of its budget at its start.
     #[within(Abandoned)]
     #[terminal]
     Skipped {

@@ -19,7 +19,7 @@ pub struct Operation {
     pub kind: OperationKind,
     /// Command line that requested it.
     pub command: String,
-    /// When it began.
+    /// Time of its start.
     pub at: Timestamp,
     /// The newest run at that time.
     pub behind: RunId,

@@ -21,7 +21,7 @@ impl HankweaveState {
         self.run(self.current_run_id.as_ref()?)
     }
 
-    /// Returns the position of the fresh run that began the history of a run.
+    /// Returns the position of the fresh run that started the history of a run.
     pub(crate) fn root_of(&self, id: &RunId) -> Option<usize> {
         let mut wanted = id;
         // A run continues an older one.

@@ -32,14 +32,14 @@ pub struct RunRecord {
     pub run_folder: PathBuf,
     /// The branch of its checkpoints, `run-<run id>`.
     pub git_branch: String,
-    /// How it began.
+    /// Origin of the run: fresh, or a run that it continues.
     pub starting_conditions: StartingConditions,
     /// Its codons in the order in which they started; another attempt of a codon is another record with its id.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
     pub codons: SharedList<Arc<CodonExecution>>,
     /// Whether it is running, and how it ended.
     pub status: RunStatus,
-    /// When it began.
+    /// Time of its start.
     pub start_time: Timestamp,
     /// When it ended; absent while it is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct RunRecord {
     /// Cause of the end for people, unless the run completed: the reason of a stop or a pause; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// Plan of the history that this fresh run began, while the plan of another history is in force; not part of the contract.
+    /// Plan of the history that this fresh run started, while the plan of another history is in force; not part of the contract.
     #[serde(
         default,
         deserialize_with = "read_optional_plan",
@@ -86,7 +86,7 @@ impl RunRecord {
 
     /// The life of the run as a value of its machine.
     ///
-    /// An ended run of a damaged file that lacks its end is taken to have ended when it began.
+    /// Returns the life of the run. An ended run of a damaged file that lacks its end is taken to have ended when it started.
     #[must_use]
     pub fn life(&self) -> RunLife {
         let (run_id, start_time) = (self.run_id.clone(), self.start_time);
@@ -120,7 +120,7 @@ impl RunRecord {
     }
 }
 
-/// How a run began.
+/// Origin of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -156,7 +156,7 @@ pub enum StartingConditions {
 }
 
 impl StartingConditions {
-    /// A run that begins from nothing, or from the commit of the clean project.
+    /// A run that starts from nothing, or from the commit of the clean project.
     #[must_use]
     pub fn fresh(initial_checkpoint_sha: Option<CheckpointSha>) -> Self {
         Self::Fresh {
@@ -166,7 +166,7 @@ impl StartingConditions {
         }
     }
 
-    /// Returns the conditions of a rehearsal, out of those of a run that begins from nothing.
+    /// Returns the conditions of a rehearsal, made from those of a run that starts from nothing.
     #[must_use]
     pub fn of_rehearsal(mut self, is_rehearsal: bool) -> Self {
         if let Self::Fresh { rehearsal, .. } = &mut self {
@@ -215,7 +215,7 @@ impl StartingConditions {
         }
     }
 
-    /// The commit that the run names as its beginning.
+    /// Returns the commit that the run names as its start.
     #[must_use]
     pub fn checkpoint(&self) -> Option<&CheckpointSha> {
         match self {
@@ -235,11 +235,11 @@ impl StartingConditions {
 pub struct ContinuationSource {
     /// The earlier run.
     pub run_id: RunId,
-    /// The codon after which the new run continues; `None` means the beginning of the earlier run.
+    /// The codon after which the new run continues; `None` means the start of the earlier run.
     #[serde(deserialize_with = "codon_or_beginning")]
     #[shape(with = shape_of_codon_or_beginning)]
     pub after_codon: Option<CodonId>,
-    /// The commit whose files the new run begins with; blank for "the files as they are".
+    /// The commit whose files the new run starts with; blank for "the files as they are".
     pub checkpoint_sha: CheckpointSha,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
@@ -248,7 +248,7 @@ pub struct ContinuationSource {
 }
 
 impl ContinuationSource {
-    /// The beginning of the run `run_id`, with the files as they are.
+    /// Returns the start of the run `run_id`, with the files as they are.
     #[must_use]
     pub fn beginning_of(run_id: &RunId) -> Self {
         Self {
@@ -270,7 +270,7 @@ impl ContinuationSource {
     }
 }
 
-/// `null` and an empty string both mean the beginning of the run (STATE-6).
+/// `null` and an empty string both mean the start of the run (STATE-6).
 fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CodonId>, D::Error> {
     match Option::<Cow<'de, str>>::deserialize(deserializer)? {
         Some(text) if !text.is_empty() => CodonId::new(text).map(Some).map_err(D::Error::custom),

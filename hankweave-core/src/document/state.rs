@@ -32,7 +32,7 @@ pub struct HankweaveState {
     #[serde(deserialize_with = "read_plan")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<PlanEntry>"))]
     pub execution_plan: SharedList<PlanEntry>,
-    /// The rollback with which the next run begins; not part of the contract.
+    /// The rollback with which the next run starts; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_rollback: Option<PendingRollback>,
     /// Last answer to an approval; not part of the contract.
@@ -87,7 +87,7 @@ impl HankweaveState {
 pub struct Approval {
     /// The entry of the plan; each iteration of a loop is one of its own.
     pub codon_id: CodonId,
-    /// Whether it may begin.
+    /// Whether it may start.
     pub granted: bool,
     /// Why, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ impl Approval {
     }
 }
 
-/// A rollback that was chosen and with which no run has begun yet.
+/// A rollback that was chosen and with which no run has started yet.
 ///
 /// It is recorded before the first file changes, so the next start finishes an interrupted restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]

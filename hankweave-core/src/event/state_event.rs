@@ -33,7 +33,7 @@ use crate::time::Timestamp;
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum StateEvent {
-    /// A run begins; it becomes the current run.
+    /// A run starts; it becomes the current run.
     RunStarted {
         /// The new run.
         run_id: RunId,
@@ -77,7 +77,7 @@ pub enum StateEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_heartbeat: Option<Timestamp>,
     },
-    /// A codon begins to prepare.
+    /// A codon starts to prepare.
     CodonStarted {
         /// The run.
         run_id: RunId,

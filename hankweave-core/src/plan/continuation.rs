@@ -1,4 +1,4 @@
-//! A run that continues, with a hank that may have changed since it began (STATE-45).
+//! A run that continues, with a hank that may have changed since its start (STATE-45).
 
 use super::changes::{HankChanges, hank_changes};
 use super::expand::ExpandError;
@@ -59,7 +59,7 @@ impl ContinuedRun {
         &self.state
     }
 
-    /// How it begins.
+    /// Returns how it starts.
     #[must_use]
     pub const fn resume(&self) -> &Resume {
         &self.resume

@@ -107,7 +107,7 @@ pub fn stuck_words(state: &HankweaveState, next: &CodonId) -> Option<String> {
     ))
 }
 
-/// Whether the codon may begin (STATE-65).
+/// Returns the decision for a codon that may need an approval before its start (STATE-65).
 fn ask(state: &HankweaveState, hank: &Hank, entry: Box<PlanEntry>) -> Decision {
     let id = &entry.codon_id;
     let asks = hank

@@ -116,7 +116,7 @@ impl<'h> AgentList<'h> {
                 written: Some((index, agent)),
             }),
         };
-        // The list of a whole hank may name what a codon begins with anyway.
+        // The list of a whole hank may name the agent with which a codon starts anyway.
         let is_other = |entry: &Option<ListedAgent<'_>>| {
             entry
                 .as_ref()
@@ -296,7 +296,7 @@ impl<'h> AgentList<'h> {
             return AgentHealth::Limited(until);
         }
         let gone = |cause: &FallbackCause| *cause == FallbackCause::UnknownModel;
-        // An outage of an earlier run may be over: who starts another one wants to know.
+        // An outage of an earlier run may have ended: a user who starts another run wants to know.
         let in_run = || {
             state
                 .runs

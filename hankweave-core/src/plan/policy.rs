@@ -148,7 +148,7 @@ fn fall_back(
     after_list(&AgentList::of(hank, config)?, thread, failed)
 }
 
-/// The action that the list has, at the moment of the failure and for a run that waits as long as it takes; the run looks again when it begins.
+/// Returns the action of the list, at the moment of the failure and for a run that waits as long as it takes; the run checks again when it starts.
 fn after_list(list: &AgentList<'_>, thread: &ThreadTip<'_>, failed: &Failed) -> Option<FailureAction> {
     match list.after_failure(thread, &failed.codon_id, failed.end_time, Duration::MAX) {
         NextAgent::Use(_) => Some(FailureAction::FallBack),

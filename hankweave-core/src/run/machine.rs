@@ -13,7 +13,7 @@ pub enum RunLife {
     Base {
         /// The run.
         run_id: RunId,
-        /// When it began.
+        /// Time of its start.
         start_time: Timestamp,
     },
 

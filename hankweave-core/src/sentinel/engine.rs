@@ -56,7 +56,7 @@ pub struct SentinelEngine {
     collected: EventBuffer,
     /// When what was collected is due.
     due: Option<Duration>,
-    /// When the first window began.
+    /// Start of the first window.
     first_window: Option<Duration>,
     queue: VecDeque<Firing>,
     queued_events: usize,

@@ -43,7 +43,7 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// A sentinel that begins to watch.
+    /// Returns a sentinel that starts to watch.
     #[must_use]
     pub fn new(config: &SentinelConfig, at: Timestamp) -> Self {
         let life = Sentinel::new(config.id.clone(), config.model_name().to_owned(), at);

@@ -47,13 +47,13 @@ impl Story {
         self.tell(StateEvent::PlanReplaced { execution_plan })
     }
 
-    /// A fresh run begins.
+    /// A fresh run starts.
     #[must_use]
     pub fn fresh(self, run: &str) -> Self {
         self.run(run, StartingConditions::fresh(None))
     }
 
-    /// A run begins that continues `parent` after `after`, with the files of `checkpoint`.
+    /// A run starts that continues `parent` after `after`, with the files of `checkpoint`.
     #[must_use]
     pub fn continues(self, run: &str, parent: &str, after: Option<&str>, checkpoint: &str) -> Self {
         let source = ContinuationSource {

@@ -42,7 +42,7 @@ pub struct ThreadCodon {
     pub run_id: RunId,
     /// The status of that run.
     pub run_status: RunStatus,
-    /// When that run began.
+    /// Start of that run.
     pub run_start_time: Timestamp,
     /// When that run ended.
     pub run_end_time: Option<Timestamp>,

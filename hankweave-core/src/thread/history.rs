@@ -29,7 +29,8 @@ pub fn runs_of_history(state: &HankweaveState) -> usize {
     count
 }
 
-/// Returns the checkpoint of the files with which the thread began: those of its first run, which are not the first of all where that started over.
+/// Returns the checkpoint of the files with which the thread started: those of its first run, which is not the first of all if that run started
+/// over.
 #[must_use]
 pub fn files_of_start(state: &HankweaveState) -> Option<&CheckpointSha> {
     let first = runs_of_history(state).checked_sub(1);

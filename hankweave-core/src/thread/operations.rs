@@ -15,7 +15,7 @@ use crate::machine::Extra;
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LoggedOperation<'s> {
-    /// A run, from its beginning to its end.
+    /// A run, from its start to its end.
     Run(&'s RunRecord),
     /// Files were rolled back or restored, or unneeded items were removed.
     Recorded(&'s Operation),
@@ -105,7 +105,7 @@ impl LoggedOperation<'_> {
         matches!(self, Self::Recorded(operation) if operation.kind == OperationKind::Cleanup)
     }
 
-    /// Whether it is a run that continued where the one before ended, and ended before a codon began.
+    /// Returns whether it is a run that continued where the one before ended, and ended before a codon started.
     fn ran_nothing(&self) -> bool {
         matches!(self, Self::Run(run) if run.codons.is_empty() && run.starting_conditions.source().is_some())
     }
@@ -248,7 +248,7 @@ fn files_at(state: &HankweaveState, source: &ContinuationSource) -> Option<Check
     newest.or(state.initial_checkpoint.as_ref()).cloned()
 }
 
-/// The thread that a run continues which begins there.
+/// Returns the thread that a run continues which starts there.
 pub(super) fn thread_at(state: &HankweaveState, source: &ContinuationSource) -> ExecutionThread {
     let mut ahead = state.clone();
     ahead.pending_rollback = Some(PendingRollback {

@@ -9,7 +9,7 @@ use crate::codon::{CheckpointType, CodonExecution, CodonPhase, CodonStatus};
 use crate::document::{ContinuationReason, ContinuationSource, HankweaveState, RunRecord};
 use crate::id::{CheckpointSha, SessionId};
 
-/// How a new run begins.
+/// Start of a new run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resume {
     /// From nothing; there is no history to continue.
@@ -111,7 +111,7 @@ impl ExecutionThread {
         match self.codons.first() {
             None => Resume::Fresh,
             Some(newest) if !blocked => Resume::Continue(end_of(newest)),
-            // A run that began after the codon that blocks would be blocked again, for ever.
+            // A run that started after the codon that blocks would be blocked again, for ever.
             Some(newest) => self
                 .last_success()
                 .filter(|source| !ends_at(newest, source))
@@ -143,7 +143,7 @@ impl ExecutionThread {
         if self.again()?.after_codon.is_some() {
             return None;
         }
-        // A fresh run begins at the beginning: what ran in front of it belongs to another history.
+        // A fresh run starts at the beginning: the codons in front of it belong to another history.
         let run = state.run(&self.codons.first()?.run_id)?;
         run.starting_conditions.source()?;
         let plan = &state.execution_plan;

@@ -1,4 +1,4 @@
-//! Files with which the work began that a rollback undoes (RUN-2, STATE-71).
+//! Files at the start of the work that a rollback undoes (RUN-2, STATE-71).
 
 use super::{ExecutionThread, ThreadCodon};
 use crate::codon::{CheckpointType, CodonExecution};
@@ -7,7 +7,7 @@ use crate::document::{
 };
 use crate::id::{CheckpointSha, CodonId};
 
-/// Beginning of the work that a rollback undoes.
+/// Start of the work that a rollback undoes.
 #[derive(Debug, Clone)]
 pub struct StartOfWork<'t> {
     /// The oldest attempt whose work is undone.
@@ -17,7 +17,7 @@ pub struct StartOfWork<'t> {
 }
 
 impl ExecutionThread {
-    /// Returns the beginning of the work that a rollback to `source` undoes.
+    /// Returns the start of the work that a rollback to `source` undoes.
     ///
     /// An attempt that the user ran again with the files as they were, or with those of its rig, began with unfinished work: all of it began with the first of
     /// these attempts. `None` where the beginning is not recorded. A rollback to the end of a set-up undoes the attempts that had it.
@@ -73,7 +73,7 @@ fn attempts_before<'s>(
     before.map(|run| &**run).find_map(of_run)
 }
 
-/// Whether a run that started this way began with unfinished work in its files.
+/// Returns whether a run of this origin started with unfinished work in its files.
 fn holds_work(state: &HankweaveState, conditions: &StartingConditions) -> bool {
     let StartingConditions::Continuation { source, reason, .. } = conditions else {
         return false;
@@ -96,7 +96,7 @@ mod tests {
             "startCheckpoint": start})
     }
 
-    /// One run that was cut off in `b`, after `a`, and that began this way.
+    /// Returns one run that was cut off in `b`, after `a`, and that started this way.
     fn found(conditions: serde_json::Value, after: Option<&str>) -> Option<(String, String)> {
         let document = json!({
             "runs": [{
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(found(again("retry"), Some("a")), of("b", "s3"));
     }
 
-    /// Run again twice with the files as they were, all of the work began with the first of the attempts.
+    /// After two runs with the files as they were, all of the work started with the first of the attempts.
     // covers: RUN-2, STATE-71
     #[test]
     fn work_that_was_run_again_with_its_files_began_with_its_first_attempt() {

@@ -161,7 +161,7 @@ pub fn standing_on(
 
 /// The points before the first codon of each fresh run, newest run first.
 ///
-/// A run of other versions that does not name its checkpoint began with the files of the project.
+/// A run of other versions that does not name its checkpoint started with the files of the project.
 pub(super) fn beginnings(state: &HankweaveState) -> impl Iterator<Item = ContinuationSource> {
     let fresh = state
         .runs

@@ -25,7 +25,7 @@ pub struct ThreadTip<'a> {
 }
 
 impl<'a> ThreadTip<'a> {
-    /// The thread that ends in the newest run; with a pending rollback, in the run that will begin with it.
+    /// The thread that ends in the newest run; with a pending rollback, in the run that will start with it.
     #[must_use]
     pub fn of(state: &'a HankweaveState) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl<'a> ThreadTip<'a> {
 }
 
 impl ThreadTip<'_> {
-    /// The document; with a pending rollback, as it will be when the next run begins with it.
+    /// The document; with a pending rollback, as it will be when the next run starts with it.
     pub(crate) fn state(&self) -> &HankweaveState {
         &self.state
     }
@@ -115,7 +115,7 @@ impl ThreadTip<'_> {
     }
 }
 
-/// The document as it will be when the next run begins with the pending rollback.
+/// Returns the document as it will be when the next run starts with the pending rollback.
 fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
     let (Some(pending), Ok(run_id)) = (&state.pending_rollback, RunId::new("the-next-run")) else {
         return Cow::Borrowed(state);

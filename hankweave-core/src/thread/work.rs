@@ -8,12 +8,12 @@ use crate::id::{CheckpointSha, CodonId};
 /// Work of a codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodonWork {
-    /// Checkpoints of the beginning and the end of each attempt, oldest first, after its rig. At least one.
+    /// Checkpoints of the start and the end of each attempt, oldest first, after its rig. At least one.
     pub attempts: Vec<(CheckpointSha, CheckpointSha)>,
 }
 
 impl CodonWork {
-    /// Returns the checkpoints with which the first attempt began and the newest one ended; `None` without an attempt.
+    /// Returns the checkpoints with which the first attempt started and the newest one ended; `None` without an attempt.
     #[must_use]
     pub fn ends(&self) -> Option<(&CheckpointSha, &CheckpointSha)> {
         let (first, last) = (self.attempts.first()?, self.attempts.last()?);
@@ -22,7 +22,7 @@ impl CodonWork {
 }
 
 impl ExecutionThread {
-    /// Returns the work that ended with this checkpoint; `None` where no codon of the thread ended with it, or its beginning is not known.
+    /// Returns the work that ended with this checkpoint; `None` where no codon of the thread ended with it, or its start is unknown.
     #[must_use]
     pub fn work_until(&self, state: &HankweaveState, end: &CheckpointSha) -> Option<CodonWork> {
         let ends_there =
@@ -59,7 +59,7 @@ impl ExecutionThread {
         Some(newest + older.take_while(|entry| is_unfinished(&entry.codon, id)).count())
     }
 
-    /// Returns the checkpoint of the files with which the work of the codon at this position began, also where no attempt has ended.
+    /// Returns the checkpoint of the files with which the work of the codon at this position started, also where no attempt has ended.
     #[must_use]
     pub fn work_began(&self, state: &HankweaveState, newest: usize) -> Option<CheckpointSha> {
         let first = self.first_attempt(newest)?;
@@ -110,7 +110,7 @@ impl ExecutionThread {
         kept
     }
 
-    /// Returns the checkpoint of the files with which the codon at this position began, after its rig; `None` where that is not known.
+    /// Returns the checkpoint of the files with which the codon at this position started, after its rig; `None` where that is unknown.
     #[must_use]
     pub fn files_before(&self, state: &HankweaveState, at: usize) -> Option<CheckpointSha> {
         let entry = self.codons.get(at)?;

@@ -47,7 +47,7 @@ pub struct UndoneAttempt {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RolledBack {
-    /// Codon after which the next run continues; absent at the beginning.
+    /// Codon after which the next run continues; absent at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codon: Option<CodonId>,
     /// Checkpoint of the files.

@@ -12,7 +12,7 @@ pub enum ProgressKind {
     Checkpoint,
     /// Files are restored.
     Restore,
-    /// An item of a rig begins, or a check, which has no `done` and `total`.
+    /// An item of a rig starts, or a check, which has no `done` and `total`.
     Rig,
     /// The agent waits before it asks its model again.
     Retry,

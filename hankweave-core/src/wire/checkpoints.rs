@@ -24,7 +24,7 @@ pub struct ListedCheckpoint {
     pub sha: CheckpointSha,
     /// Status of the codon.
     pub status: CodonStatus,
-    /// When the codon ended; for a checkpoint of its rig, when it began.
+    /// When the codon ended; for a checkpoint of its rig, when it started.
     pub timestamp: Timestamp,
 }
 

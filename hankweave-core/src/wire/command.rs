@@ -138,7 +138,7 @@ pub enum Command {
     DiffFiles {
         /// The later checkpoint: its SHA, or the beginning of it.
         to: ShaPrefix,
-        /// The earlier one; when absent the newest from before the codon of `to` began.
+        /// The earlier one; when absent the newest from before the codon of `to` started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<ShaPrefix>,
     },
@@ -147,7 +147,7 @@ pub enum Command {
     DiffLines {
         /// The later checkpoint: its SHA, or the beginning of it.
         to: ShaPrefix,
-        /// The earlier one; when absent the newest from before the codon of `to` began.
+        /// The earlier one; when absent the newest from before the codon of `to` started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<ShaPrefix>,
         /// The file, as `diff.files` names it.

@@ -223,7 +223,7 @@ pub enum CommandOutcome {
     Starting,
     /// The codon is being ended, or its next attempt is cancelled.
     Stopping,
-    /// The codon may not begin, and the run ends.
+    /// The codon may not start, and the run ends.
     Denied,
     /// The files are back.
     RolledBack,

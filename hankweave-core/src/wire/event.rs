@@ -57,7 +57,7 @@ pub enum Event {
         /// The session that it resumed, or that its own session copies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         previous_session_id: Option<SessionId>,
-        /// When the codon began.
+        /// When the codon started.
         start_time: Timestamp,
         /// Front matter of its prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
-    /// A codon begins with another agent or model than its own.
+    /// A codon starts with another agent or model than its own.
     #[serde(rename = "codon.fallback")]
     CodonFallback {
         /// The codon.
@@ -112,7 +112,7 @@ pub enum Event {
         /// Agent and model, what they replace, and why.
         #[serde(flatten)]
         chosen: ChosenAgent,
-        /// Whether it continues the session of the agent before; a new one begins with a summary of what was done.
+        /// Whether it continues the session of the agent before; a new session starts with a summary of the work so far.
         same_session: bool,
     },
     /// The agent of a codon gets its prompt.

@@ -44,7 +44,7 @@ pub struct FailedDirectory {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CleanupStatus {
-    /// It begins.
+    /// It starts.
     Started,
     /// All of them were.
     Completed,

@@ -49,7 +49,7 @@ fn changes(story: &Story, hank: &Hank) -> HankChanges {
     going_on(story, hank, None).map_or_else(HankChanges::default, |going_on| going_on.changes(hank))
 }
 
-/// The plan made again; a run that begins at the first codon makes its own.
+/// The plan made again; a run that starts at the first codon makes its own.
 fn anew(
     story: &Story,
     hank: &Hank,
@@ -128,7 +128,7 @@ fn what_a_plan_goes_on_without_is_told() {
     assert!(also_inside.unwrap().ends_with("new and run: c#0"));
 }
 
-/// A codon of the loop that was interrupted has begun, and the loop has not ended.
+/// A codon of the loop that was interrupted has started, and the loop has not ended.
 // covers: STATE-45
 #[test]
 fn an_interrupted_iteration_adds_nothing_to_an_unchanged_hank() {
@@ -324,7 +324,7 @@ fn hanks() -> impl Strategy<Value = Hank> {
         })
 }
 
-/// The next run, as it begins after this story.
+/// Returns the next run, as it starts after this story.
 fn goes_on(story: Story, hank: &Hank) -> Story {
     let known = story.state().checkpoints().cloned().collect::<HashSet<_>>();
     let thread = thread::build(story.state(), None, Some(&known));

@@ -354,7 +354,7 @@ fn an_interrupted_codon_has_a_session_to_go_on_with_and_a_failed_one_has_not() {
     assert_eq!(found(&fails(begun(&hank), &overloaded()).run_fails()).0, None);
 }
 
-// A crash after the run was opened and before its codon began leaves nothing to choose: what was chosen is on record.
+// A crash after the run was opened and before its codon started leaves nothing to choose: the choice is on record.
 // covers: RUN-3
 #[test]
 fn a_run_that_was_opened_for_a_session_goes_on_with_that_codon_until_it_has_begun() {
@@ -383,7 +383,7 @@ fn a_run_that_was_opened_for_a_session_goes_on_with_that_codon_until_it_has_begu
         let id = thread.next_codon_id.unwrap();
         assert_eq!(thread::resumed_session(story.state(), &id), Some(&session));
     }
-    // Once it has begun, its record is what counts.
+    // Once it has started, its record counts.
     let ended = opened(crashed).codon("b", Ending::Completed);
     assert_eq!(ask(&ended, &hank), Decision::Done);
     assert_eq!(

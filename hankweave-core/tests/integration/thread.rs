@@ -472,7 +472,7 @@ fn the_way_back_leads_to_a_codon_or_a_commit() {
     }
 }
 
-/// A finished run that began with the files of `clean`, and the checkpoints that it made.
+/// A finished run that started with the files of `clean`, and the checkpoints that it made.
 fn begun_clean() -> (HankweaveState, HashSet<CheckpointSha>) {
     let story = broken()
         .continues("r2", "r1", Some("b"), "b-end")

@@ -129,7 +129,7 @@ impl ClaudeUsage {
         self.given_up |= status.is_none();
     }
 
-    /// An answer begins to come in pieces.
+    /// Notes the start of an answer that comes in chunks.
     pub(super) fn message_started(&mut self, parent: Option<&str>) {
         self.asking &= parent.is_some();
     }

@@ -248,7 +248,7 @@ impl CodexDecoder {
         self.remember_sub_agents(&item);
         let known = self.open_tools.remove(&id);
         if known.is_none() {
-            // Some have no line of their beginning.
+            // Some have no line for their start.
             self.item_started(&item, events);
             self.open_tools.remove(&id);
         }

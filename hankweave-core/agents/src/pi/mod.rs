@@ -30,7 +30,7 @@ pub struct PiDecoder {
     /// The agent may not shorten its conversation, so the start of a summary means nothing (HANK-49).
     keeps_conversation: bool,
     session: Option<SessionId>,
-    /// Of the message that was begun last.
+    /// Model of the message that started last.
     model: Option<String>,
     provider: Option<String>,
     /// Of all messages.
@@ -133,7 +133,7 @@ impl PiDecoder {
         }
     }
 
-    /// A message that was begun and not ended was cut off.
+    /// A message that has started and not ended was cut off.
     fn end_message(&mut self) {
         self.untold |= self.writing;
         self.writing = false;

@@ -7,9 +7,9 @@ use serde::{Serialize, Serializer};
 pub enum Requires {
     /// None, not even a token or a tool.
     Nothing,
-    /// A checkpointed file that has changed since the codon began.
+    /// A checkpointed file that has changed since the codon started.
     Changes,
-    /// For each pattern a checkpointed file that has changed since the codon began; a pattern with `!` takes files out.
+    /// For each pattern a checkpointed file that has changed since the codon started; a pattern with `!` takes files out.
     Patterns(Vec<String>),
 }
 
