@@ -48,7 +48,7 @@ pub(super) enum StartPoint {
 /// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
 ///
 /// `goes_on` is published after a rollback: whether the next codon starts by itself.
-pub(super) async fn start_run(
+pub(super) async fn start(
     opened: &OpenedExecution,
     how: StartPoint,
     goes_on: bool,

@@ -13,7 +13,7 @@ use hankweave_core::thread::ThreadTip;
 use hankweave_core::view::goal_of_prompt;
 use hankweave_core::wire::{Event, IdleReason, RunEnding};
 
-use super::begin::{BegunRun, StartPoint, start_run};
+use super::begin::{BegunRun, StartPoint, start};
 use super::command::{AcceptedCommand, CommandReply, Inbox, Refusal, answer};
 use super::error::RunError;
 use super::finish;
@@ -104,7 +104,7 @@ async fn serve(
         return Ok(RunOutcome::of(newest, result, (&state, &opened.hank), false));
     }
     loop {
-        let Some(begun) = start_run(opened, how, go == Autostart::On).await? else {
+        let Some(begun) = start(opened, how, go == Autostart::On).await? else {
             let state = possession.manager.snapshot();
             return Ok(RunOutcome::of(
                 None,
