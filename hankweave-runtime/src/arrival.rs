@@ -1,7 +1,8 @@
 //! A record that came from another machine and takes the place of the one that is here (RUN-26, RUN-27).
 //!
-//! It is prepared beneath `.hankweave/remote/arriving` and announced when it is whole. From then on it counts: whoever opens the directory next puts it in place,
-//! entry by entry, and brings back the files of its checkpoint. Each step can be done again, so a kill in between costs nothing.
+//! The record is prepared in `.hankweave/remote/arriving` and announced once it is complete. From then on it counts: the
+//! next process that opens the directory moves it into place, entry by entry, and restores the files of its checkpoint.
+//! Every step can be repeated, so a kill in between does no harm.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -147,7 +148,8 @@ fn swap(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<WorkspaceSwap>, Io
     Ok(Some(arrival))
 }
 
-/// Refuses a link on the way to this folder. Through one, as a directory of somebody else may have it, files would move in from elsewhere, or out.
+/// Refuses a symbolic link on the path to the folder `inside`. Through a link, which another user's directory may
+/// contain, files would move in from elsewhere or out.
 fn refuse_links(disk: &dyn Disk, dir: &ExecutionDir, inside: &Path) -> Result<(), IoError> {
     let refused = |error| IoError::at("look at", inside)(error);
     let state = disk.open_folder(&dir.state_dir()).map_err(refused)?;

@@ -58,7 +58,8 @@ pub(super) fn measure(
     git_format::length_of_others(repository, &needed(repository, &branches, keep)?)
 }
 
-/// Every reference, and what becomes of it: a branch ends at its newest checkpoint that stays, and one that has none is deleted.
+/// Returns every reference with its new target: a branch ends at its newest checkpoint that stays, and a branch without
+/// one is deleted.
 fn branches(
     repository: &Repository,
     gone: &BTreeSet<CheckpointSha>,
@@ -174,7 +175,8 @@ fn needed(
     Ok(needed)
 }
 
-/// `None` when an object is not there. Of a damaged one nobody knows what it leads to.
+/// Returns `None` for an object that does not exist. A damaged object stays an error, because the objects it refers to
+/// are unknown.
 fn unless_absent<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -1,17 +1,17 @@
-//! How far a write has come, for whoever waits for it.
+//! Progress of a write, for callers that wait for it.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Counts files while they are stored or written. Any thread may count and look.
+/// Counts files while they are stored or written. Any thread may count and read.
 #[derive(Debug, Default)]
 pub(super) struct FileProgress {
     done: AtomicUsize,
-    /// 0 while nobody counts.
+    /// 0 while no write counts.
     total: AtomicUsize,
 }
 
-/// How many files of how many are done.
+/// Number of files that are done, out of a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Those that are done.

@@ -118,7 +118,7 @@ fn an_object_that_ends_too_early_is_found_and_keeps_nobody_waiting() {
     assert_eq!(ended.recv_timeout(deadline), Ok((2, true)));
 }
 
-/// Whatever stands in the place of an object, it is found without waiting for it and without more memory than an object may need.
+/// A foreign entry in the place of an object is found without waiting for it and without more memory than an object may need.
 // covers: G10, F21
 #[test]
 fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
@@ -198,7 +198,7 @@ fn what_a_finished_checkpoint_holds_is_not_stored_twice() {
     let mut objects = loose_objects(&fixture);
     let written = |path: &PathBuf| fs::metadata(path).unwrap().modified().unwrap();
     let before: Vec<_> = objects.iter().map(written).collect();
-    // The same content, only later, and once more elsewhere.
+    // Content that exists already, only later, and once more elsewhere.
     fixture.write("a", "1");
     fixture.write("b", "1");
     fixture.create();

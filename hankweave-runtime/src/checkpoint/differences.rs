@@ -42,7 +42,7 @@ const CONTEXT: u32 = 3;
 pub struct Comparison {
     /// All files that differ, as clients get them.
     pub differences: FileDifferences,
-    /// Their contents, in the same order.
+    /// Their contents, in the order of `differences`.
     sides: Vec<Sides>,
 }
 

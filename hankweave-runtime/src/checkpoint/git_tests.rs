@@ -145,7 +145,7 @@ fn a_second_write_in_the_same_tick_is_not_missed() {
 fn a_stat_cache_that_cannot_be_written_costs_no_checkpoint_and_hides_no_write() {
     let mut fixture = Fixture::git();
     write_and_create(&fixture, 0..10);
-    // A folder in its place cannot be removed or replaced like a file, whoever tries.
+    // A folder in its place cannot be removed or replaced like a file, not even by root.
     let in_the_way = repository(&fixture).join(stat_cache::TEMPORARY);
     fs::create_dir(&in_the_way).unwrap();
     write_and_create(&fixture, 10..50);

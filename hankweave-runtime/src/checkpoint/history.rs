@@ -1,4 +1,4 @@
-//! Reading a checkpoint repository: safe beside a live owner, changes nothing.
+//! Reading a checkpoint repository: changes nothing, and is safe while a live process owns it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -315,7 +315,7 @@ impl<'a> Loading<'a> {
         }
     }
 
-    /// Takes everything beneath the folder `tree`, which is at `path`.
+    /// Adds everything inside the folder `tree`, which is at `path`.
     fn folder(&mut self, tree: Oid, path: &[u8]) -> Result<(), HistoryError> {
         if let Some((files, folders)) = self.known.filter(|(_, known)| known.get(path) == Some(&tree)) {
             self.copy(files.beneath(path), folders, path);
@@ -328,7 +328,7 @@ impl<'a> Loading<'a> {
         Ok(())
     }
 
-    /// Takes over what another checkpoint has at the same place.
+    /// Copies the files and folders of another checkpoint at `place`.
     fn copy(&mut self, files: &[(TreePath, FileEntry)], folders: &Folders, place: &[u8]) {
         for (path, _) in files {
             let within = path.folders().take_while(|folder| folder.len() >= place.len());
@@ -350,7 +350,7 @@ impl<'a> Loading<'a> {
         read.map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))
     }
 
-    /// Takes an entry of the folder `folder`, with everything beneath it.
+    /// Adds an entry of the folder `folder`, with everything inside.
     fn take(&mut self, entry: &TreeEntry, folder: &[u8]) -> Result<(), HistoryError> {
         let path = path_in(folder, &entry.name);
         let unusable = || HistoryError::Unusable {
@@ -373,7 +373,7 @@ fn path_in(folder: &[u8], name: &[u8]) -> Vec<u8> {
     [folder, separator, name].concat()
 }
 
-/// Returns the files of two checkpoints that are not the same in both.
+/// Returns the files of two checkpoints that differ.
 pub(super) fn differing(
     reader: &ObjectReader<'_>,
     from: &CheckpointSha,
@@ -386,7 +386,7 @@ pub(super) fn differing(
     Ok((before, after))
 }
 
-/// Takes those files beneath two trees at `path` that are not the same in both. What has the same id is not read.
+/// Adds the files inside two trees at `path` that differ. Entries with equal ids are not read.
 fn take_differences(
     (from, old): (&mut Loading<'_>, Oid),
     (to, new): (&mut Loading<'_>, Oid),
@@ -452,7 +452,7 @@ fn describe(commit: &Commit, branch: &str) -> KnownCheckpoint {
     }
 }
 
-/// Whether `tree` and everything beneath it is there. `good` holds the objects that were found before.
+/// Whether `tree` and everything inside exists. `good` holds the objects that were found before.
 pub(super) fn is_tree_whole(
     reader: &ObjectReader<'_>,
     tree: Oid,

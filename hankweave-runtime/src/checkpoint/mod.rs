@@ -1,20 +1,21 @@
-//! Checkpoints: the files of a workspace as they were at one moment, and the way back to them.
+//! Checkpoints: the files of a workspace as they were at one moment, and the means to restore them.
 //!
-//! A [`CheckpointStore`] takes the files that belong to a checkpoint, gives the result a SHA, and can restore it. In go
-//! a workspace folder, the patterns of the plan and the checkpoint to build on; out come SHAs, lists of changes, and
-//! what had to be left out. [`GitCheckpoints`] keeps them in a bare repository that ordinary git can read.
-//! Tests keep them in memory; one contract suite holds for both.
+//! A [`CheckpointStore`] records the files that belong to a checkpoint under a SHA, and can restore them. Its input is a
+//! workspace folder, the patterns of the plan and the checkpoint to build on. Its output is SHAs, lists of changes, and
+//! the files that had to be left out. [`GitCheckpoints`] keeps checkpoints in a bare repository that ordinary git can
+//! read. Tests keep them in memory; one contract suite holds for both.
 //!
-//! Which files belong: with patterns (HANK-16, HANK-17) every regular file and link that matches and is not
-//! ignored by a `.gitignore` of the workspace, and every file that the parent checkpoint holds. With an empty list
-//! everything counts as matching: whoever declares nothing still expects a rollback to bring the files back. Some paths
-//! never belong, see [`exclude`](hankweave_core::hank::exclude).
+//! With patterns (HANK-16, HANK-17), these files belong: every regular file and link that matches and is not ignored by a
+//! `.gitignore` of the workspace, and every file that the parent checkpoint holds. With an empty list everything counts
+//! as matching: a user who declares nothing still expects a rollback to restore the files. Some paths never belong, see
+//! [`exclude`](hankweave_core::hank::exclude).
 //!
 //! A file that cannot be read, or that is larger than [`MAX_FILE_BYTES`], is left out and reported in
-//! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint (G4, G5). So does a file that changes again each time it is read.
+//! [`Checkpoint::skipped`]. Any other failure to read fails the whole checkpoint (G4, G5). So does a file that changes
+//! again each time it is read.
 //!
-//! [`CheckpointStore`] is the seam to the world here: git works on real files only, so what touches the disk goes around
-//! `world::disk`, module by module and with the reason beside it. A simulation with a virtual disk brings a store of its own.
+//! [`CheckpointStore`] is the seam to the world here: git works on real files only. So the modules that touch the disk
+//! bypass `world::disk`, and each gives its reason. A simulation with a virtual disk has a store of its own.
 //!
 //! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
 //! for runs, is decided elsewhere.

@@ -145,7 +145,7 @@ fn set_aside(path: &Path, found: Vec<UnsafeEntry>, at: Timestamp) -> Result<Vec<
         let aside = move_aside(path, Some(&strange.path), at)?;
         match strange.path.to_str() {
             Some("packed-refs") => keep_good_references(path, &aside)?,
-            // It is the same in every repository of ours.
+            // Our repositories all have an equal `HEAD`.
             Some("HEAD") => {
                 replace(&path.join("HEAD"), HEAD).map_err(IoError::at("write `HEAD` of", path))?
             }
@@ -214,8 +214,8 @@ fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), IoError> {
 
 /// Whether git can read the repository and `HEAD` names a commit.
 ///
-/// What the system does not let us read is no proof of damage, and git does not tell one from the other. So a bad answer counts only when
-/// all files can be read, and when git gives it again.
+/// A file that the system does not let us read is no proof of damage, and git does not distinguish the two. So a negative
+/// result counts only if all files can be read and git then gives that result again.
 fn is_good(path: &Path) -> Result<bool, OpenStoreError> {
     if can_be_used(path)? {
         return Ok(true);
@@ -241,7 +241,7 @@ fn can_be_used(path: &Path) -> Result<bool, OpenStoreError> {
     }
 }
 
-/// Fails when the system does not give the content of a file in `folder` or beneath it.
+/// Fails if the system does not return the content of a file anywhere inside `folder`.
 fn read_everything(folder: &Path) -> Result<(), IoError> {
     for entry in list(folder)? {
         match RealDisk
@@ -263,7 +263,7 @@ fn read_everything(folder: &Path) -> Result<(), IoError> {
 /// Opens a regular file by its whole path, as git does: what the system says to one it says to the other.
 fn open_by_path(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    // The same call as git's, and not `open`.
+    // This is the call that git makes, in place of `open`.
     let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),
@@ -459,7 +459,7 @@ fn remove(path: &Path) -> io::Result<()> {
     folder.remove(path.file_name().unwrap_or_default())
 }
 
-/// Renames a broken repository, or a part of it, to a name beside the repository; nothing is thrown away.
+/// Renames a broken repository, or a part of it, to a name next to the repository. Nothing is deleted.
 fn move_aside(path: &Path, part: Option<&Path>, at: Timestamp) -> Result<PathBuf, IoError> {
     let (from, stem) = match part {
         None => (path.to_owned(), path.to_owned()),

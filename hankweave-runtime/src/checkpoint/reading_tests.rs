@@ -9,7 +9,7 @@ use super::*;
 /// Folders of the larger of two trees, each with one file; the smaller has half of them.
 const FOLDERS: usize = 1_200;
 
-/// A project of so many folders with one checkpoint in a pack, and a second one in which one folder differs.
+/// Returns a project with this number of folders: one checkpoint is in a pack, and one folder differs in a second checkpoint.
 fn project(folders: usize) -> (Fixture, Checkpoint, Checkpoint) {
     let fixture = Fixture::git();
     for number in 0..folders {

@@ -346,7 +346,7 @@ fn beginnings_that_follow_one_another_go_with_the_runs_that_are_built_on_them() 
     let fixture = Fixture::git();
     fixture.write("a", "1");
     let first = initial(&fixture);
-    // The same commit as an earlier version would have made it.
+    // The first commit again, as an earlier version would have made it.
     let tree = git(&fixture, &["rev-parse", &format!("{}^{{tree}}", first.sha)]);
     let Some(tree) = tree else { return };
     let who = ["-c", "user.name=a", "-c", "user.email=a@b"];

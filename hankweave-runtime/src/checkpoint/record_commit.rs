@@ -1,4 +1,4 @@
-//! The commit of a record, which the crate `hankweave-remote` pushes with the checkpoints and therefore keeps beside them.
+//! The commit of a record. The crate `hankweave-remote` pushes it with the checkpoints, so it is kept in their repository.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

@@ -27,7 +27,7 @@ struct Wanted<'a> {
 impl Wanted<'_> {
     const AT: i64 = 1_736_000_000_999;
 
-    /// Writes it; tells its name and the paths of the contents that were asked for.
+    /// Writes the commit. Returns its name and the paths of the contents that were asked for.
     fn write(&self, repository: &Path) -> Result<(String, Vec<String>), ObjectError> {
         let names = self.files.iter();
         let names = names.map(|(path, contents)| (path.clone(), RecordCommit::blob_name(contents)));

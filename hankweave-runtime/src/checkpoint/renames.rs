@@ -1,4 +1,4 @@
-//! Renames between two checkpoints: files that are gone and came back under another path, as they were or nearly so.
+//! Renames between two checkpoints: files that vanished and reappeared under another path, unchanged or nearly so.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,13 +10,13 @@ use super::object::ObjectError;
 use super::tree::{FileEntry, FileMode, Listing};
 use super::{HistoryError, TreePath};
 
-/// Most files on either side whose contents are compared; beyond, only the same content counts.
+/// Maximum number of files on either side whose contents are compared. Beyond it, only identical content counts.
 const MAX_COMPARED: usize = 100;
 
 /// Longest such file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Part of the content that has to be the same, in percent.
+/// Smallest part of the content that two similar files share, in percent.
 const MIN_SIMILAR: u64 = 50;
 
 /// A file that only one of the checkpoints has.
@@ -62,7 +62,7 @@ fn lone<'l>(files: &'l Listing, others: &Listing) -> Vec<Lone<'l>> {
     lone.map(|(path, entry)| (path, entry)).collect()
 }
 
-/// Pairs files of the same content; one of the same name comes first.
+/// Pairs files with equal content. Files with equal names are paired first.
 fn of_same_content<'l>(gone: &[Lone<'l>], came: &[Lone<'l>]) -> Vec<(&'l TreePath, &'l TreePath)> {
     let mut by_blob: HashMap<Oid, Vec<&'l TreePath>> = HashMap::new();
     for (path, entry) in gone {
@@ -79,7 +79,7 @@ fn of_same_content<'l>(gone: &[Lone<'l>], came: &[Lone<'l>]) -> Vec<(&'l TreePat
     pairs
 }
 
-/// Pairs files of which at least half is the same, the most similar first.
+/// Pairs files that have at least half of their content in common, the most similar first.
 fn of_similar_content<'l>(
     (gone, old_lines): (&[Lone<'l>], &[Lines]),
     (came, new_lines): (&[Lone<'l>], &[Lines]),

@@ -33,12 +33,12 @@ pub(super) fn isolate() {
 pub(super) fn open(path: &Path) -> Result<Repository, ObjectError> {
     const ACTION: &str = "open the checkpoint repository";
     isolate();
-    // Agents work beside us, so it is looked at each time.
+    // Agents run while we do and may change the repository, so its shape is checked each time.
     shape::check(path).map_err(ObjectError::at(ACTION))?;
     Repository::open_bare(path).map_err(ObjectError::at(ACTION))
 }
 
-/// `None` when an object is missing or damaged, which is not the same as a disk that cannot be read.
+/// Returns `None` if an object is missing or damaged. A disk that cannot be read stays an error.
 pub(super) fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
     match found {
         Ok(found) => Ok(Some(found)),

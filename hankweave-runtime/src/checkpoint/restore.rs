@@ -220,7 +220,7 @@ pub(super) fn apply(
     sync_file_system(workspace.root()).map_err(RestoreError::Sync)
 }
 
-/// Removes what an interrupted restore has left beside the files that it wrote (P9); the walk has passed over it.
+/// Removes temporary files that an interrupted restore left next to the files that it wrote (P9). The walk skipped them.
 pub(super) fn sweep(workspace: &Workspace, skipped: &[Skipped]) -> Result<(), RestoreError> {
     let names = skipped
         .iter()
@@ -250,7 +250,7 @@ fn delete(workspace: &Workspace, path: &TreePath, made: Option<Timestamp>) -> Re
         .and_then(|folder| rustix::fs::unlinkat(folder, name, AtFlags::empty()))
     {
         Ok(()) => {}
-        // Gone already, or something else stands there now that no checkpoint knows.
+        // The file is already gone, or another entry that no checkpoint holds has taken its place.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => return Ok(()),
         Err(error) => return Err(error),
     }
@@ -282,7 +282,7 @@ fn is_older(workspace: &Workspace, folder: &TreePath, time: Timestamp) -> bool {
     born.is_some_and(|born| i64::try_from(born.as_millis()).is_ok_and(|born| born < time.as_millis()))
 }
 
-/// Puts a file or link at `path`, whatever stands there now.
+/// Writes a file or link to `path`, and replaces an entry that is there.
 fn write(
     workspace: &Workspace,
     path: &TreePath,

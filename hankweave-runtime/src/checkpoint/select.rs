@@ -33,22 +33,24 @@ const MOST_THREADS: usize = 3;
 /// Largest `.gitignore` that is read, in bytes; the rest of a larger one does not count.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
-/// Folders with so many files of others that nobody is shown those that do not match.
+/// Folders with so many third-party files that those without a match are not listed.
 const UNVISITED: &[u8] = b"node_modules";
 
-/// Says which files are wanted.
+/// Rules for the files to select.
 #[derive(Debug)]
 pub(super) struct FileSelection<'a> {
     /// Files that match and are not ignored.
     pub(super) patterns: &'a Patterns,
     /// Files that are wanted even if they are ignored or do not match: those of any of these listings.
     pub(super) tracked: &'a [&'a Listing],
-    /// Also what a restore of the tracked files would replace, and so has to save first: files of any size, a
-    /// file in the place of a tracked folder, and everything beneath a folder in the place of a tracked file.
+    /// Whether to select the entries that a restore of the tracked files would replace, and so has to save first: files
+    /// of any size, a file in the place of a tracked folder, and everything inside a folder in the place of a tracked
+    /// file.
     pub(super) in_the_way: bool,
-    /// Also files of any size that do not match, and ignored ones, outside of [`UNVISITED`] folders and of folders that are ignored as a whole.
+    /// Whether to select files of any size that do not match, and ignored ones. [`UNVISITED`] folders and folders that
+    /// are ignored as a whole stay out.
     pub(super) unlisted: bool,
-    /// Longest file, in bytes; what is in the way may be of any length.
+    /// Longest file, in bytes. A file in the way of a restore may be of any length.
     pub(super) most_bytes: u64,
 }
 
@@ -125,12 +127,12 @@ struct Walker<'a> {
     rules: Vec<IgnoreRules>,
     path: Vec<u8>,
     depth: usize,
-    /// How many may walk through what is beneath.
+    /// Number of threads that may walk through the entries inside.
     threads: usize,
     selected: Selected,
 }
 
-/// A name in a folder, and what stands there.
+/// Name of an entry in a folder, and its type.
 type RawEntry = (Box<[u8]>, FileType);
 
 /// One `.gitignore` on the way down.
@@ -232,7 +234,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// A walker at the same place that has found nothing and has no helpers.
+    /// Returns a walker at this position that has found nothing and has no helpers.
     fn alone(&self) -> Self {
         Self {
             selection: self.selection,

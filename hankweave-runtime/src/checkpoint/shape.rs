@@ -1,9 +1,9 @@
 //! Repository shapes that libgit2 may open (G2).
 //!
-//! libgit2 opens the files of a repository by their paths: it follows links, waits at a pipe until somebody writes, takes a file of any length into
-//! memory, and goes wherever alternates, a common directory or an include leads. So what it would open is looked at first: folders are folders, files
-//! are regular ones of a length that makes sense, and what leads elsewhere is not there. Objects in files of their own are read by
-//! [`git_format`](super::git_format).
+//! libgit2 opens the files of a repository by their paths. It follows links, waits at a pipe for a writer, and reads a
+//! file of any length into memory. It also follows alternates, a common directory and includes. So we check in advance
+//! what it would open: folders must be folders, files must be regular and of a sensible length, and nothing may point
+//! elsewhere. Loose objects are read by [`git_format`](super::git_format).
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -29,7 +29,7 @@ pub(super) const PACKED_REFERENCES_BYTES: u64 = 64 << 20;
 /// Longest index of packs and graph of commits, which libgit2 maps, and longest log of a reference, in bytes.
 const MAPPED_BYTES: u64 = 4 << 30;
 
-/// Folders inside one another beneath `refs`.
+/// Maximum depth of nested folders inside `refs`.
 const MAX_DEPTH: usize = 16;
 
 /// Files of the outermost folder that libgit2 or we open.

@@ -1,9 +1,9 @@
 //! Facts about files from the previous checkpoint, so that unchanged ones are not read again.
 //!
-//! A file counts as unchanged when size, inode, mode and both times are as they were when it was read. That is not enough
-//! for a file that was written in the very moment it was read: a second write in the same tick of the file system's clock
-//! leaves no trace. So only files are remembered whose times are *older* than the beginning of the walk; the others are
-//! read again next time. The beginning is measured on the file system itself, as the time of a file made just then.
+//! A file counts as unchanged if its size, inode, mode and both times are as they were when it was read. That is not
+//! enough for a file that was written at the moment it was read: a second write in one tick of the file system's clock
+//! leaves no trace. So only files with times *older* than the start of the walk are remembered; the others are read again
+//! next time. The start is measured on the file system itself, as the time of a new file.
 //!
 //! The cache lives in the repository as one file. A damaged, missing or old one costs time and nothing else, so it is written only once enough
 //! has changed to be worth it.
@@ -79,8 +79,9 @@ impl StatCache {
         self.durable.extend(self.folders.values());
     }
 
-    /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone. Without `next` it
-    /// is unknown when the walk began, and nothing that was read is recognised later.
+    /// Replaces files and folders with those of a new checkpoint, adds the stats of the files that were read, and removes
+    /// those of deleted files. Without `next` the start of the walk is unknown, and no file that was read is recognised
+    /// later.
     pub(super) fn update(
         &mut self,
         next: Option<&NextCache>,

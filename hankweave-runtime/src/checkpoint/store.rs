@@ -44,15 +44,16 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// As [`create`](Self::create).
     fn create_start(&self, request: &CheckpointRequest) -> Result<Option<Checkpoint>, CheckpointError>;
 
-    /// The files that a checkpoint with these patterns would hold now, those aside that only an earlier one holds. A store that cannot tell
-    /// tells of none, and then nobody hears of files.
+    /// Returns the files that a checkpoint with these patterns would hold now, except those that only an earlier
+    /// checkpoint holds. A store that cannot find out returns none, and then no changes of files are reported.
     ///
     /// # Errors
     ///
     /// Returns [`CheckpointError`] when the workspace cannot be read.
     fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError>;
 
-    /// Like [`survey`](Self::survey), with the other files of the workspace beside them. A store that cannot tell of these tells of none.
+    /// Like [`survey`](Self::survey), with the other files of the workspace in addition. A store that does not know these
+    /// returns none of them.
     ///
     /// # Errors
     ///
@@ -64,13 +65,13 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
         })
     }
 
-    /// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
+    /// Returns the content of a file; `None` if the file no longer exists, is unreadable or is larger than `most` bytes.
     fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>>;
 
-    /// How far the write that continues has come; `None` when nothing is counted. The only method that never waits.
+    /// Returns the progress of the current write; `None` if nothing is counted. This is the only method that never waits.
     fn progress(&self) -> Option<Counts>;
 
-    /// Every checkpoint of every branch. Empty when there is none, which is not the same as an error.
+    /// Returns every checkpoint of every branch. No checkpoint gives an empty map, not an error.
     ///
     /// # Errors
     ///
@@ -253,7 +254,7 @@ impl Checkpoint {
 pub struct SurveyedFile {
     /// Path.
     pub path: TreePath,
-    /// Whether a `.gitignore` leaves it out, as it does with secrets: nobody is told what stands in it.
+    /// Whether a `.gitignore` excludes the file. Such a file may hold secrets, so its content is not shown.
     pub is_ignored: bool,
     pub(super) stat: FileStat,
 }
@@ -274,13 +275,14 @@ impl SurveyedFile {
         self.stat.size
     }
 
-    /// When it was changed last, as the file system tells.
+    /// Returns the time of the last change of the content, according to the file system.
     #[must_use]
     pub fn modified(&self) -> Timestamp {
         self.stat.modified.timestamp()
     }
 
-    /// When contents, name or rights of it changed last, as the file system tells: no program sets that.
+    /// Returns the time of the last change of content, name or permissions, according to the file system. No program can
+    /// set this time.
     #[must_use]
     pub fn touched(&self) -> Timestamp {
         self.stat.changed.timestamp()
@@ -351,14 +353,14 @@ pub struct KnownCheckpoint {
     pub before: Option<CheckpointSha>,
 }
 
-/// Asks to bring back the files of a checkpoint.
+/// Request to restore the files of a checkpoint.
 #[derive(Debug, Clone)]
 pub struct RestoreRequest {
     /// The checkpoint to go to, in full length.
     pub target: CheckpointSha,
     /// The checkpoint being left: files that only it has are deleted. `None` deletes nothing.
     pub left: Option<CheckpointSha>,
-    /// Whether files stay that differ from `left`: somebody has changed them since.
+    /// Whether to keep files that differ from `left`, because the user or a program changed them since.
     pub spares_changed: bool,
     /// The safety checkpoint that was made already, by [`CheckpointStore::protect`].
     pub safety: Option<CheckpointSha>,
@@ -373,9 +375,9 @@ pub struct RestorePlan {
     pub write: Vec<TreePath>,
     /// Files to delete.
     pub delete: Vec<TreePath>,
-    /// Files that stay, because somebody has changed them since the checkpoint being left.
+    /// Files that stay, because they were changed since the checkpoint being left.
     pub spared: Vec<TreePath>,
-    /// Files that stay away, because somebody has deleted them since the checkpoint being left.
+    /// Files that are not written again, because they were deleted since the checkpoint being left.
     pub absent: Vec<TreePath>,
 }
 
@@ -386,7 +388,7 @@ impl RestorePlan {
         self.write.len() + self.delete.len()
     }
 
-    /// Names the files that change, at most so many, and counts the others: `a, b (deleted) and 3 more`.
+    /// Names at most `most` of the files that change, and counts the others: `a, b (deleted) and 3 more`.
     #[must_use]
     pub fn names(&self, most: usize) -> String {
         let written = self.write.iter().map(ToString::to_string);
@@ -394,7 +396,7 @@ impl RestorePlan {
         first_named(written.chain(deleted), most)
     }
 
-    /// Names the files that stay, at most so many, and counts the others; `None` where there are none.
+    /// Names at most `most` of the files that stay, and counts the others. Returns `None` if there are none.
     #[must_use]
     pub fn kept_names(&self, most: usize) -> Option<String> {
         let kept = self.spared.iter().map(ToString::to_string);
@@ -511,7 +513,7 @@ pub enum HistoryError {
         /// The name that was asked for.
         sha: CheckpointSha,
     },
-    /// The checkpoint holds something that is not a file or link beneath the workspace; we did not make it.
+    /// The checkpoint holds an entry that is not a file or link inside the workspace; we did not make it.
     #[error("the checkpoint `{sha}` holds the unusable entry `{entry}`")]
     Unusable {
         /// The checkpoint.

@@ -1,4 +1,5 @@
-//! Looking at the workspace without recording it: which files a checkpoint would hold now, and what tells whether they changed.
+//! Surveys of the workspace that record nothing: the files that a checkpoint would hold now, and the stats that show
+//! whether they changed.
 
 use super::Patterns;
 use super::select::{FileSelection, SelectedFile, select};
@@ -62,7 +63,7 @@ fn surveyed(found: &SelectedFile) -> SurveyedFile {
     }
 }
 
-/// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
+/// Returns the content of a file; `None` if the file no longer exists, is unreadable or is larger than `most` bytes.
 pub(super) fn content(workspace: &Workspace, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
     if file.size() > most {
         return None;

@@ -197,7 +197,7 @@ impl Listing {
         self.get(path).is_some()
     }
 
-    /// Whether there is a file somewhere beneath the folder `folder`.
+    /// Whether there is a file anywhere inside the folder `folder`.
     pub(super) fn holds_beneath(&self, folder: &[u8]) -> bool {
         let prefix = [folder, b"/"].concat();
         let first = self.0.partition_point(|(path, _)| path.as_bytes() < &prefix[..]);
@@ -206,7 +206,7 @@ impl Listing {
             .is_some_and(|(path, _)| path.as_bytes().starts_with(&prefix))
     }
 
-    /// The files beneath the folder `folder`; all of them for the root, which has the empty name.
+    /// Returns the files inside the folder `folder`. The root, which has the empty name, has all of them.
     pub(super) fn beneath(&self, folder: &[u8]) -> &[(TreePath, FileEntry)] {
         if folder.is_empty() {
             return &self.0;
@@ -254,7 +254,7 @@ pub(super) fn changes(from: &Listing, to: &Listing) -> Vec<PathChange> {
             (None, None) => return changes,
             (Some(_), None) => std::cmp::Ordering::Less,
             (None, Some(_)) => std::cmp::Ordering::Greater,
-            // Mostly they are one and the same, which takes a look at no byte of them.
+            // Mostly both are one shared allocation, and comparing that reads none of its bytes.
             (Some((before, _)), Some((after, _))) if before == after => std::cmp::Ordering::Equal,
             (Some((before, _)), Some((after, _))) => before.cmp(after),
         };

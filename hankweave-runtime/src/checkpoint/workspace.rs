@@ -52,7 +52,7 @@ impl FileTime {
 pub(super) enum Contents<T> {
     /// Value made of the file, which was unchanged while it was read, and its stat data.
     Read { read: T, stat: FileStat },
-    /// The file is gone, or is no file any more.
+    /// The entry no longer exists, or is no longer a file.
     Gone,
     /// The operating system does not let us read it.
     Unreadable,
@@ -177,11 +177,11 @@ pub(super) fn whole<E: From<io::Error>>(mut file: &File, length: u64) -> Result<
     Ok((bytes.len() as u64 == length).then_some(bytes))
 }
 
-/// Reads so many bytes of a file; `None` when there are fewer.
+/// Reads this number of bytes of a file; `None` if the file has fewer.
 type ReadFile<'a, T, E> = dyn FnMut(&File, u64) -> Result<Option<T>, E> + 'a;
 
-/// Reads `file` until `look` says the same before and after; `None` when it never does. No more is read than there was, so a file that grows
-/// ends too.
+/// Reads `file` until `look` returns equal stats before and after; `None` if that never happens. Reads no more bytes than
+/// the stats before name, so reading a growing file ends too.
 fn read_steady<T, E: From<io::Error>>(
     file: &File,
     mut look: impl FnMut() -> io::Result<Option<FileStat>>,

@@ -1,4 +1,5 @@
-//! Work in the background of an agent that has answered: waiting for it is told, it is looked at, and it is cut off in the end (HANK-75).
+//! Background work of an agent that has answered: the wait for it is reported, its processes are sampled, and it is cut
+//! off in the end (HANK-75).
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub(super) struct BackgroundWait<'a> {
     codon: &'a CodonRun<'a>,
     /// The process of the agent, if it is one.
     pid: Option<u32>,
-    /// The wait as it was told last: its work, and when it ends.
+    /// The last reported wait: its work, and when it ends.
     told: Option<(Option<String>, Instant)>,
     /// The last look at what the agent left running.
     seen: Option<(Instant, FamilyUse)>,
@@ -135,7 +136,7 @@ pub(super) fn titles(works: &[BackgroundWork]) -> Option<String> {
 pub(super) struct BackgroundCut {
     /// The limit, if it was reached.
     limit: Option<Duration>,
-    /// Work that the agent was waiting for, as it had told.
+    /// Work that the agent was waiting for, as it had reported.
     awaited: Option<String>,
 }
 
@@ -203,7 +204,7 @@ pub(super) fn ended_with(works: &[BackgroundWork]) -> Option<String> {
     ))
 }
 
-/// Remark about processes that an agent left behind which has ended by itself with success: nobody waits for their end.
+/// Returns a remark about processes that an agent left behind when it ended by itself with success. Their end is not waited for.
 pub(super) fn left_behind(exit: &ExitOutcome) -> Option<String> {
     let is_told = exit.verdict.is_success() && exit.leftovers > 0;
     is_told.then(|| match exit.leftovers {

@@ -118,7 +118,7 @@ fn after(own_failure: Option<&FailureReason>, mut reason: FailureReason) -> Fail
 }
 
 fn used_up(exceeded: BudgetExceeded) -> FailureReason {
-    // At the total a run pauses, unless somebody says otherwise.
+    // At the total budget a run pauses, unless `onExceeded` is "fail".
     let why = if exceeded.is_total() {
         " (its `onExceeded` is \"fail\")"
     } else {
@@ -171,7 +171,7 @@ fn why_paused(limits: &CodonLimits, exceeded: BudgetExceeded) -> String {
 }
 
 impl CodonRun<'_> {
-    /// Waits until the time of the codon is over; for ever, if it is not limited.
+    /// Waits until the time of the codon is used up; forever, if the time is not limited.
     ///
     /// # Cancel safety
     ///

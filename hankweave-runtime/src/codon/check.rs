@@ -25,7 +25,7 @@ use crate::world::suspension::Stopwatch;
 /// How often the agent continues when its work does not pass, unless the hank says otherwise.
 const RETRIES: u64 = 3;
 
-/// How much of what a command printed its agent is told.
+/// Maximum length of a command's output in the message to the agent, in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
 /// Longest line of the output that an event has, in bytes.
@@ -55,7 +55,7 @@ pub(super) async fn check(
             break;
         }
         if retry > retries || !may_go_on || missed.is_over {
-            // What is over with the last retry is over, whatever the budget.
+            // After the last retry the codon fails because of its check, even if its budget is used up too.
             let exceeded = work.exceeded(&exit.usage).filter(|_| retry <= retries);
             work.outcome = failed(codon, missed, exceeded, exit);
             break;
@@ -105,11 +105,11 @@ struct Miss {
     why: String,
     /// Message for the agent.
     prompt: String,
-    /// An event has told it.
+    /// Whether an event has reported the reason.
     is_told: bool,
     /// How often the agent may continue after one.
     retries: u64,
-    /// The time of the codon is over.
+    /// Whether the time of the codon is used up.
     is_over: bool,
 }
 
@@ -211,7 +211,7 @@ pub(super) struct FailedCheck {
     /// How the command ended.
     how: String,
     printed: Tail,
-    /// The time of the codon is over.
+    /// Whether the time of the codon is used up.
     pub(super) is_over: bool,
 }
 
@@ -318,7 +318,7 @@ async fn run_once(codon: &CodonRun<'_>, run: &str, in_time: bool, most: usize) -
     };
     let how = match &error {
         _ if is_over => "the command was stopped: the time of the codon is over".to_owned(),
-        // The last line is told beside the failure.
+        // The last line is shown next to the failure.
         RigError::Step {
             failure: RigFailure::CommandFailed { exit, .. },
             ..

@@ -137,7 +137,7 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) config: &'a CodonConfig,
     /// Session to continue with: its own, that of the previous codon, or that of the codon that it forks.
     pub(crate) session: Option<SessionId>,
-    /// Whether its agent goes on from a copy of `session`.
+    /// Whether its agent continues from a copy of `session`.
     pub(crate) is_fork: bool,
     /// The session is its own: it was interrupted and continues where it stopped.
     pub(crate) in_own_session: bool,

@@ -95,7 +95,7 @@ fn unmatched<'f, I: Iterator<Item = &'f [u8]>>(patterns: &[String], paths: impl 
     missed.map(|pattern| (*pattern).clone()).collect()
 }
 
-/// Whether the agent can be told to go on in its session.
+/// Whether the agent can continue in its session.
 pub(super) fn can_continue(codon: &CodonRun<'_>) -> bool {
     let driver = codon.run.drivers.get(codon.config.agent_name());
     driver.is_some_and(|driver| driver.capabilities().resume)
@@ -129,7 +129,8 @@ pub(super) async fn nothing_done(
     ))
 }
 
-/// Whether the agent is a known program, which tells all that its model says; one of the user's own may tell as little as it likes.
+/// Whether the agent is a known program, which reports all messages of its model. A program of the user's may report as
+/// little as it likes.
 fn has_a_model(codon: &CodonRun<'_>) -> bool {
     let driver = codon.run.drivers.get(codon.config.agent_name());
     driver.is_some_and(|driver| driver.program().is_some())

@@ -1,4 +1,4 @@
-//! The last step of a codon: its checkpoint, its record with notes, and the event that tells its end (RUN-11).
+//! The last step of a codon: its checkpoint, its record with notes, and the event that reports its end (RUN-11).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -414,7 +414,7 @@ impl CodonRun<'_> {
         Ok(end)
     }
 
-    /// Whether the plan goes on after this end as after a success (HANK-44).
+    /// Whether the plan continues after this failure as after a success (HANK-44).
     fn is_ignored(&self, told: &EndRecord) -> bool {
         let ignores = self.config.failure_policy() == OnFailure::Ignore;
         let reason = told.failure_reason.as_ref().filter(|_| ignores);

@@ -1,4 +1,4 @@
-//! Extensions: after each success the agent continues in the same session, until its context is full (HANK-48).
+//! Extensions: after each success the agent continues in its session, until its context is full (HANK-48).
 
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::wire;

@@ -30,8 +30,8 @@ impl CodonRun<'_> {
         })
     }
 
-    /// Waits until nobody waits any longer for the sentinels of a codon that has ended: for another command, a stop, or because the disk has failed. The pause
-    /// that one of them has asked for lets the others finish.
+    /// Waits for an event after which the sentinels of an ended codon are no longer waited for: another command, a stop,
+    /// or a failed disk. A pause that one of the sentinels asked for lets the others finish.
     ///
     /// # Cancel safety
     ///

@@ -35,15 +35,15 @@ pub(super) struct AgentEventHandler<'a> {
     pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
-    /// Its last answer in the form that it was asked for, where it tells that apart.
+    /// The last answer in the requested form, if the agent reports that separately.
     pub(super) structured: Option<Value>,
     /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
-    /// Its last closing message tells an error of its own.
+    /// Whether the last closing message reports an error of the agent's own.
     pub(super) told_own_error: bool,
     /// Its money was spent, by its own count.
     pub(super) is_spent: bool,
-    /// Work in its background that it will continue after, as it has told (AGENT-50).
+    /// Background work after which the agent will continue, as it has reported (AGENT-50).
     pub(super) background: Vec<BackgroundWork>,
     /// When the events that are handled now had arrived.
     now: Instant,
@@ -126,7 +126,7 @@ impl<'a> AgentEventHandler<'a> {
         HandledEvents::Events
     }
 
-    /// The model of this usage, if its money is limited and nobody can count it.
+    /// Returns the model of this usage if dollars are limited and the usage has no price.
     fn unpriced(&self, event: &AgentEvent) -> Option<String> {
         match event {
             AgentEvent::Usage(usage) if usage.is_unpriced && self.meter.limits_dollars() => {
@@ -220,7 +220,7 @@ impl<'a> AgentEventHandler<'a> {
         self.unpublished.push(event);
     }
 
-    /// Remembers what later events are understood by, and tells until when the agent waits.
+    /// Records what later events refer to, and reports until when the agent waits for a retry.
     fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Message { .. } | AgentEvent::Thinking { .. } => self.spoke = true,
@@ -240,7 +240,7 @@ impl<'a> AgentEventHandler<'a> {
         }
     }
 
-    /// Tells until when the agent waits.
+    /// Reports until when the agent waits for a retry.
     fn tell_retry(&mut self, attempt: u64, most: Option<u64>, why: Option<String>, delay_ms: u64) {
         let now = self.codon.run.world.clock.now();
         let event = wire::Event::Progress {
@@ -254,7 +254,8 @@ impl<'a> AgentEventHandler<'a> {
         self.unpublished.push(event);
     }
 
-    /// How many tokens fit into the context of the model that answers. Its note stands in the name that was asked for.
+    /// Returns the number of tokens that fit into the context of the answering model. A suffix in brackets is only in the
+    /// requested name.
     fn window(&self, model: &str) -> Option<u64> {
         let prices = &self.codon.run.options.prices;
         let asked = self.codon.config.model.as_deref();

@@ -15,7 +15,7 @@ use crate::world::ids::hex;
 /// How much of what a command printed is kept in state.json for the next iteration.
 const MOST_BYTES: usize = 4 << 10;
 
-/// What the next iteration is told when the last one had no effect.
+/// Message to the next iteration if the last one had no effect.
 const REPEATED: &str = "No file has changed in the iteration before this one, and the check printed the same as before. Try another way, or say what is in the way.";
 
 /// Runs the check of the loop when it is due. When no iteration can follow, a codon whose loop has not passed has failed.
@@ -100,7 +100,8 @@ struct Repeats {
 }
 
 impl Repeats {
-    /// Compares the iteration that ends with this codon; `None` when it does not end one, or nobody wants to know.
+    /// Compares the iteration that ends with this codon. Returns `None` if the codon ends no iteration, or if no limit
+    /// needs the comparison.
     async fn seen(codon: &CodonRun<'_>) -> Option<Self> {
         limit(codon)?;
         if !codon.entry.ends_iteration(&codon.run.hank) {

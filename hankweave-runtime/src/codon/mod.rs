@@ -84,7 +84,7 @@ async fn run_stages(codon: &CodonRun<'_>) -> StageResult<CodonEnd> {
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
     let (running, work) = run::run(codon, running, agent, EarlierUsage::nothing(codon, proof)).await?;
     let (running, work) = extend::extend(codon, running, work).await?;
-    // Above the line that tells how the codon ended.
+    // A notice that the record was put back has to precede the line that reports how the codon ended.
     codon.run.tend_record().await;
     let (running, mut work) = check::check(codon, running, work).await?;
     loop_check::check(codon, &mut work).await;

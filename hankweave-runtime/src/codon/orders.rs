@@ -76,7 +76,7 @@ pub(crate) struct Remarks(Arc<Mutex<Vec<String>>>);
 impl Remarks {
     pub(super) fn add(&self, remark: String) {
         let mut remarks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A sentinel may ask for the same at each event.
+        // A sentinel may cause an equal remark at each event.
         if remarks.len() < MOST_REMARKS && !remarks.contains(&remark) {
             remarks.push(remark);
         }

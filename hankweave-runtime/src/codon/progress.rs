@@ -10,10 +10,10 @@ use hankweave_core::wire::{Event, ProgressKind};
 use crate::checkpoint::{CheckpointStore, Counts};
 use crate::state_manager::StateManager;
 
-/// How long a write may take before anything is told of it, and how often it is told then.
+/// Duration of a write before its progress is first reported, and interval between reports.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Waits for `work`, which `store` does on a thread, and tells meanwhile how many files are done.
+/// Waits for `work`, which `store` does on a thread, and meanwhile reports the number of files that are done.
 pub(crate) async fn telling<T>(
     manager: &StateManager,
     store: &Arc<dyn CheckpointStore>,
@@ -37,7 +37,7 @@ enum Wakeup<T> {
     Counts(Counts),
 }
 
-/// Waits for `work`, or until `progress` says something else than what was `told` last.
+/// Waits for `work`, or until `progress` differs from the last report, `told`.
 async fn next<T>(
     progress: impl Fn() -> Option<Counts>,
     mut work: Pin<&mut impl Future<Output = T>>,
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// What is told of `work` until it is done.
+    /// Returns the reported numbers of files until `work` is done.
     async fn told(progress: impl Fn() -> Option<Counts>, work: impl Future<Output = ()>) -> Vec<usize> {
         let mut work = pin!(work);
         let (mut counted, mut told) = (Vec::new(), None);

@@ -104,7 +104,8 @@ pub(super) async fn pass_limit(codon: &CodonRun<'_>, work: &mut AgentRun) {
     report(codon.run, codon.entry, kind, text).await;
 }
 
-/// Reports a step that is left out, and keeps it for the outcome of the run; a codon that is tried again leaves it out once.
+/// Reports a step that is left out, and keeps it for the outcome of the run. Further attempts of a codon do not report
+/// the step again.
 pub(crate) async fn report(context: &RunContext, entry: &PlanEntry, kind: RehearsedKind, text: String) {
     let codon_id = entry.codon_id.clone();
     if context.rehearsed.add(&codon_id, kind, &text) {

@@ -30,7 +30,7 @@ impl RehearsedSteps {
             kind,
             text: text.to_owned(),
         };
-        // Those of one codon stand together.
+        // The steps of one codon are adjacent.
         let is_new = !steps
             .iter()
             .rev()

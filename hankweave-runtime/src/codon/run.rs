@@ -85,7 +85,7 @@ pub(super) struct AgentRun {
     pub(super) context_was_full: bool,
     meter: Meter,
     proof: FileBaseline,
-    /// The time that the codon had taken when the agent ended, or was told to.
+    /// The time that the codon had taken when the agent ended or was asked to end.
     elapsed: Duration,
     /// The limit for which the agent was stopped.
     reached: Option<BudgetExceeded>,
@@ -97,7 +97,7 @@ pub(super) struct AgentRun {
     pub(super) spoke: bool,
     /// Its last answer.
     pub(super) answer: Option<String>,
-    /// Its last answer in the form that it was asked for, where it tells that apart.
+    /// The last answer in the requested form, if the agent reports that separately.
     pub(super) structured: Option<Value>,
     /// Result of the loop's check.
     pub(super) loop_check: Option<LoopCheck>,
@@ -423,7 +423,7 @@ pub(super) async fn stop_to_end(codon: &CodonRun<'_>, agent: &mut RunningAgent) 
 
 /// Asks the agent to end; a forced stop, or a second request of the user, skips the grace period.
 async fn stop(codon: &CodonRun<'_>, control: &dyn crate::driver::AgentControl) {
-    // Dropping the graceful stop half-way is harmless: the forced one signals the same group again.
+    // Dropping the graceful stop halfway is harmless: the forced one signals the group again.
     tokio::select! {
         biased;
         () = control.stop(codon.run.options.grace) => {}

@@ -63,7 +63,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
 /// Most bytes of a command that the cause of a failure shows.
 const MOST_OF_COMMAND: usize = 100;
 
-/// Returns the cause with the command that failed: in a long rig nobody counts the steps.
+/// Returns the cause with the failed command, because a step of a long rig is hard to find by its number.
 fn reason(codon: &CodonRun<'_>, error: &RigError) -> FailureReason {
     let reason = error.reason();
     let RigError::Step {

@@ -1,7 +1,8 @@
-//! How long an agent may say nothing (S6, HANK-50), and how long it is waited for behind an answer (HANK-75).
+//! Limits of an agent's silence (S6, HANK-50), and of the wait for its background work after an answer (HANK-75).
 //!
-//! An agent that has answered is kept alive by work in the background. Work that it will go on after, as it tells, is waited for; so are processes
-//! that it left running and that are busy; others are ended soon. One that works may be silent for long, because a model may think for long.
+//! An agent that has answered is kept alive by its background work. The run waits for work after which the agent will
+//! continue, as it reports. It also waits for busy processes that the agent left running. Other background work is ended
+//! soon. An agent at work may be silent for long, because a model may think for long.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub(super) struct Silence {
     since: Instant,
     /// When the agent answered, if it has done nothing itself since.
     answered: Option<Instant>,
-    /// It waits for work in the background, as it has told.
+    /// Whether the agent waits for background work, as it has reported.
     waits: bool,
     /// What it left running was busy.
     busy: bool,

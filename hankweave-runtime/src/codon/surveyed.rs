@@ -84,7 +84,7 @@ pub(super) const fn word(action: FileAction) -> &'static str {
     }
 }
 
-/// Which changes are told, by path, kind and size.
+/// Predicate for the changes to report, by path, kind and size.
 pub(super) type Wanted<'w> = &'w (dyn Fn(&str, FileAction, Option<u64>) -> bool + Sync);
 
 pub(super) fn compare(

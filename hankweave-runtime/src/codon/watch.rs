@@ -29,7 +29,7 @@ use crate::world::World;
 /// The shortest time between two surveys.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Surveys take at most this fraction of the time: one part in so many.
+/// Inverse of the largest share of the time that surveys take.
 const SHARE: u32 = 20;
 
 impl FileWatcher {
@@ -43,8 +43,8 @@ impl FileWatcher {
         tokio::time::sleep_until(due.unwrap_or_else(|| Instant::now() + INTERVAL)).await;
     }
 
-    /// Surveys for the first time, or with other patterns than before; the files that are there are not new
-    /// then. Does nothing between two codons that watch the same files.
+    /// Surveys for the first time, or with other patterns than before; then the existing files do not count as new.
+    /// Between two codons that watch equal patterns no survey is needed.
     pub(super) async fn start(&self, codon: &CodonRun<'_>) {
         if !self.0.lock().await.knows(&codon.patterns) {
             self.survey(codon).await;
@@ -259,7 +259,7 @@ impl WatchState {
             compare(&*store, before.as_deref(), files, &mut content, &wanted)
         };
         let mut survey = codon.run.world.blocking.run(compare).await;
-        // What checkpoints hold since then was told with their files.
+        // Files that checkpoints hold by now were reported with the listed files.
         let listed = self.files.as_deref();
         survey
             .changes

@@ -148,7 +148,7 @@ impl CodonRun<'_> {
         watchers.as_ref().map_or(Usd::ZERO, Watchers::cost)
     }
 
-    /// Whether changed files are told with what stands in them (SENT-19).
+    /// Whether changed files are reported with their contents (SENT-19).
     pub(super) fn tells_contents(&self) -> bool {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = watchers
@@ -215,7 +215,7 @@ impl CodonRun<'_> {
         let Some(watchers) = watchers else { return };
         let (agent, sentinels) = (ended.agent_cost(), ended.sentinel_cost());
         let allowance = Arc::new(Allowance::after_end(&self.limits, agent, sentinels));
-        // A codon that the stop of its run has ended continues another time, and nobody waits any longer.
+        // A codon that ended because its run was stopped continues in a later run, so its sentinels are not waited for.
         let is_left = self.run.shutdown.cause().is_some() || self.orders.was_forced();
         let records = match is_left {
             true => watchers.dismiss(allowance).await,

@@ -50,7 +50,7 @@ impl Fingerprint {
         Ok(reader.finish())
     }
 
-    /// Whether the data surely changed. What there was no time to look at may be the same.
+    /// Whether the data has certainly changed. Data that there was no time to read may be unchanged.
     pub(super) fn differs_from(&self, other: &Self) -> bool {
         self.complete && other.complete && self.hash != other.hash
     }
@@ -165,7 +165,7 @@ mod tests {
         fs::write(path("a/one"), "12").unwrap();
         let longer = of(folder.path(), LONG);
         assert!(first.differs_from(&longer));
-        // Of the same length, and within the same second.
+        // With the old length, and within the second of the old time.
         let one = fs::File::options().write(true).open(path("a/one")).unwrap();
         let time = one.metadata().unwrap().modified().unwrap();
         let within = time.duration_since(UNIX_EPOCH).unwrap().subsec_millis();

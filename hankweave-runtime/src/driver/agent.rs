@@ -82,8 +82,8 @@ impl fmt::Debug for RunningAgent {
 pub trait AgentControl: Send + Sync {
     /// Asks the agent to end, waits up to `grace`, kills it, and returns when neither it nor a descendant is
     /// left. The remaining events, [`AgentEvent::Finished`](hankweave_core::agent::AgentEvent::Finished)
-    /// among them, are still in [`RunningAgent::events`]; nobody needs to read them for the stop to work.
-    /// Does nothing when the agent has ended.
+    /// among them, are still in [`RunningAgent::events`]; they need not be read for the stop to work.
+    /// Does nothing if the agent has ended.
     ///
     /// # Cancel safety
     ///

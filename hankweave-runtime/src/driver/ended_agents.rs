@@ -1,4 +1,4 @@
-//! Agents that have worked: what their lines meant, and what those had used that nobody heard to their end.
+//! Agents that have ended: the meaning of their lines, and the usage of those whose output was not read to the end.
 
 use std::io;
 
@@ -52,7 +52,7 @@ fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
     }
 }
 
-/// Returns the usage of the named agent when nobody read its output to the end. Blocks.
+/// Returns the usage of the named agent if its output was not read to the end. Blocks.
 ///
 /// # Errors
 ///

@@ -81,7 +81,8 @@ fn invocation(
     })
 }
 
-/// Opencode shortens its conversation before its context is full, unless it is told not to (HANK-49).
+/// Returns variables for the program. Opencode compacts its conversation before its context is full, unless one of them
+/// turns that off (HANK-49).
 fn environment(launch: &Launch) -> BTreeMap<String, String> {
     let forbidden = (!launch.auto_compact).then_some("OPENCODE_DISABLE_AUTOCOMPACT");
     forbidden
@@ -156,7 +157,8 @@ fn isolate(launch: &mut Launch) {
     }
 }
 
-/// The command line. The prompt comes through standard input. With a title nobody asks a model for one, whose cost no line would tell (AGENT-28).
+/// Returns the arguments. The prompt is passed through standard input. A given title keeps opencode from asking a model
+/// for one, whose cost no line would report (AGENT-28).
 fn arguments(launch: &Launch) -> Vec<OsString> {
     let options = &launch.options;
     let agent = (options.mode() != AccessMode::All).then_some(OsStr::new(KEPT_AGENT));

@@ -1,4 +1,4 @@
-//! Finding the program of an agent, and what may stand on its command line.
+//! Finding the program of an agent, and checking what its command line may contain.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ impl Program {
             .ok_or_else(|| self.not_found(&format!("PATH ({})", path.to_string_lossy())))
     }
 
-    /// The program for this launch, whose model and session may stand on its command line.
+    /// Returns the program for this launch, whose model and session may be on its command line.
     pub(super) fn for_launch(&self, host: &ProcessHost, launch: &Launch) -> Result<PathBuf, StartError> {
         check_model(&launch.model)?;
         if let Some(session) = &launch.resume {
@@ -146,14 +146,15 @@ pub(super) fn check_own_program(
     })
 }
 
-/// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
+/// Writes the system prompt into a file next to the log. Prompts are never on a command line, because every user of the
+/// machine can read that.
 pub(super) fn system_prompt_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
     let text = launch.appended_system_prompt.as_deref();
     text.map(|text| private_file(host, launch, "system-prompt.txt", text))
         .transpose()
 }
 
-/// A file for this launch alone, beside its log, whose name ends so.
+/// Writes a file for this launch alone. It is next to the log and has the extension `end`.
 pub(super) fn private_file(
     host: &ProcessHost,
     launch: &Launch,
@@ -167,8 +168,8 @@ pub(super) fn private_file(
     }
 }
 
-/// The prompt of a program that takes text for its system prompt only from its settings or from the command line, which every user of the machine can read:
-/// that text stands before the prompt.
+/// Returns the prompt with the system prompt in front of it. This is for a program that takes its system prompt only from
+/// its settings or from the command line, which every user of the machine can read.
 pub(super) fn prompt_behind_system(launch: &Launch) -> String {
     match &launch.appended_system_prompt {
         Some(system) => format!("{system}\n\n{}", launch.prompt),
@@ -188,13 +189,14 @@ pub(super) fn command_line<const N: usize>(
     fixed.chain(given.flatten()).map(OsStr::to_owned).collect()
 }
 
-/// The model that stands on a command line, without the name of its agent before it; `None` leaves the choice to the program, by whose name it goes.
+/// Returns the model for a command line, without the name of its agent in front. A launch whose model is the program's
+/// own name leaves the choice to the program: `None`.
 pub(super) fn chosen_model<'l>(launch: &'l Launch, own: &str, prefix: &str) -> Option<&'l OsStr> {
     let model = Some(launch.model.as_str()).filter(|model| *model != own)?;
     Some(OsStr::new(model.strip_prefix(prefix).unwrap_or(model)))
 }
 
-/// The session that stands on a command line.
+/// Returns the session for a command line.
 pub(super) fn session(launch: &Launch) -> Option<&OsStr> {
     launch.resume.as_ref().map(|session| OsStr::new(session.as_str()))
 }

@@ -51,7 +51,7 @@ impl Recording {
         self.decoder.finish(end)
     }
 
-    /// Whether the agent's own records would tell more than its log.
+    /// Whether the agent's own records would report more than its log.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.decoder.records_needed(RecordsScope::Whole).is_some()
     }

@@ -18,14 +18,15 @@ static AGENTS: [&Agent; 7] = [
     &pi::AGENT,
 ];
 
-/// Drivers by name; a later one replaces an earlier one of the same name.
+/// Drivers by name. A later driver replaces an earlier one with an equal name.
 #[derive(Clone, Default)]
 pub struct DriverSet {
     drivers: BTreeMap<String, Arc<dyn AgentDriver>>,
 }
 
 impl DriverSet {
-    /// The drivers that are built in: `acp` (a program given in hank.json), `claude`, `codex`, `command` (the same), `gemini`, `opencode`, `pi` and `scripted`.
+    /// Returns the built-in drivers: `acp` and `command` (programs given in hank.json), `claude`, `codex`, `gemini`,
+    /// `opencode`, `pi` and `scripted`.
     #[must_use]
     pub fn built_in(host: &ProcessHost) -> Self {
         let mut set = Self::default();

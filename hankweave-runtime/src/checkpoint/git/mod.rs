@@ -1,4 +1,4 @@
-//! Checkpoints in a bare git repository beside the project, one branch for each run.
+//! Checkpoints in a bare git repository next to the project, one branch for each run.
 //!
 //! Neither an index nor a work tree of git's is used: contents are bytes that we read, trees are built from a listing,
 //! and what did not change since the checkpoint before is known from a [cache](super::stat_cache). A checkpoint becomes
@@ -43,7 +43,7 @@ pub struct GitCheckpoints {
     workspace: PathBuf,
     /// Also held during every write, so that two of them run one after the other.
     cache: Mutex<StatCache>,
-    /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring need the same ones.
+    /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring each need them.
     listings: Mutex<HashMap<Oid, Arc<Listing>>>,
     /// Objects found by opening, which the first look need not check again.
     looked_at: Mutex<HashSet<Oid>>,
@@ -357,8 +357,8 @@ fn open_objects(repository: &Repository) -> Result<ObjectReader<'_>, RestoreErro
     history::open_reader(repository).map_err(RestoreError::History)
 }
 
-/// The stat cache, unless it speaks of objects that are gone or of damaged folders, with which all in them would be lost: what it knows is not stored
-/// again. With it come all its objects.
+/// Returns the stat cache with all its objects. The cache is empty if it names objects that no longer exist, or damaged
+/// folders: the cache's objects are not stored again, so everything in these folders would be lost.
 fn usable_cache(history: &GitHistory) -> (StatCache, HashSet<Oid>) {
     let cache = StatCache::load(history.path());
     let look = || -> Result<Option<HashSet<Oid>>, ObjectError> {

@@ -183,7 +183,7 @@ impl Packs {
         for (index, _) in self.indexes {
             removed += remove(&index)?;
             removed += remove(&index.with_extension("pack"))?;
-            // Git writes it beside its own packs.
+            // Git writes a `.rev` file next to its own packs.
             remove_if_present(&RealDisk, &index.with_extension("rev"))?;
         }
         RealDisk.sync_dir(&self.objects.join("pack"))?;
@@ -195,7 +195,7 @@ fn length(path: &Path) -> io::Result<u64> {
     Ok(RealDisk.metadata(path)?.length)
 }
 
-/// Removes a file and tells how long it was.
+/// Removes a file and returns its length.
 fn remove(path: &Path) -> io::Result<u64> {
     let length = length(path)?;
     RealDisk.remove_file(path)?;

@@ -14,10 +14,10 @@ use super::compress::Compressor;
 use crate::checkpoint::object::{ReadSeek, WriteError, sum_of};
 use crate::world::disk::open_folder_in;
 
-/// Tells apart what the threads of a process write at the same time.
+/// Distinguishes the objects that the threads of a process write at the same time.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// An object under a temporary name. Dropped before it is in place, it leaves nothing behind.
+/// An object under a temporary name, which is removed if this value is dropped before the object is in place.
 #[derive(Debug)]
 pub(super) struct LooseObject {
     /// The folder of objects.
@@ -67,7 +67,7 @@ impl LooseObject {
             let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
             let temporary = format!("tmp_object_{}_{number}", std::process::id());
             let file = match retry_on_intr(|| rustix::fs::openat(objects, &*temporary, flags, mode)) {
-                // A push and a run write at the same time, and in two containers both may have this number of a process.
+                // A push and a run write at the same time, and processes in two containers may have the same number.
                 Err(Errno::EXIST) => continue,
                 made => File::from(made?),
             };
@@ -92,7 +92,7 @@ impl LooseObject {
         }
     }
 
-    /// Gives the object its name. A folder of that name is no object; it is kept beside it.
+    /// Gives the object its name. A folder of that name is no object; it is kept next to the object.
     pub(super) fn put_in_place(self) -> io::Result<()> {
         let folder = match open_folder_in(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => {

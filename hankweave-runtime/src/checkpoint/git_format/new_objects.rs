@@ -1,8 +1,8 @@
 //! The objects of one checkpoint or record on their way into the repository.
 //!
-//! That an object is there does not say that it is durable: a checkpoint whose sync failed leaves objects that the system may have given up
-//! writing, and one that a power loss interrupted leaves empty ones. So everything is written but what a finished checkpoint holds, and an object of
-//! the same name is replaced only by one that is durable (P8, G6).
+//! An object that exists need not be durable: a checkpoint whose sync failed leaves objects that the system may have
+//! given up writing, and one that a power loss interrupted leaves empty ones. So everything is written except the objects
+//! of a finished checkpoint, and an existing object is replaced only by a durable one (P8, G6).
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;

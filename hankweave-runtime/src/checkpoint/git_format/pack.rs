@@ -16,7 +16,7 @@ use super::compress::Compressor;
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 use crate::world::ids::hex;
 
-/// Tells apart the packs that a process has begun.
+/// Distinguishes the packs that a process has started to write.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// Header of a pack; the number of objects follows.
@@ -163,13 +163,13 @@ impl Drop for PackFile {
     }
 }
 
-/// Makes the file of a pack that is being written. A push and a run may write one each at the same time.
+/// Creates the file of a pack that is being written. A push and a run may each write one at the same time.
 fn create_temporary(folder: &Path) -> io::Result<(PathBuf, File)> {
     loop {
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("tmp_pack_hankweave_{}_{number}", std::process::id()));
         match new_file(&path, 0o600) {
-            // Of a process of the same number: one that crashed, or one in another container.
+            // It belongs to a process with our number: one that crashed, or one in another container.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return Ok((path, made?)),
         }
@@ -282,7 +282,7 @@ mod tests {
         hankweave_testing::git::assert_sound(folder.path());
     }
 
-    /// As a push does beside a run.
+    /// A push writes a pack while a run writes one.
     // covers: G11
     #[test]
     fn two_packs_are_written_at_the_same_time() {

@@ -73,7 +73,7 @@ impl OpenPacks {
         Ok(longest)
     }
 
-    /// Opens the indexes that are new in the folder; tells whether there were any.
+    /// Opens the indexes that are new in the folder. Returns whether there were any.
     fn open_new(&mut self) -> io::Result<bool> {
         let names = match RealDisk.list_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

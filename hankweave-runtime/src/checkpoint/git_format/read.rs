@@ -136,8 +136,8 @@ impl<'r> ObjectReader<'r> {
         }
     }
 
-    /// Gives the content of the object `id` to `sink`, in pieces and compared with its name, and tells its kind. That it is not what its name says may turn
-    /// out only in the end.
+    /// Writes the content of the object `id` to `sink`, in chunks, and returns its kind. The content is compared with its
+    /// name; a mismatch may be found only at the end.
     pub(in crate::checkpoint) fn copy_content(
         &self,
         id: Oid,

@@ -1,6 +1,7 @@
-//! Branches: moving one so that a power loss leaves the old value or the new one, never an empty file (G6), and telling what names none.
+//! Branches: moving one so that a power loss leaves the old value or the new one, never an empty file (G6), and finding
+//! entries that name no branch.
 //!
-//! What is to stand in the branch is written before the one sync that makes the objects durable, and so needs none of its own.
+//! The new content of the branch is written before the one sync that makes the objects durable, so it needs no sync of its own.
 
 use std::io::{self, Write as _};
 use std::mem;
@@ -17,7 +18,7 @@ pub(in crate::checkpoint) enum MoveError {
     Elsewhere(Option<Oid>),
     /// Git cannot read it.
     Git(git2::Error),
-    /// It cannot be written, or somebody else holds its lock.
+    /// The branch cannot be written, or another process holds its lock.
     Io(io::Error),
 }
 
@@ -38,7 +39,7 @@ pub(in crate::checkpoint) struct Move {
 }
 
 impl Move {
-    /// Prepares to point the reference `name` at `to`, if it points at `expected` and nobody else holds its lock.
+    /// Prepares to point the reference `name` at `to`, if it points at `expected` and no other process holds its lock.
     ///
     /// Its folders and its new content are not durable yet: the file system must be synced before [`finish`](Self::finish).
     pub(in crate::checkpoint) fn start(

@@ -29,7 +29,7 @@ impl TreeEntry {
 /// Writes the trees of a listing, except those that are as in a checkpoint before.
 pub(super) struct TreeWriter<'a> {
     objects: &'a ObjectWriter<'a>,
-    /// Folders with a change somewhere beneath them.
+    /// Folders with a change somewhere inside.
     changed: HashSet<Box<[u8]>>,
     /// Ids of all folders, first those of the checkpoint before.
     pub(super) folders: Folders,

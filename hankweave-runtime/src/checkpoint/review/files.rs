@@ -35,7 +35,7 @@ pub(super) fn commit(
     repository.commit(None, &author, &author, &work.message, &tree, &[&parent])
 }
 
-/// Copies a tree with everything beneath it as one pack, so that it is there as a whole or not at all.
+/// Copies a tree with everything inside as one pack, so that it arrives as a whole or not at all.
 fn copy(from: &Repository, to: &Repository, tree: Oid) -> Result<(), git2::Error> {
     let objects = to.odb()?;
     if objects.exists(tree) {
@@ -48,7 +48,7 @@ fn copy(from: &Repository, to: &Repository, tree: Oid) -> Result<(), git2::Error
     writer.commit().map(drop)
 }
 
-/// The tree in which `content` stands at this place, and everything else as before.
+/// Returns the tree with `content` as the folder at `place`, and everything else unchanged.
 fn with_folder(
     repository: &Repository,
     tree: Option<&Tree<'_>>,

@@ -1,4 +1,4 @@
-//! Looking at a repository that is somebody else's (TASK-109).
+//! Inspecting a repository that belongs to the user (TASK-109).
 
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ pub(super) fn checked_out(repository: &Repository, reference: &str) -> Result<Op
     let mut trees = vec![Repository::open(repository.commondir())?];
     for name in repository.worktrees()?.iter() {
         if let Some(name) = name? {
-            // One whose folder is gone has nothing checked out.
+            // A worktree whose folder no longer exists has nothing checked out.
             trees.extend(Repository::open_from_worktree(&repository.find_worktree(name)?).ok());
         }
     }

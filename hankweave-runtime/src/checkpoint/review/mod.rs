@@ -1,7 +1,8 @@
 //! A branch in a repository of the user's, on which people can review what runs did (TASK-109).
 //!
-//! The repository is somebody else's: nothing is checked out, no hook of it runs, and of its references only the branch and one mark beside it are written. The mark
-//! is the commit to which we brought the branch last: a branch without it is not ours, and one that neither contains it nor is contained in it has gone another way.
+//! The repository belongs to the user: nothing is checked out and none of its hooks runs. Of its references only the
+//! branch and a mark next to it are written. The mark is the commit to which we moved the branch last. A branch without a
+//! mark is not ours. A branch that neither contains the mark nor is contained in it has diverged.
 
 mod files;
 mod look;
@@ -33,7 +34,7 @@ pub struct ReviewBranch {
     pub repository: PathBuf,
     /// Name of the branch, such as `task/report-7`.
     pub name: String,
-    /// The full name of a reference that nobody else uses.
+    /// The full name of a reference that no other program uses.
     pub mark: String,
     /// Folder on the branch, from the outermost to the innermost.
     pub folder: Vec<String>,
@@ -52,7 +53,7 @@ pub struct ReviewRequest {
     pub at: Timestamp,
 }
 
-/// How the branch stands to its mark.
+/// Relation of the branch to its mark.
 enum BranchState {
     Absent,
     Ours { branch: Oid, newest: Oid },

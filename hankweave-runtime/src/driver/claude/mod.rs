@@ -64,8 +64,10 @@ fn invocation(
     })
 }
 
-/// The command line. The pieces of a message tell what it has used when it has ended. The limit of money is claude's own, a second belt: it knows
-/// the cost of its sub-agents at once, and in a session that is resumed it counts its own process only. A resumed session sends the system prompt it recorded at first, unless the snapshot is off.
+/// Returns the arguments. Partial messages are asked for because they report the usage of a message when it ends. The
+/// money limit is claude's own, as a second safeguard: claude knows the cost of its sub-agents at once, and in a resumed
+/// session it counts only its own process. A resumed session sends the system prompt that it recorded at first, unless
+/// the snapshot is off.
 fn arguments(launch: &Launch, system_prompt: Option<&Path>, servers: Option<&Path>) -> Vec<OsString> {
     let mut args: Vec<OsString> = ["-p", "--output-format", "stream-json", "--verbose"]
         .map(OsString::from)
@@ -91,8 +93,9 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>, servers: Option<&Pat
     args
 }
 
-/// As root the program refuses to skip permissions unless it is told that it runs in a sandbox. It shortens its conversation by itself, before its
-/// context is full and after, unless it is told not to (HANK-49).
+/// Returns variables for the program. As root it refuses to skip permissions unless a variable declares a sandbox. It
+/// compacts its conversation by itself, before its context is full and after, unless two variables turn that off
+/// (HANK-49).
 fn environment(launch: &Launch, user_id: u32) -> BTreeMap<String, String> {
     let mut names = Vec::new();
     if user_id == 0 {

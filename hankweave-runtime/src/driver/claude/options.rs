@@ -85,7 +85,7 @@ const READING: [&str; 8] = [
 /// Tools that change files.
 const WRITING: [&str; 4] = ["Write", "Edit", "NotebookEdit", "Bash"];
 
-/// The arguments for the options of a launch. What the hank adds itself stands first, so that no list of tools takes it in.
+/// Returns the arguments for the options of a launch. The hank's own arguments are first, so that no list of tools takes them in.
 pub(super) fn arguments(launch: &Launch, servers: Option<&Path>) -> Vec<OsString> {
     let options = &launch.options;
     let mut args: Vec<OsString> = options.arguments().iter().map(OsString::from).collect();

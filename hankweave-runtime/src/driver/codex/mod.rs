@@ -90,7 +90,8 @@ fn native(host: &ProcessHost, program: PathBuf) -> PathBuf {
     native.unwrap_or(program)
 }
 
-/// Returns the possible paths of the native program: in a package of its own next to or inside that of the script, or in the same one.
+/// Returns the possible paths of the native program: in its own package next to or inside the script's package, or in the
+/// script's package.
 fn native_places(package: &Path) -> Vec<PathBuf> {
     let (system, target) = match std::env::consts::OS {
         "macos" => ("darwin", "apple-darwin"),

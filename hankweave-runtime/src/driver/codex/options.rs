@@ -47,7 +47,8 @@ pub(super) const SUPPORT: OptionSupport = OptionSupport {
     ..OptionSupport::NONE
 };
 
-/// The arguments for the options of a launch. A resumed session takes its sandbox only as configuration, so it stands there always.
+/// Returns the arguments for the options of a launch. A resumed session accepts its sandbox only as configuration, so the
+/// sandbox is always given so.
 pub(super) fn arguments(launch: &Launch) -> Vec<String> {
     let options = &launch.options;
     let sandbox = match options.mode() {
@@ -84,7 +85,8 @@ fn settings(launch: &Launch) -> impl Iterator<Item = String> {
         .flat_map(|setting| ["-c".to_owned(), setting])
 }
 
-/// A server as TOML takes it, whose strings are those of JSON. Its variables stand in the environment: they may be secrets, and everybody can read a command line.
+/// Returns a server as a TOML table, whose strings are those of JSON. The table only names its variables: they may be
+/// secrets, and every user can read a command line. Their values are in the environment.
 fn table(server: &McpServer) -> String {
     let names: Vec<&String> = server.env.keys().collect();
     let [command, args, names] = [

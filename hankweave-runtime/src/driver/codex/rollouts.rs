@@ -18,7 +18,7 @@ pub(in crate::driver) static ROLLOUTS: SessionFormat = SessionFormat {
     find: |sessions, candidates| find(sessions, candidates, 3).map(Vec::from_iter),
 };
 
-/// The file whose name ends with the session, beneath folders of years, months and days, the newest first.
+/// Finds the file whose name ends with the session, in nested folders of years, months and days, the newest first.
 fn find(folder: &dyn Folder, candidates: &Candidates<'_>, levels: u32) -> io::Result<Option<FoundSession>> {
     let names = folder.names()?;
     let newest_first = names.iter().rev();

@@ -1,4 +1,4 @@
-//! Session files of gemini: `PROJECT/chats/session-TIME-ID.jsonl`, with those of sub-agents in a folder beside it.
+//! Session files of gemini: `PROJECT/chats/session-TIME-ID.jsonl`, with those of sub-agents in a folder next to it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,7 +9,7 @@ use crate::driver::AgentFolder;
 use crate::driver::process::{Candidates, FoundSession, SessionFormat, SubAgentFormat};
 use crate::world::disk::{Folder, OpenedEntry};
 
-/// How much of the id of a session stands in the name of its file.
+/// Number of characters of a session's id that the name of its file contains.
 const ID_CHARS: usize = 8;
 
 pub(in crate::driver) static CHATS: SessionFormat = SessionFormat {

@@ -83,7 +83,8 @@ fn invocation(
     })
 }
 
-/// The program starts itself again as its own child, unless it is told not to, and wants a folder to be trusted (AGENT-29).
+/// Returns variables for the program: one keeps it from restarting itself as its own child, the other marks the folder as
+/// trusted (AGENT-29).
 fn own_environment() -> BTreeMap<String, String> {
     ["GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"]
         .map(|name| (name.to_owned(), "true".to_owned()))

@@ -1,4 +1,4 @@
-//! Usage of an agent whose output nobody read to the end: from its log, and from its own records.
+//! Usage of an agent whose output was not read to the end, from its log and from its own records.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ use super::output::RecordSource;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// An agent that nobody heard to its end.
+/// An agent whose output was not read to its end.
 #[derive(Debug)]
 pub(crate) struct CutOffAgent<'a> {
     /// Log of its output.
@@ -69,7 +69,7 @@ impl ProcessHost {
             decoder.recall(RecordsScope::Whole, recorded, &mut Vec::new());
         }
         let mut used = decoder.usage();
-        // What it did after the last line that somebody read, nobody knows.
+        // Work after the last line that was read is unknown.
         used.lower_bound |= decoder.records_needed(RecordsScope::Whole).is_some();
         Ok(used)
     }

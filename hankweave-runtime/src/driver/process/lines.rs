@@ -122,7 +122,7 @@ fn borrowed(line: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
 }
 
-/// Converts a line that nobody else needs.
+/// Converts a line that has no other user.
 fn owned(line: Vec<u8>) -> String {
     String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -148,7 +148,7 @@ mod tests {
     /// What `printf 12345 | sha256sum` says.
     const DIGITS: &str = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5";
 
-    /// The same of a million `x` and one `y`.
+    /// Checksum of a million `x` and one `y`.
     const MILLION: &str = "51bdfd03df41e22b7e893b344df1c01a6f8f0b184ba81c8bfa5f689fee493538";
 
     #[test]

@@ -81,7 +81,7 @@ impl OutputLogger {
         self.send(events).await;
     }
 
-    /// The next output. Until it comes, the records are read that tell of work without any.
+    /// Returns the next output. Until it arrives, reads the records, which report work that prints nothing.
     async fn next(&mut self, chunks: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
         while self.records.is_some() && self.decoder.records_needed(RecordsScope::Meanwhile).is_some() {
             if let Ok(chunk) = timeout(PACE, chunks.recv()).await {
@@ -120,7 +120,7 @@ impl OutputLogger {
         }
     }
 
-    /// Reads what the agent has written down itself, where that tells more than its lines.
+    /// Reads the agent's own records, if they report more than its lines.
     async fn recall(&mut self, records: RecordsScope, events: &mut Vec<AgentEvent>) {
         if let (Some((source, blocking)), Some(session)) =
             (&self.records, self.decoder.records_needed(records))

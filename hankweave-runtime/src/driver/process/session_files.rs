@@ -47,7 +47,7 @@ pub(in crate::driver) struct SessionFormat {
     pub(in crate::driver) lines: LinesReader,
     /// Files of sub-agents, if these have files of their own.
     pub(in crate::driver) sub_agents: Option<SubAgentFormat>,
-    /// At the end the decoder compares everything with what was told before, so it gets everything again.
+    /// Whether the decoder gets all records again at the end, because it compares everything with what was reported before.
     pub(in crate::driver) is_read_again: bool,
     /// Finds the files of a session: as a rule one, and several where projects share it.
     pub(in crate::driver) find: fn(&dyn Folder, &Candidates<'_>) -> io::Result<Vec<FoundSession>>,
@@ -96,7 +96,8 @@ struct OpenedSession {
 }
 
 impl SessionFiles {
-    /// The files of a process that works in this folder and has these variables beside those that it inherits; `None` where nothing says where they are.
+    /// Returns the session files of a process that works in `work_dir` and has the variables `own` in addition to those
+    /// that it inherits. Returns `None` if the folder of the files is unknown.
     pub(in crate::driver) fn of(
         format: &'static SessionFormat,
         host: &ProcessHost,

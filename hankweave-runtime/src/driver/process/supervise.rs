@@ -5,8 +5,8 @@
 //! pump waits too. The *watch* waits for the end of the process or a stop and never waits for a receiver. The
 //! end of the process, not of its output, is the end of the agent (S4).
 //!
-//! An agent that talks both ways has an *attendant* as well, which does what the decoder orders and tells the watch when the work is over: such an agent does
-//! not end by itself.
+//! An agent that talks both ways has an *attendant* as well. The attendant carries out the actions that the decoder
+//! orders, and reports to the watch when the work is done, because such an agent does not end by itself.
 
 use std::io;
 use std::time::Duration;
@@ -36,13 +36,13 @@ const LATE_BYTES: usize = 1 << 20;
 
 const STDERR_TAIL_BYTES: usize = 16 << 10;
 
-/// How long an agent that talks both ways may take to end when its work is over and it hears no more.
+/// Time in which an agent that talks both ways has to end after its work is done and its input is closed.
 const AFTER_WORK: Duration = Duration::from_secs(1);
 
 /// Everything the task needs.
 pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
-    /// Talks to the process, if somebody does.
+    /// Talks to the process, if the agent talks both ways.
     pub(super) attendant: Option<AcpHost>,
     pub(super) logger: OutputLogger,
     /// Shows when the receiver is dropped.
@@ -119,9 +119,10 @@ async fn run(
         work_done,
     };
     let watched = watch_process(&mut process, stop_request, &exited_sender, &events, grace);
-    // None may be awaited before another one: a process whose output nobody reads waits at its full pipe and never ends, while a descendant that holds a pipe
-    // open keeps both readers from their end until the watch has sent the exit. An agent that talks both ways ends only once its host has closed its input,
-    // and that host gets its actions out of the chunks of the pump, and ends with the exit.
+    // None may be awaited before another one: a process whose output is not read blocks at its full pipe and never ends,
+    // while a descendant that holds a pipe open keeps both readers from their end until the watch has sent the exit. An
+    // agent that talks both ways ends only once its host has closed its input, and that host gets its actions out of the
+    // chunks of the pump, and ends with the exit.
     let ((), stderr_tail, (exit, ended_by, sweep), ()) =
         tokio::join!(pump(stdout, chunk_sender), tail(stderr), watched, attending);
     let logger = match logger.await {
@@ -159,7 +160,7 @@ fn start_host(
     });
     async move {
         let Some(attending) = attending else { return };
-        // An agent that has ended need not be told anything.
+        // An agent that has ended gets no more messages.
         tokio::select! {
             () = attending => {}
             _ = exited.wait_for(Option::is_some) => {}
@@ -203,11 +204,11 @@ async fn end(
     let sooner = async {
         let less = |requested: &Option<Duration>| requested.is_some_and(|requested| requested < grace);
         if stop_request.wait_for(less).await.is_err() {
-            // The handle is gone: the task is about to be dropped.
+            // The handle was dropped: the task is about to be dropped too.
             std::future::pending().await
         }
     };
-    // Dropping the graceful stop half-way is harmless: the other one signals the same group again.
+    // Dropping the graceful stop halfway is harmless: the forced one signals the group again.
     tokio::select! {
         biased;
         exit = process.stop(grace) => exit,
@@ -215,7 +216,7 @@ async fn end(
     }
 }
 
-/// Lets an agent end whose work is over, and asks it to when it does not.
+/// Lets an agent end after its work is done, and asks it to end if it does not.
 async fn end_of_work(
     process: &mut Stoppable,
     grace: Duration,
@@ -231,9 +232,9 @@ async fn end_of_work(
 struct Stoppable {
     control: Box<dyn ProcessControl>,
     interrupt_first: bool,
-    /// Has an agent told to stop that is talked to.
+    /// Requests that the attendant ask its agent to stop.
     stopping_sender: watch::Sender<bool>,
-    /// Its work is over.
+    /// Whether the work of the agent is done.
     work_done: watch::Receiver<bool>,
 }
 
@@ -276,7 +277,7 @@ async fn stop_requested(stop_request: &mut watch::Receiver<Option<Duration>>) ->
         .and_then(|grace| *grace);
     match grace {
         Some(grace) => grace,
-        // The handle is gone: the task is about to be dropped.
+        // The handle was dropped: the task is about to be dropped too.
         None => std::future::pending().await,
     }
 }
@@ -325,8 +326,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
 
     /// Fills the capacity of `chunk`, and returns the number of bytes read, 0 at the end.
     ///
-    /// What already waits in the pipe is read even when the time is over, so that a slow receiver loses
-    /// nothing.
+    /// Output that is already in the pipe is read even after the deadline, so that a slow receiver loses nothing.
     async fn read(&mut self, chunk: &mut Vec<u8>) -> usize {
         // Both arms are cancel safe: a read that was not finished has taken nothing.
         let early = tokio::select! {

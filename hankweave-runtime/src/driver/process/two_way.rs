@@ -1,6 +1,7 @@
-//! An agent that talks both ways: it is told what its decoder orders.
+//! Two-way conversation with an agent: the actions that its decoder orders are carried out.
 //!
-//! The attendant owns the standard input of the agent. It waits only for the agent to read, and whoever stops the agent does not wait for that.
+//! The attendant owns the standard input of the agent. It waits only for the agent to read, and a stop of the agent does
+//! not wait for that.
 
 use std::pin::Pin;
 
@@ -23,11 +24,11 @@ pub(super) struct AcpHost {
     is_stopping: bool,
 }
 
-/// How the attendant and whoever ends the process know of each other.
+/// Signals between the attendant and the task that ends the process.
 pub(super) struct StopSignals {
     /// The agent is to stop what it does.
     pub(super) stopping: watch::Receiver<bool>,
-    /// The work of the agent is over.
+    /// Whether the work of the agent is done.
     pub(super) work_done_sender: watch::Sender<bool>,
 }
 
@@ -79,7 +80,7 @@ impl AcpHost {
         }
     }
 
-    /// An agent that has closed its standard input hears no more; how it ends tells whether that matters.
+    /// Writes a line. An agent that has closed its standard input gets no more lines; its exit shows whether that matters.
     async fn write_line(&mut self, mut line: String) {
         let Some(input) = &mut self.input else { return };
         line.push('\n');
@@ -93,7 +94,7 @@ impl AcpHost {
     }
 }
 
-/// Waits until the sign is given; for ever when nobody is left to give it.
+/// Waits until the sign is given; forever if its sender was dropped.
 pub(super) async fn is_true(sign: &mut watch::Receiver<bool>) {
     if sign.wait_for(|given| *given).await.is_err() {
         std::future::pending().await

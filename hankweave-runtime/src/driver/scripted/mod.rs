@@ -1,7 +1,7 @@
 //! An agent that follows a script: the program itself, started as a child that prints the claude stream.
 //!
-//! It takes the same path as a real agent — process group, pipes, signals — so that dry runs, demonstrations
-//! and drills show what would happen. The script format is described in `docs/scripted-agent.md`.
+//! It is started like a real agent, with a process group, pipes and signals. So dry runs, demonstrations and drills show
+//! what would happen. The script format is described in `docs/scripted-agent.md`.
 
 mod driver;
 #[expect(

@@ -63,7 +63,7 @@ fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayErr
         .enable_all()
         .build()?;
     let _entered = runtime.enter();
-    // A signal that somebody listens for no longer ends the process.
+    // A signal with a listener no longer ends the process.
     let _deaf = script
         .ignore_term
         .then(|| signal(SignalKind::terminate()))

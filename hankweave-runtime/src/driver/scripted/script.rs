@@ -1,4 +1,4 @@
-//! The script of a scripted agent, as it stands in its JSON file.
+//! The script of a scripted agent, in the format of its JSON file.
 
 use serde::Deserialize;
 

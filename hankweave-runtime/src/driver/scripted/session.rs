@@ -33,7 +33,7 @@ pub(super) struct ScriptedSession {
     pub(super) models: BTreeMap<String, ModelUsage>,
 }
 
-/// Session from which a process goes on.
+/// Session from which a process continues.
 pub(super) enum EarlierSession {
     /// In it.
     Resumed(String),
@@ -74,7 +74,8 @@ impl ScriptedSession {
         self.models = totals.models;
     }
 
-    /// Keeps the session in `temporary`. What stands in the place of its folder and is none, such as a link, is removed and not followed.
+    /// Writes the session to `temporary`. If the name of its folder belongs to another kind of entry, such as a link,
+    /// that is removed and not followed.
     pub(super) fn save(&self, temporary: &Path) -> io::Result<()> {
         // A command of the script may have removed it.
         RealDisk.make_private_dirs(temporary)?;
