@@ -56,7 +56,7 @@ impl Builder {
         self
     }
 
-    /// Adds a driver, or replaces the one of the same name.
+    /// Adds a driver, or replaces the driver with an equal name.
     #[must_use]
     pub fn driver(mut self, driver: impl AgentDriver) -> Self {
         self.0.drivers.insert(Arc::new(driver));
@@ -70,7 +70,7 @@ impl Builder {
         self
     }
 
-    /// Takes the lock of the directory and brings its records in order: state, journal, checkpoints, crashed
+    /// Takes the lock of the directory and repairs its records: state, journal, checkpoints, crashed
     /// runs.
     ///
     /// # Errors
@@ -387,7 +387,7 @@ impl Hankweave {
                 server.close(shutdown.cause().is_none()).await;
             }
         };
-        // A whole run is too large for the stack of a thread of whoever embeds it, without the optimiser.
+        // Without the optimiser, a whole run is too large for the stack of an embedder's thread.
         let run = runner::run(self.opened, self.lock, self.inbox, surroundings, leave);
         Box::pin(run).await
     }

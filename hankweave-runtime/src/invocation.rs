@@ -21,7 +21,8 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Returns the same command after the folder `old`, which holds hank and execution directory, has become `new`. Both are absolute.
+    /// Returns the command after the folder `old`, which holds hank and execution directory, was moved to `new`. Both
+    /// paths are absolute.
     pub(crate) fn moved(self, old: &Path, new: &Path) -> Self {
         // Collected, because joining nothing would leave a slash.
         let inside = |path: &Path| -> Option<PathBuf> {

@@ -19,8 +19,8 @@ use crate::runner::{
 use crate::state_manager::{PersistenceError, TransitionError};
 use crate::world::World;
 
-/// An execution directory in our possession, for a program that brings no hank: it can look at the files and take them back, remove what old
-/// runs have left, and answer what the next run would ask, and runs nothing.
+/// Locked execution directory of a program that has no hank. The program can inspect the files, roll them back, remove
+/// what old runs have left, and answer what the next run would ask. It cannot run anything.
 #[derive(Debug)]
 pub struct OpenDirectory {
     possession: LockedExecution,
@@ -28,7 +28,7 @@ pub struct OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// Takes `dir` into possession and brings its records in order, as [`Builder::open`](crate::Builder::open) does.
+    /// Locks `dir` and repairs its records, as [`Builder::open`](crate::Builder::open) does.
     ///
     /// # Errors
     ///
@@ -74,11 +74,11 @@ impl OpenDirectory {
         runner::known_checkpoints(&self.possession).await
     }
 
-    /// Finds the way back to `target`; see [`Hankweave::look_back`](crate::Hankweave::look_back).
+    /// Plans a rollback to `target`; see [`Hankweave::look_back`](crate::Hankweave::look_back).
     ///
     /// # Errors
     ///
-    /// Returns [`RollbackError`] when there is no such way.
+    /// Returns [`RollbackError`] if that rollback is not possible.
     pub async fn look_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
         runner::preview(&self.possession, target).await
     }
@@ -110,8 +110,8 @@ impl OpenDirectory {
         runner::clean_up(&self.possession, plan, command).await
     }
 
-    /// Answers whether `codon` may begin, in the words of `reason` if there are any: the next run goes by it (STATE-65). `by` and `at` are who has said so and
-    /// when, where that was somebody else or earlier.
+    /// Records whether `codon` may start, with a `reason` if there is one. The next run follows the answer (STATE-65).
+    /// `by` and `at` name the author and the time of the answer, if it comes from another person or was given earlier.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl OpenDirectory {
         runner::withdraw_approval(&self.possession.manager).await
     }
 
-    /// A look at how far a rollback has come, for whoever waits for it.
+    /// Returns a function that returns the progress of a rollback, for callers that wait for it.
     pub fn progress(&self) -> impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static + use<> {
         let store = Arc::clone(&self.possession.checkpoints);
         move || store.progress()

@@ -58,7 +58,7 @@ pub struct RunOptions {
     pub max_disk: Option<u64>,
     /// Data that agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
-    /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the
+    /// Whether clients get the content of files that change, if it is text of at most 64 KiB. The
     /// journal keeps it.
     pub file_contents: bool,
     /// Directory of results; without it `outputFiles` stay in the workspace.
@@ -73,7 +73,7 @@ pub struct RunOptions {
 pub struct OutputDirectory {
     /// Made when it does not exist.
     pub path: PathBuf,
-    /// Replace what has the same name; otherwise the new file gets another one.
+    /// Whether to replace a file with an equal name. Otherwise the new file gets another name.
     pub overwrite: bool,
 }
 

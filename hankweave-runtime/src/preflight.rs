@@ -187,7 +187,7 @@ pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     for codon in hank.codons_mut() {
         apply_to(codon, agent, model);
     }
-    // It stands in for every agent, also for those that would take over.
+    // The scripted agent replaces every agent, also those of the fallbacks.
     if agent.is_some_and(|agent| agent.name() == "scripted") {
         hank.leave_out_fallbacks();
         hank.leave_out_agent_options();
@@ -350,7 +350,8 @@ fn missing_variables(hank: &Hank, world: &World) -> Vec<Problem> {
     problems
 }
 
-/// Codons that ask for options of agents which are older than those that were measured (AGENT-60). A version that no file tells is taken for new.
+/// Returns problems of codons that ask for options of agents older than those that were measured (AGENT-60). An unknown
+/// version counts as new.
 fn older_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
     let older = hank.located_codons().filter_map(|(path, codon)| {
         let agent = codon.agent_name();
@@ -427,7 +428,7 @@ fn long_system_prompts(hank: &Hank, loaded: &LoadedHank, world: &World) -> Vec<P
     let has_own = |codon: &CodonConfig| matches!(codon.agent, Some(AgentChoice::Command(_)));
     let of_own = hank.located_codons().filter(|(_, codon)| has_own(codon));
     let long = of_own.filter_map(|(path, codon)| {
-        // A file that cannot be read is told elsewhere.
+        // A file that cannot be read is reported elsewhere.
         let length = loaded.system_prompt(&*world.disk, codon).ok()??.len();
         (length > MAX_SYSTEM_PROMPT).then(|| {
             let message = format!(
@@ -452,7 +453,7 @@ fn apply_to(codon: &mut CodonConfig, agent: Option<&AgentChoice>, model: Option<
     }
 }
 
-/// An agent that nobody knows is told elsewhere.
+/// Checks the agent of a codon. An unknown agent is reported elsewhere.
 fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), StartError> {
     let Some(driver) = drivers.get(codon.agent_name()) else {
         return Ok(());

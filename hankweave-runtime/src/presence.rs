@@ -8,7 +8,7 @@ use tokio::sync::watch;
 /// How long a run waits for a client to come back before it counts as unattended.
 const ABSENCE: Duration = Duration::from_secs(60);
 
-/// Counts clients; every clone is the same count.
+/// Counts clients; clones share one count.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientCount(Arc<watch::Sender<usize>>);
 

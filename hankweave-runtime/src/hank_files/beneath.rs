@@ -1,4 +1,4 @@
-//! Reads what a hank names beneath its folder, without following links and without waiting for anything (X2).
+//! Reads the files that a hank names inside its folder, without following links and without waiting for anything (X2).
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -70,13 +70,13 @@ impl From<io::Error> for RefError {
     }
 }
 
-/// Something beneath the root, opened.
+/// An open entry inside the root.
 pub(super) enum HankEntry {
     File(OpenFile),
     Folder(Box<dyn Folder>),
 }
 
-/// Opens the file or folder at `reference` beneath `root`.
+/// Opens the file or folder at `reference` inside `root`.
 pub(super) fn find(disk: &dyn Disk, root: &Path, reference: &str) -> Result<HankEntry, RefError> {
     let names = paths::reference(reference).map_err(RefError::Spelling)?;
     let found = disk.open_folder(root)?.find(&PathBuf::from_iter(&names))?;
@@ -114,7 +114,7 @@ fn read(file: OpenFile) -> Result<Vec<u8>, RefError> {
     }
 }
 
-/// Reads the text of the file at `reference` beneath `root`.
+/// Reads the text of the file at `reference` inside `root`.
 pub(super) fn read_text(disk: &dyn Disk, root: &Path, reference: &str) -> Result<String, RefError> {
     match find(disk, root, reference)? {
         HankEntry::File(file) => {

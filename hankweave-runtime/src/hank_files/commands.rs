@@ -19,8 +19,8 @@ const BUILT_IN: &str = "alias bg break case cd command continue eval exec exit e
 /// Programs that simple commands of rigs and checks begin with, and that are neither on PATH nor in the hank's folder `root`; and programs of agents whose absolute
 /// path leads nowhere.
 ///
-/// A run starts all the same, as something before the command may install them. Codons with a PATH of their own are
-/// not looked at.
+/// A run starts anyway, as something before the command may install them. Codons with a PATH of their own are
+/// not checked.
 #[must_use]
 pub fn missing_programs(
     hank: &Hank,

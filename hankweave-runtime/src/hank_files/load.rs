@@ -249,7 +249,7 @@ impl LoadedHank {
         hank.is_some_and(|hank| super::results::names_data(disk, &self.root, hank))
     }
 
-    /// Reads a file of the hank as text, with the same checks as when the hank was loaded.
+    /// Reads a file of the hank as text, with the checks of loading the hank.
     ///
     /// # Errors
     ///
@@ -475,7 +475,7 @@ fn all_inside(problems: &Problems, hank: &Hank, reference: &Reference<'_>) -> Ve
     problems.map(|found| inside(found, hank, reference)).collect()
 }
 
-/// A problem of a file that the hank names, told where the hank names it.
+/// Returns a problem of a file that the hank names, at the position where the hank names it.
 fn inside(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
     let without_hint = Problem {
         hint: None,

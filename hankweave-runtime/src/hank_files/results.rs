@@ -1,4 +1,4 @@
-//! Results in a hank: schemas that are none, and references and variables in prompts that stand for nothing (HANK-93).
+//! Checks of results in a hank: invalid schemas, and references and variables in prompts that have no value (HANK-93).
 
 use std::path::Path;
 

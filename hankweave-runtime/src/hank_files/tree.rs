@@ -91,7 +91,7 @@ impl TreeSurvey {
     }
 }
 
-/// Looks through all of a folder, which is at `base` beneath the hank's own. An error is one of the system's.
+/// Surveys a whole folder, which is at `base` inside the hank's folder. Errors come from the system.
 pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Result<TreeSurvey, RefError> {
     let mut survey = TreeSurvey::default();
     let leave_out = |path: &str, is_folder| rules.leave_out(&base.join(path), is_folder);

@@ -12,7 +12,7 @@ use super::LockWorld;
 /// Name of the older system's lock file (L7).
 const FOREIGN_LOCK_FILE: &str = "runtime.lock";
 
-/// A heartbeat that is older belongs to a server that is gone (L7).
+/// Age of a heartbeat from which its server counts as ended (L7).
 const STALE_AFTER: Duration = Duration::from_secs(120);
 
 /// The pid of a live server of the older system that works in `state_dir`.

@@ -1,7 +1,8 @@
 //! One server for each execution directory.
 //!
 //! Exclusion is a kernel lock on the state directory itself, which ends with the process, however it ends. The file
-//! `server.lock` in it only tells people and clients who holds the lock; whatever it says, it admits or refuses nobody (L1, L2).
+//! `server.lock` in it only shows people and clients which process holds the lock. Its content never admits or refuses a
+//! process (L1, L2).
 
 mod foreign;
 mod record;
@@ -60,7 +61,7 @@ pub struct LockWorld {
     pub clock: Arc<dyn Clock>,
     /// Gives the lock its id.
     pub ids: Arc<dyn IdSource>,
-    /// Tells who this process is.
+    /// Source of facts about this process.
     pub identity: Arc<dyn Identity>,
 }
 
@@ -69,7 +70,7 @@ pub struct LockWorld {
 pub enum Exclusion {
     /// Refuse to start.
     Required,
-    /// Start all the same: the user vouches that there is no second server.
+    /// Start anyway: the user vouches that there is no second server.
     Waived,
 }
 
@@ -82,9 +83,9 @@ pub enum LockError {
     Held {
         /// The contested directory.
         state_dir: PathBuf,
-        /// The holder's process, as far as its file tells.
+        /// The holder's process, if its file names one.
         pid: Option<u32>,
-        /// The port it listens on, as far as its file tells.
+        /// The port it listens on, if its file names one.
         port: Option<u16>,
     },
     /// The file system cannot lock directories.
@@ -101,7 +102,7 @@ pub enum LockError {
         /// Problem.
         reason: &'static str,
     },
-    /// Everybody may write to the state directory, so what is in it may be anybody's.
+    /// All users may write to the state directory, so its contents may come from any of them.
     #[error("`{}` cannot hold the state: everybody may write to it", state_dir.display())]
     OpenToAll {
         /// The refused directory.
@@ -127,7 +128,8 @@ impl InstanceLock {
     /// Returns [`LockError`]; a refused start has changed nothing in an existing directory.
     pub fn acquire(world: LockWorld, state_dir: &Path, exclusion: Exclusion) -> Result<Self, LockError> {
         let mut set_aside: Vec<QuarantinedEntry> = make_way(&world, state_dir)?.into_iter().collect();
-        // Before the directory is made: while it is gone only this keeps others out.
+        // In front of `ensure_ours`, which makes the directory: while it is missing, only the lock on the spare record
+        // keeps other processes out.
         let put_back = open_spare(&*world.disk, state_dir)?;
         let open_to_others = ensure_ours(&world, state_dir)?;
         let guard = take_kernel_lock(&*world.disk, state_dir, exclusion)?;
@@ -191,12 +193,12 @@ impl InstanceLock {
         }
     }
 
-    /// Notes what the run is at; the next heartbeat tells it.
+    /// Notes the activity of the run; the next heartbeat writes it.
     pub(crate) fn set_activity(&self, activity: Option<Activity>) {
         self.locked_record().activity = activity;
     }
 
-    /// Notes that the run was asked to stop; the next heartbeat tells it.
+    /// Notes that the run was asked to stop; the next heartbeat writes it.
     pub(crate) fn set_stopping(&self) {
         self.locked_record().stopping = true;
     }
@@ -325,7 +327,7 @@ impl InstanceLock {
 
 impl Drop for InstanceLock {
     fn drop(&mut self) {
-        // The kernel lock is given back whatever becomes of the file; one that stays is taken for that of a crash.
+        // The kernel lock is released even if removing the file fails. A file that stays counts as one that a crash left.
         let _ = self.release();
         if let Some(spares) = self.world.disk.spares() {
             spares.close(&self.state_dir, self.needs_spare.load(Ordering::Relaxed));

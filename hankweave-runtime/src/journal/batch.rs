@@ -2,8 +2,8 @@
 
 use hankweave_core::wire::JournalEntry;
 
-/// Lines in the order of their `seq`, encoded once for all subscribers, and the entries that they are lines of: nobody decodes what this process has
-/// encoded.
+/// Lines in the order of their `seq`, encoded once for all subscribers, with the entries from which they were encoded. So
+/// no reader in this process decodes them again.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     /// The lines, each with its newline.
@@ -28,7 +28,7 @@ impl Batch {
         Self::of(entries.to_vec())
     }
 
-    /// Makes a batch of entries that nobody else needs.
+    /// Makes a batch of entries that have no other user.
     pub(crate) fn of(entries: Vec<JournalEntry>) -> Self {
         let mut batch = Self::default();
         for entry in entries {
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((batch.last_seq(), batch.count_until(3)), (4, 2));
     }
 
-    /// In the journal it is a line that no reader of JSON takes; here nobody has to read it.
+    /// In the journal it is a line that no reader of JSON accepts. Here it need not be read.
     #[test]
     fn what_nests_deep_is_handed_over_as_it_is() {
         let mut input = serde_json::Value::Null;

@@ -1,8 +1,8 @@
 //! The ids of state events.
 //!
-//! A state event is durable in the log before it is in the journal, and a start inserts into the journal what
-//! a loss of power took from it. Clients remember events by their ids, so such an event must get the same id
-//! again: the id is derived from the log.
+//! A state event is durable in the log before it is in the journal, and a start inserts into the journal the events
+//! that a loss of power took from it. Clients remember events by their ids, so an event that is inserted again must keep its
+//! id: the id is derived from the log.
 
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::EventId;

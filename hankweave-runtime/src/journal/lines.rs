@@ -140,7 +140,7 @@ impl<'a> LineReader<'a> {
         Ok((self.chunk.len() > whole).then(|| self.line(offset, whole)))
     }
 
-    /// The line of so many bytes that begins at `next`.
+    /// Returns the line of `length` bytes that begins at `next`.
     fn line(&mut self, offset: u64, length: usize) -> JournalLine<'_> {
         let begin = self.next;
         self.next += length + 1;
@@ -177,8 +177,8 @@ impl<'a> LineReader<'a> {
     }
 }
 
-/// The event that replaces a line which is too long, with the same number and id; `head` is the beginning of
-/// the line. Empty when the line is no event.
+/// Returns the event that replaces a line that is too long, with the line's number and id; `head` is the beginning of
+/// the line. Empty if the line is no event.
 fn replacement(head: &[u8], length: u64) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Head {

@@ -63,7 +63,7 @@ pub trait EventHistory: Send + Sync + Debug {
     fn count(&self) -> Result<u64, IoError>;
 }
 
-/// Keeps events. One task appends; any number of readers may read at the same time.
+/// Storage of events. One task appends; any number of readers may read at the same time.
 pub trait EventJournal: EventHistory {
     /// Adds entries, which continue the order of `seq`. They can be read at once and are durable after
     /// [`sync`](Self::sync).
@@ -81,7 +81,7 @@ pub trait EventJournal: EventHistory {
     fn sync(&self) -> Result<(), IoError>;
 
     /// Makes the entries with a `seq` greater than `after` durable by writing them again. An earlier process
-    /// may have failed to sync them; then they can be read, yet no [`sync`](Self::sync) brings them to the
+    /// may have failed to sync them. Such entries can be read, yet no [`sync`](Self::sync) writes them to the
     /// disk.
     ///
     /// # Errors
@@ -120,9 +120,9 @@ pub trait EventJournal: EventHistory {
 /// How much one page may hold. A page always holds one entry if there is one, however large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimit {
-    /// At most so many entries.
+    /// Maximum number of entries.
     pub entries: usize,
-    /// At most so many bytes of lines.
+    /// Maximum number of bytes of lines.
     pub bytes: usize,
 }
 

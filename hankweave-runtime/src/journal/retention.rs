@@ -87,8 +87,7 @@ mod tests {
         bytes: usize::MAX,
     };
 
-    /// Something that the agent said where the number is even, something that the server tells where it is
-    /// odd.
+    /// Returns output of the agent if the number is even, and a message of the server if it is odd.
     fn entry(seq: u64) -> JournalEntry {
         let event = match seq % 2 {
             0 => Event::AssistantAction {
@@ -125,7 +124,7 @@ mod tests {
         Some(journal)
     }
 
-    /// As the one who writes the journal does it, only not beside what follows.
+    /// Appends like the journal writer, but tidies in the foreground.
     fn append(journal: &FileJournal, entry: JournalEntry) -> Result<(), IoError> {
         journal.append(&Batch::new(&[entry]))?;
         if journal.is_untidy() {
@@ -163,7 +162,7 @@ mod tests {
         // One more file is written until the next one is begun.
         assert!(bytes(&dir) <= LIMITS.retained_bytes + 2 * LIMITS.segment_bytes);
         drop(journal);
-        // Another life finds the same, from every place on.
+        // Another life finds equal entries, from every position on.
         let journal = write(&disk, &dir, NOTHING).unwrap();
         for after in [0, 5, 6, 30, 59, 60] {
             let mut expected = found.clone();

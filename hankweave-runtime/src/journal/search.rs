@@ -79,7 +79,7 @@ fn newest_in(
         };
         let found = begin + found as u64;
         let line = whole_line(disk, segment, found)?;
-        // A tool may have been given the same words.
+        // The input of a tool may contain the mark too.
         match JournalEntry::from_json(&line) {
             Ok(entry) if entry.event.name() == kind && wanted(&entry.event) => return Ok(Some(entry)),
             Ok(_) | Err(_) => end = found + mark.len() as u64 - 1,
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_newest_summary_is_found_from_the_end_wherever_it_stands() {
         let is_summary = |event: Option<Event>| matches!(event, Some(Event::BudgetSummary { .. }));
-        // What a tool was given in the same words is none.
+        // A tool input that contains the mark is no summary.
         let alike = line(3, r#"{"type":"budget.summary"}"#);
         assert!(!is_summary(found(&[line(1, "1"), alike.clone()])));
         assert!(is_summary(found(&[

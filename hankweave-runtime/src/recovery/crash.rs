@@ -67,14 +67,16 @@ pub fn left_running(disk: &dyn Disk, dir: &ExecutionDir, state: &HankweaveState)
     pids
 }
 
-/// Returns the last sign of life of a run whose process is gone: its newest event, or the last `heartbeat` in the lock file that it left. `None` without both.
+/// Returns the last sign of life of a run whose process has ended: its newest event, or the last `heartbeat` in the lock
+/// file that it left. Returns `None` without both.
 #[must_use]
 pub fn last_sign(disk: &dyn Disk, dir: &ExecutionDir, heartbeat: Option<Timestamp>) -> Option<Timestamp> {
     let newest = journal::last(disk, &journal::segments(disk, &dir.events()));
     newest.map(|entry| entry.timestamp).max(heartbeat)
 }
 
-/// Returns how long the open codon of a run whose process is gone has worked at least: until its `last` sign of life, suspensions not counted.
+/// Returns the minimum working time of the open codon of a run whose process has ended: until the run's `last` sign of
+/// life, without suspensions.
 #[must_use]
 pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution, last: Timestamp) -> Duration {
     let segments = journal::segments(disk, &dir.events());
@@ -99,7 +101,7 @@ pub fn lived(disk: &dyn Disk, dir: &ExecutionDir, codon: &CodonExecution, last: 
 /// Part of the words about processes that the next start has ended, in its notice and in the journal.
 pub const LEFT_BEHIND: &str = "that a crashed run had left behind";
 
-/// Tells how many processes of crashed runs were ended; `None` where there were none.
+/// Returns a notice of the number of processes of crashed runs that were ended; `None` if there were none.
 pub(super) fn ended_words(killed: usize) -> Option<String> {
     match killed {
         0 => None,
@@ -113,8 +115,8 @@ fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
     runs.filter(|run| run.status != RunStatus::Running)
 }
 
-/// One event, with a notice, for each run that is recorded as running; `heartbeat` is the last one in the lock file. We hold the lock, so its server is gone, whatever
-/// `currentRunId` and the recorded pid say (L4).
+/// Returns one event, with a notice, for each run that is recorded as running. `heartbeat` is the last one in the lock
+/// file. We hold the lock, so the run's server has ended, even if `currentRunId` or the recorded pid say otherwise (L4).
 pub(super) fn crashes(
     state: &HankweaveState,
     now: Timestamp,
@@ -173,9 +175,9 @@ pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestam
         };
         let (mut events, is_lower_bound) = match open {
             CodonExecution::Running(codon) => costs_of_running(sources, state, run, (open, codon)),
-            // Its agent may have asked its model already, and nobody knows in which session.
+            // Its agent may have asked its model already, in a session that is unknown.
             CodonExecution::Initializing(_) => (Vec::new(), true),
-            // Without the lock file that its process left, the record may be that of another machine, where it went on.
+            // Without the lock file that its process left, the record may be that of another machine, where the codon continued.
             _ => (Vec::new(), sources.heartbeat.is_none()),
         };
         let lived = last.map(|last| lived(disk, sources.dir, open, last));
@@ -295,7 +297,7 @@ mod tests {
         }
     }
 
-    // Whatever its agent may have asked by then, nobody has heard of it.
+    // Requests that its agent may have made by then are not known.
     // covers: AGENT-8
     #[test]
     fn a_codon_whose_agent_had_named_no_session_may_have_cost_more() {
@@ -354,7 +356,7 @@ mod tests {
         hankweave_core::document::parse(document.to_string().as_bytes()).unwrap()
     }
 
-    /// Its agent printed nothing, so that no event tells how long it worked.
+    /// Its agent printed nothing, so that no event shows how long it worked.
     // covers: HANK-35, L2
     #[test]
     fn a_codon_whose_run_was_killed_has_worked_until_the_last_heartbeat() {
@@ -381,7 +383,7 @@ mod tests {
         assert_eq!(closed.duration(), Some(Duration::from_secs(7)));
     }
 
-    // Also the current run, and every other one that nobody closed.
+    // Also the current run, and every other one that was not closed.
     // covers: L4
     #[test]
     fn every_run_that_was_left_running_has_crashed() {

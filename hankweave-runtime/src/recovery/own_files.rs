@@ -22,7 +22,7 @@ pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> V
     let named = named.iter().filter_map(|named| reference(named.path).ok());
     let files = file.into_iter().chain(named.map(PathBuf::from_iter));
     let patterns = files.filter_map(|file| folder.join(file).to_str().map(exclusion));
-    // Thousands of codons may name the same file, and matching takes time for each pattern.
+    // Thousands of codons may name one file, and matching takes time for each pattern.
     let different: BTreeSet<String> = patterns.collect();
     different.into_iter().collect()
 }

@@ -121,7 +121,7 @@ pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
     copies.unwrap_or_default()
 }
 
-/// The hank that ran here last; `None` when nobody noted where it is.
+/// Returns the hank that ran here last; `None` if its path is not recorded.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Checkpoints beside a spare record: what is gone is put back before they are used, and what was written is kept twice (P11).
+//! Checkpoints with a spare record: missing files are put back before they are used, and new ones are kept twice (P11).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl SparedCheckpoints {
         Self { store, spare }
     }
 
-    /// Reads, after what is gone has been put back.
+    /// Returns the store for reading, after putting back missing files.
     fn reading(&self) -> &GitCheckpoints {
         self.spare.restore_missing();
         &self.store

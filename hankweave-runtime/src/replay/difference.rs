@@ -5,7 +5,7 @@ use std::fmt;
 use hankweave_core::document::HankweaveState;
 use serde_json::Value;
 
-/// How much of a value is told.
+/// Maximum length of a reported value, in characters.
 const MOST_CHARS: usize = 200;
 
 /// A place where what came out is not what is recorded.

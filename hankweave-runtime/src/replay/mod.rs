@@ -1,8 +1,9 @@
-//! A recorded execution once more: the journal tells what happened and when, and what agents said comes out of their logs through their
-//! decoders again (RUN-22).
+//! Replay of a recorded execution (RUN-22). The journal has what happened and when. The output of agents is decoded from
+//! their logs again.
 //!
-//! Nothing is started: what rigs, checks, sentinels, checkpoints and clients did is told from the record, and so is how costs grew. What agents said,
-//! which session they named, how they ended and what they used in the end is compared with it.
+//! Nothing is started: the results of rigs, checks, sentinels, checkpoints and clients are taken from the record, and so
+//! is the growth of costs. The record is compared with what agents said, which session they named, how they ended and
+//! what they used in the end.
 
 mod difference;
 mod stream;
@@ -52,7 +53,7 @@ pub struct Replayed {
     pub compared: u64,
     /// Events that were removed from the journal because it was too large; their codons are not compared.
     pub removed: u64,
-    /// Tries whose use of tokens only the record tells, since their logs do not.
+    /// Number of attempts whose use of tokens is only in the record, since their logs lack it.
     pub told: u64,
     /// First difference between the record and the replay.
     pub difference: Option<Difference>,
@@ -207,7 +208,7 @@ impl Replay {
         let Some(record) = record.cloned() else {
             return Ok(());
         };
-        // One that was stopped has said more than anybody heard.
+        // An agent that was stopped may have printed more than was read.
         let was_heard = to == CodonStatus::Completed
             && !metadata.is_some_and(|noted| noted.contains_key("budgetExceeded"));
         let ended = stream.end(&record, was_heard)?;

@@ -1,4 +1,4 @@
-//! The log of one try of a codon beside what is recorded of it.
+//! The log of one attempt of a codon, compared with its record.
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,13 +33,13 @@ pub(super) struct ReplayStream {
     counted: u64,
     /// How many things it has said.
     said: u64,
-    /// Lines without a meaning that are not said yet: nobody hears what stands before the session of a process.
+    /// Lines without a meaning that were not returned yet: those in front of a process's session are never returned.
     noise: VecDeque<Event>,
 }
 
 /// How the end of a try compares with its log.
 pub(super) struct AttemptComparison {
-    /// The log tells what was used.
+    /// Whether the log shows what was used.
     pub(super) is_compared: bool,
     pub(super) difference: Option<Difference>,
 }
@@ -132,7 +132,7 @@ impl ReplayStream {
                 "nothing: the log has ended",
             )));
         };
-        // Only whoever heard it knows how long a tool took.
+        // The duration of a tool is only known at the time of the run.
         if let (
             Event::ToolResult {
                 execution_time_ms,
@@ -217,7 +217,7 @@ impl ReplayStream {
         Ok(self.noise.pop_front())
     }
 
-    /// Compares the end of the log with the record before its last step. `was_heard` says that everything in it was heard.
+    /// Compares the end of the log with the record before its last step. `was_heard` says whether the run read the whole log.
     pub(super) fn end(mut self, record: &CodonExecution, was_heard: bool) -> io::Result<AttemptComparison> {
         let more = self.next()?;
         while self.next()?.is_some() {}
@@ -225,7 +225,7 @@ impl ReplayStream {
         let outcome = self.recording.finish(ProcessEnd::of(exit, EndedBy::Itself));
         let known = !record.agent_cost_is_lower_bound() && !outcome.usage.lower_bound;
         let (usage, tells_usage) = match self.agent.as_str() {
-            // What was used at least is the same as well where nothing but the log has told it.
+            // For these agents the log is the only source of usage, so even a lower bound must be equal.
             "acp" | "opencode" | "pi" => (outcome.usage, true),
             "codex" | "gemini" => (self.priced(outcome.usage.tokens), known),
             _ => (outcome.usage, known && !self.recording.is_incomplete()),

@@ -78,7 +78,7 @@ impl Rig {
 
     /// Asks the command to end; a forced stop skips the grace period.
     async fn stop(&self, control: &mut dyn ProcessControl) -> io::Result<ProcessExit> {
-        // Dropping the graceful stop half-way is harmless: the other one signals the same group again.
+        // Dropping the graceful stop halfway is harmless: the forced one signals the group again.
         tokio::select! {
             biased;
             exit = stop(control, self.grace) => exit,

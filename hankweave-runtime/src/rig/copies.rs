@@ -26,7 +26,7 @@ pub struct RigCopies {
 /// One copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RigCopy {
-    /// The source, a reference beneath the hank's folder.
+    /// The source, a reference inside the hank's folder.
     pub from: String,
     /// The target, relative to the workspace.
     pub to: PathBuf,

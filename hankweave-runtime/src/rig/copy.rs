@@ -16,7 +16,7 @@ pub enum CopyError {
     /// A part of the tree could not be read, removed or written.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// The source is not a path beneath the hank's folder.
+    /// The source is not a path inside the hank's folder.
     #[error("`{from}` {reason}")]
     Reference {
         /// The source as written.
@@ -30,7 +30,7 @@ pub enum CopyError {
         /// The link.
         path: PathBuf,
     },
-    /// A folder stands where a file or link is to be copied to; with everything in it, it is not removed.
+    /// A folder exists where a file or link is to be copied. It is not removed, because everything in it would be lost.
     #[error("`{path}` is a folder, and a file is to be copied there")]
     FolderInTheWay {
         /// The folder.
@@ -261,7 +261,7 @@ fn list_tree(
     }
 }
 
-/// Whether the tree can be copied into what is there: no folder stands where it has a file or link.
+/// Checks that the tree can be copied over the existing files: no folder may exist where the tree has a file or link.
 fn fits(tree: &Tree, to: &SourceEntry<'_>) -> Result<(), CopyError> {
     match (tree, to.found()?) {
         (Tree::File | Tree::Link(_), Some(OpenedEntry::Folder(_))) => Err(CopyError::FolderInTheWay {
@@ -415,7 +415,7 @@ mod tests {
         assert!(to.join("a.txt/work").exists() && !folder.path().join("to/inner/c.txt").exists());
     }
 
-    /// What is named itself is copied all the same.
+    /// An ignored file that is named itself is copied nevertheless.
     // covers: HANK-15
     #[test]
     fn what_the_hank_ignores_is_left_out_of_trees_before_it_is_judged() {

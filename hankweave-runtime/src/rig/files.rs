@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RigSelection<'a> {
     pub(super) patterns: &'a Patterns,
-    /// Nothing beneath this folder, relative to the workspace.
+    /// Folder to leave out with everything inside, relative to the workspace.
     pub(super) leave_out: Option<&'a Path>,
     /// Whether links count, as themselves.
     pub(super) links: bool,
@@ -39,7 +39,7 @@ pub(super) fn select(root: &dyn Folder, selection: RigSelection<'_>) -> io::Resu
                 files.push(path.to_owned())
             }
             Err(error) if is_meant => return Err(error),
-            // What nobody asked for may be of any kind, and unreadable.
+            // Entries that do not match may be of any kind, and unreadable.
             Ok(_) | Err(_) => {}
         }
         Ok(None)
@@ -47,7 +47,7 @@ pub(super) fn select(root: &dyn Folder, selection: RigSelection<'_>) -> io::Resu
     Ok(files)
 }
 
-/// Whether both have the same bytes.
+/// Whether both have equal bytes.
 pub(super) fn same_content(left: Box<dyn Read + Send>, right: Box<dyn Read + Send>) -> io::Result<bool> {
     let (mut left, mut right) = (BufReader::new(left), BufReader::new(right));
     loop {

@@ -16,9 +16,9 @@ pub struct OutputCopier {
     pub workspace: PathBuf,
     /// The output directory by its real path; it exists.
     pub directory: PathBuf,
-    /// Replace what has the same name; otherwise the new file gets another one.
+    /// Whether to replace a file with an equal name. Otherwise the new file gets another name.
     pub overwrite: bool,
-    /// Skip files with the same name and content, for results that may have been copied before.
+    /// Whether to skip files with equal name and content, for results that may have been copied before.
     pub again: bool,
     /// Part of the new name of a file whose name is taken.
     pub at: Timestamp,
@@ -122,7 +122,7 @@ impl OutputCopier {
     }
 }
 
-/// Whether the files at `path` in both folders have the same content.
+/// Whether the files at `path` in both folders have equal content.
 fn is_same(workspace: &dyn Folder, directory: &dyn Folder, path: &Path) -> io::Result<bool> {
     match (workspace.find(path)?, directory.find(path)?) {
         (OpenedEntry::File(own), OpenedEntry::File(there)) => files::same_content(own.content, there.content),

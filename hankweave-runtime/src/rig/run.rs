@@ -421,7 +421,7 @@ mod tests {
         assert!(!stage.rig.workspace.join("copied").exists());
     }
 
-    /// A command that has ended at once, and whose output somebody else continues holding.
+    /// A command that ends at once, while another process still holds its output.
     #[derive(Debug)]
     struct Ended(Mutex<Option<DuplexStream>>);
 

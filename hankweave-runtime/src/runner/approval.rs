@@ -1,4 +1,4 @@
-//! Codons that begin when somebody has approved them (STATE-65).
+//! Codons that start once they are approved (STATE-65).
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::Ceiling;
@@ -18,7 +18,7 @@ pub(super) fn is_attended(context: &RunContext) -> bool {
     options.answers || options.attended || !options.autostart
 }
 
-/// Whether somebody may answer while this run waits.
+/// Whether an answer can arrive while this run waits.
 pub(super) fn can_be_asked(context: &RunContext) -> bool {
     context.options.answers || context.is_attended()
 }
@@ -31,12 +31,12 @@ pub(super) fn question(context: &RunContext, entry: &PlanEntry) -> String {
     asked.map_or_else(String::new, |asked| asked.fill(&entry.codon_id, &values))
 }
 
-/// The end of a run that cannot ask anybody.
+/// Returns the result of a run that has no way to ask the user.
 pub(super) fn pause(codon: CodonId, question: String) -> RunResult {
     paused(codon, format!("it waits for an approval: {question}"))
 }
 
-/// The end of a run in which somebody has denied what is next.
+/// Returns the result of a run whose next codon was denied.
 pub(super) fn denied(state: &HankweaveState, codon: CodonId) -> RunResult {
     let reason = state
         .approval
@@ -78,7 +78,7 @@ pub(crate) async fn record(
     set(manager, Some(answer)).await
 }
 
-/// Makes sure that somebody is asked again.
+/// Withdraws the recorded answer, so that the question is asked again.
 pub(crate) async fn withdraw(manager: &StateManager) -> Result<(), TransitionError> {
     match manager.snapshot().approval {
         Some(_) => set(manager, None).await,

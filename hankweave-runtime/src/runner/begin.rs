@@ -167,7 +167,7 @@ pub struct UnfinishedCodon {
     pub session: bool,
     /// Rollback to the last success.
     pub last_success: SuccessTarget,
-    /// Position from which the run continues where nobody chooses.
+    /// Position from which the run continues if the user does not choose.
     pub default: Recovery,
 }
 
@@ -190,7 +190,8 @@ pub(crate) async fn trouble(opened: &OpenedExecution) -> Result<Option<Unfinishe
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(&state, None, Some(&known));
-    // What somebody has gone back to stays as it is, but for a codon that failed there: its files would be taken back.
+    // After a rollback that the user asked for, an interrupted codon is no obstacle: the files stay as they are. A codon
+    // that failed there is one, because a run would roll back its files.
     if state.pending_rollback.is_some() && thread.is_unfinished() {
         return Ok(None);
     }

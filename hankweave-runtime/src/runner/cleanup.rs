@@ -60,7 +60,7 @@ pub struct OldRun {
 pub struct CleanupPlan {
     /// The runs whose logs go, newest first.
     pub runs: Vec<OldRun>,
-    /// The checkpoints to which there is no way back afterwards.
+    /// The checkpoints to which no rollback will be possible afterwards.
     pub checkpoints: BTreeSet<CheckpointSha>,
     /// How many bytes the repository of checkpoints will be shorter: what nothing else needs.
     pub checkpoint_bytes: u64,
@@ -223,7 +223,7 @@ fn remove_folder(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The bytes of all files beneath a folder, 0 when there is none. Links are not followed.
+/// Returns the total length of all files inside a folder, 0 if it does not exist. Links are not followed.
 fn length_of(disk: &dyn Disk, place: &Path) -> io::Result<u64> {
     let found = match disk.metadata(place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

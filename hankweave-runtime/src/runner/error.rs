@@ -23,13 +23,13 @@ pub enum RunError {
     /// The first checkpoint could not be made.
     #[error("failed to make the first checkpoint")]
     Checkpoint(#[source] CheckpointError),
-    /// The files could not be taken back, or nobody knows where to continue.
+    /// The files could not be rolled back, or the position to continue from is unknown.
     #[error(transparent)]
     Rollback(#[from] RollbackError),
     /// hank.json was changed so that it no longer fits the recorded plan.
     #[error("hank.json no longer fits the recorded plan")]
     ChangedHank(#[source] ExpandError),
-    /// The total budget leaves nothing for the codon that would run again: no file was taken back for it.
+    /// The total budget leaves nothing for the codon that would run again: no file was rolled back for it.
     #[error("{codon} cannot start, so nothing was changed: the total budget is used up: {budget}")]
     NothingLeft {
         /// Codon that would start.

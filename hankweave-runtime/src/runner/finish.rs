@@ -406,7 +406,7 @@ pub(super) fn archive(dir: &ExecutionDir) -> Archive {
 /// Copied files that are named.
 const NAMED: usize = 5;
 
-/// Words of the message that tells which results were copied, before their folder.
+/// Words of the message that reports which results were copied, in front of their folder.
 pub const COPIED: &str = "copied to ";
 
 /// Returns the first of the copied files: `: out/records.jsonl, out/count.txt and 4 more`. One whose name was taken has another one.

@@ -40,7 +40,7 @@ impl Heartbeat<'_> {
         }
     }
 
-    /// Tells what the run is at.
+    /// Sets the activity of the run and writes it to the lock file.
     pub(super) async fn set_activity(&self, activity: Option<Activity>) {
         self.lock.set_activity(activity);
         self.refresh().await;

@@ -1,4 +1,4 @@
-//! The files that checkpoints of a live run hold, for whoever asks what stands where.
+//! The files of a live run that checkpoints hold, for clients that ask for the list.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::codon::tree_now;
 use crate::recovery::{OpenedExecution, without_own_files};
 use crate::world::World;
 
-/// Looks at the files when somebody asks; until then it costs nothing.
+/// Surveys the files when a client asks, and costs nothing until then.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveFiles {
     world: World,

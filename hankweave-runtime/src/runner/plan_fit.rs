@@ -7,7 +7,7 @@ use hankweave_core::plan::ContinuedRun;
 use super::rollback::restorable;
 use crate::recovery::{OpenExecutionError, OpenedExecution};
 
-/// Makes the plan again where that is wanted, and notes what to tell about a hank that has changed.
+/// Makes the plan again if that is wanted, and notes what to report about a changed hank.
 ///
 /// # Errors
 ///

@@ -119,7 +119,8 @@ async fn serve(
         let first_prompt = || prompt_of(&context, context.hank.codons().next()?);
         let described = described.or_goal(|| goal_of_prompt(&first_prompt()?));
         let described = described.of_rehearsal(context.options.rehearsal);
-        // Such a run only records that the way back before it was taken back. Its limits are nobody's: those of the work before it stay.
+        // A run without anything to do only records that the rollback in front of it was undone. It has no limits of its
+        // own: those of the work before it stay.
         let has_limits = go != Autostart::On || !is_done(&context);
         if has_limits {
             context.publish(described).await;
@@ -283,7 +284,7 @@ fn cause(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<String>
     }
 }
 
-/// Writes the last record of the run, however it ended, and before it what became of its limits, if it `has_limits`.
+/// Writes the last record of the run, however it ended. If the run `has_limits`, writes the summary of its budget first.
 async fn close(
     context: &RunContext,
     run: Run<Running>,

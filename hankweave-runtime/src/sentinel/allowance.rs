@@ -45,7 +45,8 @@ impl Allowance {
         }
     }
 
-    /// What is left after the end of a codon that has cost this. No stop closes it: whoever waits for the sentinels cuts them short.
+    /// Returns what is left after the end of a codon with these costs. No stop closes the allowance: the task that waits
+    /// for the sentinels cuts them short.
     pub(crate) fn after_end(limits: &CodonLimits, agent: Usd, sentinels: Usd) -> Self {
         let allowance = Self::new(limits, &CancellationToken::new());
         allowance.note_agent(agent);
@@ -74,7 +75,7 @@ impl Allowance {
         }
     }
 
-    /// Lets nobody ask any more, because a budget is used up.
+    /// Ends all asking, because a budget is used up.
     pub(crate) fn close(&self) {
         self.closed.cancel();
     }

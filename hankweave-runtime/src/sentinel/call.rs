@@ -29,7 +29,7 @@ pub(super) enum CallError {
     Prompt(#[from] TemplateError),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// With the number of requests that may be billed all the same.
+    /// The model gave no answer. The number counts the requests that may be billed nevertheless.
     #[error("the model gave no answer: {0}")]
     Model(CallRefusal, u64),
     /// No question may be asked any more.

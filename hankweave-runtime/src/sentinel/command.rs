@@ -134,7 +134,7 @@ fn input(context: &Context, config: &SentinelConfig, firing: &Firing) -> Vec<u8>
 /// Reads to the end and keeps one byte more than `most`, which shows that there was more.
 async fn read(output: &mut (impl AsyncRead + Unpin), most: u64) -> Vec<u8> {
     let mut kept = Vec::new();
-    // What cannot be read is not there; the exit code tells the rest.
+    // Output that cannot be read is left out; the exit code shows the rest.
     let _ = (&mut *output).take(most + 1).read_to_end(&mut kept).await;
     let _ = tokio::io::copy(output, &mut tokio::io::sink()).await;
     kept

@@ -30,7 +30,7 @@ pub(super) struct SentinelFiles {
     id: String,
 }
 
-/// A file beneath the workspace or the state directory.
+/// A file inside the workspace or the state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SentinelPath {
     Workspace(PathBuf),
@@ -161,7 +161,7 @@ impl SentinelPath {
         folder.append_file(name, bytes)
     }
 
-    /// The folder to write beneath, and the path there. Nothing of the workspace that git would read for itself is written.
+    /// Returns the folder to write to, and the path inside. Fails for a path of the workspace that git itself would read.
     fn open(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<(Box<dyn Folder>, &Path)> {
         let (root, path) = self.parts(dir);
         if let Self::Managed(path) = self {

@@ -1,4 +1,5 @@
-//! Sentinels of one codon: they listen to the state manager as every subscriber does and hold nobody up (SENT-9 to SENT-13).
+//! Sentinels of one codon: they subscribe to the state manager like any other subscriber and delay no other task (SENT-9
+//! to SENT-13).
 //!
 //! One task follows the events for all sentinels of a codon. What a sentinel decides is in `hankweave_core::sentinel`; a sentinel that acts runs its command
 //! or asks its model, one at a time, while the task continues listening.
@@ -125,7 +126,7 @@ impl Loadable {
         })
     }
 
-    /// Whether it looks at what stands in files that have changed.
+    /// Whether it reads the contents of files that have changed.
     fn speaks_of_contents(&self) -> bool {
         let prompt = match &self.backend {
             SentinelBackend::Command => "",
@@ -157,7 +158,7 @@ enum SentinelShutdown {
 pub(crate) struct Watchers {
     shutdown_sender: watch::Sender<SentinelShutdown>,
     totals: watch::Receiver<SentinelTotals>,
-    /// Whether one of them looks at what stands in files that have changed.
+    /// Whether one of them reads the contents of files that have changed.
     pub(crate) speak_of_contents: bool,
     /// The changes of files for which they wait.
     pub(crate) file_interest: Option<Arc<FileInterest>>,
@@ -258,7 +259,7 @@ impl EndWatchers {
         watchers.drain(u64::MAX, deadline, cut).await.0
     }
 
-    /// Takes them out of service; nobody waits for them.
+    /// Ends them without waiting for their work.
     pub(crate) async fn dismiss(self, allowance: Arc<Allowance>) -> SentinelTotals {
         self.at_work(allowance).cut().await.0
     }

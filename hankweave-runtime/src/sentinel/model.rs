@@ -45,7 +45,7 @@ const A_MILLION_OF_EACH: TokenUsage = TokenUsage {
 /// A provider that asks for a longer wait is not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The model of a sentinel, with all that it is told each time.
+/// Model of a sentinel, with everything that each request to it contains.
 #[derive(Debug)]
 pub(super) struct SentinelModel {
     config: SentinelConfig,

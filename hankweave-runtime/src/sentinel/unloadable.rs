@@ -38,7 +38,7 @@ fn fault(
     if config.model.is_none()
         && let Err(why) = command::check(&config, &loaded.root, world, &codon.env)
     {
-        // The rig of the codon may bring the program.
+        // The rig of the codon may install the program.
         let (_, message) = unloaded(&config, entry, &why);
         return Some((Severity::Warning, message));
     }

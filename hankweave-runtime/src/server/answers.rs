@@ -12,7 +12,7 @@ use crate::world::ids::hex;
 /// Prefix of the paths that answer a question.
 pub(super) const ANSWER_PATH: &str = "/answer/";
 
-/// Tokens for the question that waits; every clone has the same ones.
+/// Tokens for the pending question; clones share them.
 #[derive(Clone, Default)]
 pub struct AnswerTokens(Arc<Mutex<Option<IssuedAnswers>>>);
 
@@ -57,7 +57,7 @@ impl AnswerTokens {
         }
     }
 
-    /// Returns the answer of a token, which counts no more afterwards, nor does the other one for the same question.
+    /// Returns the answer of a token. Afterwards neither this token nor the other token of its question is valid.
     pub(super) fn take(&self, token: &str) -> Option<TokenAnswer> {
         let (mut issued, given) = (self.issued(), digest(token.as_bytes()));
         let found = issued.as_ref()?;

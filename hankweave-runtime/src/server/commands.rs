@@ -103,7 +103,7 @@ impl Executor {
             command: Some(command),
         };
         match result {
-            // It changes nothing, so it is not kept for somebody who asks again.
+            // It changes nothing, so it is not kept for a repeated request.
             Ok(answer @ DirectPayload::StateSnapshot(_)) => {
                 let text = self.replies.answer(Some(id), answer);
                 for outbox in ledger.abandon(&job.request).iter().chain([&job.from]) {

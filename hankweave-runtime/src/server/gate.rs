@@ -28,7 +28,7 @@ const NO_TOKEN: (StatusCode, &str) = (
     "a token is needed: Authorization: Bearer TOKEN, or the subprotocols hankweave, bearer.TOKEN",
 );
 
-/// The subprotocol that a client may name beside its token.
+/// Subprotocol that a client may name in addition to its token.
 const SUBPROTOCOL: &str = "hankweave";
 
 /// Prefix of a token in a header.
@@ -214,7 +214,7 @@ impl Gate {
         let header = head.one("authorization").ok()?;
         let of_header = header.map(|value| bearer(value).unwrap_or_default());
         let offered = offered(head);
-        // Only beside our own subprotocol, or a client would get no answer to what it offers.
+        // A token counts only next to our own subprotocol, because otherwise a client would get no answer to its offer.
         let is_ours = offered.contains(&SUBPROTOCOL);
         let of_protocol = offered
             .iter()

@@ -182,7 +182,7 @@ impl Hub {
         self.inner().shown.patch(replies);
     }
 
-    /// Notes that nobody works on the run any more. Does nothing when it has ended.
+    /// Notes that no process works on the run any more. Does nothing if the run has ended.
     pub(super) fn mark_crashed(&self, heartbeat: Option<Timestamp>, replies: &Replies) {
         self.inner().shown.mark_crashed(heartbeat, replies);
     }

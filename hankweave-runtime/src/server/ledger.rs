@@ -45,7 +45,7 @@ pub(super) enum LedgerStatus {
 }
 
 impl CommandLedger {
-    /// Enters a command. One that has the id of another command, but is not the same, is a command of its
+    /// Enters a command. A command that has the id of another command, but a different content, is a command of its
     /// own.
     pub(super) fn enter(&mut self, request: &ClientRequest, from: &Arc<Outbox>) -> LedgerStatus {
         if let Some(entry) = self.entries.get_mut(&request.id)

@@ -43,7 +43,8 @@ pub trait RunList: fmt::Debug + Send + Sync {
     fn texts(&self, directory: &Path) -> Option<Arc<dyn RunTexts>>;
 }
 
-/// Returns the name of an execution directory in a list, which can stand in an address: that of its folder and a part of the checksum of its path.
+/// Returns the name of an execution directory in a list: the name of its folder and a part of the checksum of its path.
+/// The name is valid in an address.
 #[must_use]
 pub fn record_name(directory: &Path) -> String {
     let folder = directory.file_name().unwrap_or_default().to_string_lossy();

@@ -16,7 +16,7 @@ pub(super) struct Liveness {
     /// Since when a ping is unanswered.
     pinged: Option<Instant>,
     standing: HandshakeState,
-    /// Counts it among the clients of the same standing.
+    /// Counts it among the clients with an equal handshake state.
     counted: Option<PresenceGuard>,
 }
 

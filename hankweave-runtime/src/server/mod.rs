@@ -182,7 +182,7 @@ pub enum ServeError {
     /// The token cannot be kept.
     #[error(transparent)]
     Token(#[from] IoError),
-    /// The token of the environment cannot stand in a header.
+    /// The token of the environment is not valid in a header.
     #[error(
         "the value of {variable} is no token: it must have 1 to 256 letters, digits, dots, dashes, underscores or tildes"
     )]
@@ -190,7 +190,7 @@ pub enum ServeError {
         /// The variable.
         variable: &'static str,
     },
-    /// Reading and writing could not be told apart.
+    /// The two tokens are equal, so reading and writing could not be distinguished.
     #[error("the token for everything and the one for reading are the same")]
     SameTokens,
 }
@@ -264,7 +264,7 @@ struct Shared {
 enum ServedSource {
     /// A run at work.
     Run { manager: StateManager, hank: Arc<Hank> },
-    /// What is recorded in the directory, which nobody can command here.
+    /// The record of the directory, without a run to command.
     Record,
 }
 
@@ -429,8 +429,8 @@ impl Bound {
                     work.hub.broadcast(&work.replies.fatal(chain(&**failure)));
                 }
             };
-            // Commands are carried out as long as a client can send one; nobody could get the answers to
-            // later ones.
+            // Commands are carried out as long as a client can send one. Answers to later ones could not be
+            // delivered.
             tokio::select! {
                 biased;
                 () = accept::accept(listener, door) => {}

@@ -74,7 +74,7 @@ pub(super) fn is_our_host(host: &[u8], reached: IpAddr, port: u16) -> bool {
     names.any(|name| name.as_bytes().eq_ignore_ascii_case(host))
 }
 
-/// Whether a page from `origin` may connect: our own page, seen under the same name as the connection, or one
+/// Whether a page from `origin` may connect. It must be our own page, with the host name of the connection, or a page
 /// of the list.
 pub(super) fn is_welcome(origin: &[u8], host: &[u8], allowed: &[Origin]) -> bool {
     let text = |bytes| std::str::from_utf8(bytes).ok();

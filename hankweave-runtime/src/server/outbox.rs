@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// A bounded queue of messages. A client that does not read them is disconnected, and nobody waits for it.
+/// A bounded queue of messages. A client that does not read them is disconnected, so no task waits for it.
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,

@@ -37,7 +37,7 @@ const ASSETS: &[Asset] = &[
     },
 ];
 
-/// The page of a list of records: the same one, told to draw a list.
+/// Page of a list of records: the page of a run with an attribute that makes it draw a list.
 static LIST: LazyLock<Asset> = LazyLock::new(|| {
     let page = include_str!("page/index.html").replacen("<div id=\"page\"", "<div id=\"page\" data-list", 1);
     Asset {
@@ -83,7 +83,7 @@ pub fn exported_page(record: &str) -> String {
     )
 }
 
-/// JSON that ends no script element and starts no comment in one. The characters stand in texts only, where JSON
+/// Returns JSON that ends no script element and starts no comment in one. These characters occur only in texts, where JSON
 /// has escapes for them.
 fn escaped(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());

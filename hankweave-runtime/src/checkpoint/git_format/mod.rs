@@ -10,10 +10,10 @@
 //!   gets its name when it is whole. Until then its name begins with `tmp_`, which `git prune` removes, too.
 //! - A **pack** (gitformat-pack(5)) is `PACK`, version 2 and the number of objects, each as four bytes, highest first; the objects, each with its kind and
 //!   length and its content as one zlib stream; and the SHA-1 of all that. An object may be a delta; ours never are.
-//! - The **index** of a pack (gitformat-pack(5), version 2) has 256 running counts of ids by their first byte, the ids in order, the CRC-32 of each packed
-//!   object, the offsets, and two SHA-1: the pack's and its own. Offsets from 2 GiB on are in a further table of eight
-//!   bytes each. Git finds packs by
-//!   their indexes, so an index gets its name after its pack.
+//! - The **index** of a pack (gitformat-pack(5), version 2) has 256 running counts of ids by their first byte, the ids in
+//!   order, the CRC-32 of each packed object, the offsets, and two SHA-1: the pack's and its own. Offsets from 2 GiB on
+//!   are in a further table of eight bytes each. Git finds packs by their indexes, so an index gets its name after its
+//!   pack.
 //! - A **tree** lists entries `<mode> <name>\0<20 bytes of the id>`, without a number in front. The mode is octal without leading zeros: 100644, 100755,
 //!   120000 or 40000. The order is that of the names' bytes, where a folder counts as if its name ended with `/`; no name comes twice, and none is empty,
 //!   `.`, `..`, `.git` in any spelling, or holds a `/` (git-fsck(1): `treeNotSorted`, `duplicateEntries`, `hasDotgit`, `fullPathname`).

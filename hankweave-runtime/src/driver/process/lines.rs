@@ -145,7 +145,7 @@ mod tests {
         std::iter::from_fn(|| framer.next(&mut chunk)).collect()
     }
 
-    /// What `printf 12345 | sha256sum` says.
+    /// Checksum of `12345`, from `printf 12345 | sha256sum`.
     const DIGITS: &str = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5";
 
     /// Checksum of a million `x` and one `y`.

@@ -98,7 +98,7 @@ fn most_bytes(hank: Option<&Hank>) -> u64 {
     limit.map_or(MAX_FILE_BYTES, |limit| limit.saturating_mul(1 << 20))
 }
 
-/// Opens the records as soon as nobody else holds the directory.
+/// Opens the records once no other process holds the directory.
 async fn records(
     world: &World,
     dir: &ExecutionDir,
@@ -131,7 +131,8 @@ async fn sweep(world: &World, dir: &ExecutionDir, state: &HankweaveState) -> Swe
     all
 }
 
-/// Counts the costs of crashed codons, whose run left this heartbeat; without a `hank` the one that ran last tells how their agents ran.
+/// Counts the costs of crashed codons, whose run left this heartbeat. Without a `hank`, the hank that ran last shows how
+/// their agents were run.
 async fn costs(
     world: &World,
     (dir, heartbeat): (&ExecutionDir, Option<Timestamp>),

@@ -90,7 +90,7 @@ pub(super) fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let (source, files) = (&rollback.source, &rollback.files);
     let behind = source.after_codon.as_ref().map(|id| format!(" of {id}"));
     let target = format!("{}{}", source.checkpoint_sha.short(), behind.unwrap_or_default());
-    // Copies of a rig are gone before the others change.
+    // Copies of a rig are removed before the other files change.
     let message = match changed.max(files.count()) {
         0 => format!("no file had to change for checkpoint {target}"),
         count => format!(

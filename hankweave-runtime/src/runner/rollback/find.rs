@@ -1,4 +1,4 @@
-//! From what somebody asks for to a way back that is possible.
+//! From the requested target to a rollback that is possible.
 
 use std::sync::Arc;
 

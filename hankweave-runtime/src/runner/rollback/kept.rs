@@ -23,7 +23,7 @@ pub(super) struct KeptFiles {
     first: String,
     /// Files that were changed before that codon began.
     pub(super) older: BTreeSet<TreePath>,
-    /// New files in no checkpoint before it, where nobody knows who made them.
+    /// New files in no checkpoint before that codon, whose maker is unknown.
     pub(super) unknown: BTreeSet<TreePath>,
     /// Files that were made since the newest codon ended.
     new: BTreeSet<TreePath>,
@@ -48,7 +48,7 @@ impl KeptFiles {
         self.new = new_files(possession, (patterns, Timestamp::UNIX_EPOCH), known.into()).await;
     }
 
-    /// Returns the files that the user had changed before, and the work changed again: they are taken back to the user's.
+    /// Returns the files that the user had changed before, and the work changed again: the user's versions are restored.
     pub(super) fn taken_back<'p>(&self, plan: &'p RestorePlan) -> impl Iterator<Item = &'p TreePath> {
         let changed = plan.write.iter().chain(&plan.delete);
         changed.filter(|path| self.older.contains(*path))

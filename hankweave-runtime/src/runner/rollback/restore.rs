@@ -143,8 +143,9 @@ fn is_of_a_run(pending: &PendingRollback) -> bool {
     pending.operation.is_some() && !pending.is_chosen()
 }
 
-/// Whether the checkpoint has the files as the newest codon left them, so that what differs was changed by somebody else. `operation` is that of the rollback, once
-/// it is on record: from then on only it has the position before.
+/// Whether the checkpoint `left` has the files as the newest codon left them, so that differences were made after it by
+/// the user. `operation` is that of the rollback, once it is on record: from then on only the operation has the position
+/// before.
 pub(super) fn ends_newest(
     state: &HankweaveState,
     operation: Option<&Operation>,

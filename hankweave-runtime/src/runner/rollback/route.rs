@@ -1,4 +1,4 @@
-//! A way back that is possible: which codons it undoes, what stays, and what is put on record.
+//! Plan of a possible rollback: the codons that it undoes, what stays, and what is put on record.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

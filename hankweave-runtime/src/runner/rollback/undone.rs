@@ -55,12 +55,12 @@ struct CutOff {
 pub(super) struct NewFiles {
     /// Those of the work.
     pub(super) made: BTreeSet<TreePath>,
-    /// Those of which nobody knows whether the work made them.
+    /// Files whose maker is unknown: the work or the user.
     pub(super) stay: BTreeSet<TreePath>,
 }
 
 impl UndoneWork {
-    /// Returns the work that a rollback to `source` undoes; `None` where nobody knows the files with which it began.
+    /// Returns the work that a rollback to `source` undoes; `None` if the files with which that work began are unknown.
     pub(in crate::runner) async fn find(
         opened: &OpenedExecution,
         state: &HankweaveState,
@@ -95,8 +95,8 @@ impl UndoneWork {
         &self.start
     }
 
-    /// Returns the files that are new since it began: those that it made until a crash interrupted it, which are taken back, and those that stay. `None` where no
-    /// crash did.
+    /// Returns the files that are new since the work began. The files that the work made until a crash interrupted it are
+    /// rolled back, the others stay. Returns `None` if there was no crash.
     pub(super) fn new_files(
         self,
         store: &dyn CheckpointStore,
@@ -167,9 +167,9 @@ struct WorkTime {
 }
 
 impl WorkTime {
-    /// Returns the new files of which nobody knows whether the work made them. Those that are newer than
-    /// what its agent printed last may be the user's. One that is older shows that what counts as a file of the workspace has changed since: then it is known
-    /// of none.
+    /// Returns the new files of which it is unknown whether the work made them. Files that are newer than the last output
+    /// of the agent may be the user's. A file that is older than the work shows that the rules for files of the workspace
+    /// have changed since. Then the maker of every new file is unknown.
     fn others(&self, new: &[SurveyedFile]) -> BTreeSet<TreePath> {
         let oldest = Timestamp::from_millis(self.began.as_millis().saturating_sub(COARSE_MS));
         let is_newer = |file: &SurveyedFile| self.printed.is_none_or(|last| file.touched() > last);
@@ -233,8 +233,8 @@ fn log(opened: &OpenedExecution, newest: &ThreadCodon) -> Option<PathBuf> {
     }
 }
 
-/// Makes the checkpoint of what a crash has left, and returns it with the new files of which nobody knows whether the work made them: it does not have them, so
-/// that they stay.
+/// Makes the checkpoint of the files that a crash has left. Returns it with the new files of which it is unknown whether
+/// the work made them. The checkpoint does not hold these, so they stay.
 fn keep(
     store: &dyn CheckpointStore,
     request: CheckpointRequest,
@@ -251,7 +251,7 @@ fn keep(
     Ok((made.sha, others))
 }
 
-/// Makes a checkpoint on the branch of a run that is over, which may have one that is not on record.
+/// Makes a checkpoint on the branch of a run that has ended. The branch may hold a checkpoint that is not on record.
 fn create(
     store: &dyn CheckpointStore,
     request: CheckpointRequest,

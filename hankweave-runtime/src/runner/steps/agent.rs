@@ -43,7 +43,7 @@ pub(super) fn choose_agent<'c>(
     let position = match list.next(thread, id, now, context.options.max_wait) {
         // The run has waited for its limit, or a command has cut the wait short: waiting here would undo the command.
         NextAgent::Use(position) | NextAgent::Wait(position, _) => position,
-        // The codon starts all the same, because a user or its policy wants that: with its own agent, as without a list.
+        // The codon starts anyway, because a user or its policy wants it: with its own agent, as without a list.
         NextAgent::Exhausted => 0,
     };
     let Some(agent) = list.entry(position).cloned() else {
@@ -105,8 +105,9 @@ pub(super) fn failed_session<'t>(
     }
 }
 
-/// Whether the agent can continue a session: one of its own, or one of the same agent with another model or account in which tokens were used (HANK-81).
-/// A session without a record is tried, since nothing says that another agent began it.
+/// Whether the agent can continue a session. The session must be the agent's own, or one of this agent with another model
+/// or account in which tokens were used (HANK-81). A session without a record is tried, since nothing says that another
+/// agent started it.
 pub(super) fn can_resume(
     context: &RunContext,
     state: &HankweaveState,

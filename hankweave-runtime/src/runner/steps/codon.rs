@@ -213,7 +213,8 @@ fn was_skipped(thread: &ThreadTip<'_>, session: &SessionId) -> bool {
     of_session.is_some_and(|codon| codon.status() == CodonStatus::Skipped)
 }
 
-/// The session, unless its transcript stayed on another machine (RUN-27): then the agent begins a new one, and somebody is told.
+/// Returns the session, unless its transcript stayed on another machine (RUN-27). In that case the agent starts a new
+/// session, and an event reports it.
 async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId>) -> Option<SessionId> {
     let session = session?;
     let (disk, dir, wanted) = (context.world.disk.clone(), context.dir.clone(), session.clone());

@@ -21,7 +21,7 @@ pub(super) enum NextStep {
     Chosen(Box<PlanEntry>, RigNeed),
     /// A codon, and the rig that is set up for it already.
     Codon(Box<PlanEntry>, Option<CheckpointSha>),
-    /// A codon that somebody has to approve, and what they are asked.
+    /// A codon that needs an approval, and the question to the user.
     Asked(Box<PlanEntry>, String),
     /// Another try, and the rig that is set up for it already.
     Try(Retry, Option<CheckpointSha>),

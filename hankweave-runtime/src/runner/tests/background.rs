@@ -12,12 +12,12 @@ use crate::shutdown::Shutdown;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A prompt with which the agent waits for so many minutes.
+/// Returns a prompt with which the agent waits for this number of minutes.
 fn waits(minutes: usize) -> String {
     format!("background{}", " x".repeat(minutes - 1))
 }
 
-/// A run of one codon whose agent waits for so many minutes, and how long it took.
+/// Runs one codon whose agent waits for this number of minutes, and returns how long it took.
 async fn run(minutes: usize, extra: &Value) -> (Stage, RunOutcome, Duration) {
     let prompt = waits(minutes);
     let stage = Stage::new(&[&prompt]);
@@ -124,7 +124,7 @@ async fn a_codon_that_waits_is_skipped_and_stopped_and_continues() {
     assert!(outcome.codons[0].interrupted_by.is_some());
     assert_eq!(outcome.codons[0].remarks, [ENDED]);
 
-    // Where it continues in its session, it is told that its work was ended.
+    // An agent that continues in its session gets a message that its work was ended.
     stage.options.recovery = Some(Recovery::Session);
     let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
     assert_eq!(outcome.codons[0].status, CodonStatus::Completed, "{outcome:?}");

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 const MONTH: i64 = 30 * 24 * 3_600_000;
 
-/// Shows another month each time that somebody looks.
+/// Clock that shows another month at each reading.
 #[derive(Debug)]
 struct Jumping {
     step: i64,
@@ -29,8 +29,7 @@ impl Clock for Jumping {
     }
 }
 
-/// Is set by a month, forward or back, ten seconds after the beginning of everything, and tells what a
-/// machine that sleeps would.
+/// Clock that is set by a month, forward or back, ten seconds after its start. Its uptime includes the sleep of the machine.
 #[derive(Debug)]
 struct SetOnce {
     step: i64,

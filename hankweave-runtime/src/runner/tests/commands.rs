@@ -361,7 +361,7 @@ async fn a_retry_that_waits_can_be_hastened_and_called_off() {
     );
 }
 
-// Both offers, decided by an option where nobody can be asked.
+// Both offers, decided by an option where no user can be asked.
 // covers: RUN-2
 #[tokio::test]
 async fn after_a_failure_a_run_goes_back_or_on_from_where_it_stopped() {

@@ -1,4 +1,4 @@
-//! Rehearsals in a directory that an embedder gives, and runs in the same one (CLI-74).
+//! Rehearsals in a directory that an embedder gives, and real runs in that directory (CLI-74).
 
 use futures_util::future::BoxFuture;
 use hankweave_agents::Launch;

@@ -219,7 +219,7 @@ async fn another_way_back_takes_the_place_of_one_that_cannot_be_finished() {
     assert_eq!(stage.done(), "one\ntwo\n");
 }
 
-/// It makes a difference to whoever mends it whether the workspace or the disk is at fault.
+/// The user has to repair either the workspace or the disk, so the two failures have different results.
 // covers: G5, RUN-11, F15
 #[tokio::test]
 async fn a_codon_without_its_checkpoint_has_failed_and_none_follows() {
@@ -301,7 +301,7 @@ async fn a_run_whose_files_stay_as_they_are_goes_on() {
     live.stop().await;
 }
 
-// What was there before files were taken back is a way like any other, and whoever waits is told that a
+// The files from before a rollback can be restored like any others, and a waiting client learns that a
 // rollback led there.
 #[tokio::test]
 async fn a_live_run_goes_back_to_its_beginning_and_forward_again() {
@@ -342,7 +342,7 @@ async fn a_run_whose_restore_broke_off_ends_and_the_next_one_finishes_it() {
     live.stop().await;
 }
 
-// What a person changes between the rollback and the next run is not taken back a second time.
+// Changes of a person between the rollback and the next run are not undone a second time.
 #[tokio::test]
 async fn files_that_are_back_are_not_brought_back_again() {
     let stage = done(0).await;

@@ -11,7 +11,7 @@ use super::*;
 use crate::shutdown::Shutdown;
 use crate::world::process::{CommandSpec, SpawnedProcess, Sweep};
 
-/// Starts commands and looks first whether the state directory tells of the call. Its second start is a panic.
+/// Starts commands, after checking whether the state directory has recorded the call. Its second start is a panic.
 #[derive(Debug)]
 struct Watching {
     real: ChildSpawner,

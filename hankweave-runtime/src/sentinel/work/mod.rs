@@ -175,7 +175,7 @@ impl SentinelLoop {
         }
     }
 
-    /// Works until it is told to end. Returns itself if some wait for the end of the codon.
+    /// Works until it is asked to end. Returns itself if some sentinels wait for the end of the codon.
     pub(super) async fn run(mut self, mut asked: watch::Receiver<SentinelShutdown>) -> Option<Self> {
         // What was on its way when they were loaded is not theirs to see.
         if let Some(loading) = self.loading.take()
@@ -243,7 +243,7 @@ impl SentinelLoop {
             && self.sentinels.iter().all(idle)
     }
 
-    /// When an engine is to be told the time.
+    /// Returns the time at which an engine is due next.
     fn due(&self) -> Option<Instant> {
         let active = self.sentinels.iter().filter(|one| one.tracked.is_active());
         let due: Option<Duration> = active.filter_map(|one| one.engine.due()).min();
@@ -270,7 +270,7 @@ impl SentinelLoop {
             self.tell_withheld(index).await;
         }
         for one in &self.sentinels {
-            // What was given up is told already; the rest was more than may wait.
+            // Dropped events of a sentinel that was given up are reported already; the rest exceeded the number that may wait.
             let dropped = one.engine.dropped().saturating_sub(one.given_up);
             if dropped > 0 {
                 let id: &SentinelId = &one.loadable.config.id;

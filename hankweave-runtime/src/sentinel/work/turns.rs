@@ -26,7 +26,7 @@ pub(super) struct Turn {
     pub(super) index: usize,
     pub(super) number: u64,
     pub(super) event_count: usize,
-    /// Whether it counts among the requests of which nobody knows yet what they cost.
+    /// Whether it counts among the requests whose cost is still unknown.
     pub(super) costs: bool,
 }
 
@@ -69,7 +69,7 @@ impl SentinelLoop {
                 event_count: firing.events.len(),
                 costs,
             };
-            // A call that a crash cuts short has been made all the same.
+            // A call that a crash cuts short counts as made.
             let recorded = self.record().await;
             self.tell_trigger(turn).await;
             self.call(turn, firing, recorded);
@@ -144,7 +144,7 @@ impl SentinelLoop {
         self.tell_output(write.turn, write.answer).await;
     }
 
-    /// Counts the requests of which nobody knows what they cost, in the place of the one that has ended.
+    /// Counts the requests of unknown cost, in place of the one that has ended.
     fn count(&mut self, turn: Turn, uncounted: u64) {
         let tally = &mut self.sentinels[turn.index].tracked.tally;
         tally.uncounted = (tally.uncounted + uncounted).saturating_sub(u64::from(turn.costs));

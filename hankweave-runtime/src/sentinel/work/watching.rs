@@ -10,10 +10,10 @@ use super::super::SentinelShutdown;
 use super::{Running, SentinelLoop};
 use crate::state_manager::Events;
 
-/// Tells of one file that has changed.
+/// Event about one file that has changed.
 const FILE_UPDATED: &str = "file.updated";
 
-/// Tells of all files, once after each look at them that found a change.
+/// Event about all files, sent once after each survey that found a change.
 const TREE_UPDATED: &str = "filetree.updated";
 
 /// Whose files have changed.
@@ -54,7 +54,8 @@ impl SentinelLoop {
         self.look_whether_all_is_seen();
     }
 
-    /// Shows the end of the codon to those that wait for it, and nothing else: what is published beside it is no work of the agent.
+    /// Shows the end of the codon, and nothing else, to the sentinels that wait for it. Other events at that time are no
+    /// work of the agent.
     fn see_end(&mut self, kind: &str, text: &str, now: Duration) {
         if kind != CODON_COMPLETED {
             return;
@@ -71,7 +72,7 @@ impl SentinelLoop {
         self.stop_listening();
     }
 
-    /// Whether it tells of what the sentinels have written: nobody is to act on what it has done itself.
+    /// Whether the event reports files that the sentinels have written themselves. No sentinel may act on its own output.
     fn is_their_own_doing(&mut self, event: &ObservedEvent) -> bool {
         if event.kind == FILE_UPDATED {
             let path = event.data.get("path").and_then(|path| path.as_str());
