@@ -48,7 +48,7 @@ impl StopCause {
     }
 }
 
-/// The switch that stops a run; every clone is the same switch.
+/// The switch that stops a run; clones share it.
 ///
 /// The first request stops in order: the agent is asked to end, its work is checkpointed, everything is synced. The second one forces:
 /// the agent is killed at once.
@@ -57,14 +57,14 @@ pub struct Shutdown {
     orderly: CancellationToken,
     forced: CancellationToken,
     cause: Arc<OnceLock<StopCause>>,
-    /// Set when a client forces the stop, whoever had asked before.
+    /// Set if a client forces the stop, no matter which request came first.
     forced_cause: Arc<OnceLock<StopCause>>,
     /// Reason of the first request that gave one.
     reason: Arc<OnceLock<String>>,
 }
 
 impl Shutdown {
-    /// A switch that nobody has touched.
+    /// Returns a switch on which no stop was requested.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -100,7 +100,7 @@ impl Shutdown {
         }
     }
 
-    /// Asks a second time, or for the first time by force; that somebody forced the stop is then its cause.
+    /// Asks a second time, or for the first time by force. The forced request then becomes the cause of the stop.
     pub fn force(&self) {
         let _ = self.forced_cause.set(StopCause::ForcedRequest);
         let _ = self.cause.set(StopCause::ForcedRequest);

@@ -1,4 +1,4 @@
-//! The port of an execution directory, which is the same from run to run (WIRE-42).
+//! The port of an execution directory, which stays unchanged from run to run (WIRE-42).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -73,7 +73,7 @@ async fn listen_from(world: &World, address: IpAddr, wanted: u16) -> io::Result<
     world.net.listen(SocketAddr::new(address, 0)).await
 }
 
-/// The first port of a directory. Two directories seldom have the same one.
+/// Returns the first port to try for a directory. Two directories seldom share it.
 fn first(root: &Path) -> u16 {
     let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
     FIRST + u16::from_be_bytes([digest[0], digest[1]]) % CHOICES

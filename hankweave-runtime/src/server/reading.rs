@@ -35,7 +35,7 @@ const LINES_BYTES: usize = 512 << 10;
 /// Longest report, in bytes.
 const REPORT_BYTES: usize = 512 << 10;
 
-/// Longest answer with files, in bytes, and about how much a file takes beside its paths.
+/// Longest answer with files, and approximate size of a file without its paths, both in bytes.
 const FILES_BYTES: usize = 768 << 10;
 const FILE_BYTES: usize = 240;
 

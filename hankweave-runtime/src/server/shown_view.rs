@@ -34,7 +34,8 @@ impl ShownView {
         self.view.take(entry);
     }
 
-    /// Notes that nobody works on the run any more, which did so at its last `heartbeat` at least, and sends its followers what that changes.
+    /// Notes that no process works on the run any more, which was alive at least until its last `heartbeat`. Sends the
+    /// resulting changes to the followers.
     pub(super) fn mark_crashed(&mut self, heartbeat: Option<Timestamp>, replies: &Replies) {
         self.view.note_alive(heartbeat);
         self.view.mark_crashed(None);
@@ -72,7 +73,7 @@ impl ShownView {
         }
     }
 
-    /// Returns the view after everybody who follows it has it.
+    /// Returns the view, after sending it to all its followers.
     pub(super) fn current(&mut self, replies: &Replies) -> Value {
         match self.followers.is_empty() {
             true => self.sent = self.view.to_json(),

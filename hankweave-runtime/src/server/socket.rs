@@ -1,4 +1,4 @@
-//! The WebSocket of one client: writes and reads at the same time and loses nothing.
+//! The WebSocket of one client: writes and reads at the same time without losing anything.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};

@@ -34,7 +34,7 @@ pub(super) struct AccessTokens {
     read_only: Secret,
 }
 
-/// A token with its checksum, which is what is compared: that takes the same time whatever the difference.
+/// A token with its checksum. Checksums are compared, in a time that does not depend on the difference.
 #[derive(Clone)]
 struct Secret {
     text: String,
@@ -134,7 +134,7 @@ impl Secret {
     }
 }
 
-/// Compares two checksums in the same time whatever the difference.
+/// Compares two checksums in a time that does not depend on the difference.
 pub(super) fn is_same(ours: &[u8; 32], theirs: &[u8; 32]) -> bool {
     let pairs = ours.iter().zip(theirs);
     pairs.fold(0, |difference, (ours, theirs)| difference | (ours ^ theirs)) == 0
@@ -153,7 +153,7 @@ fn of_environment(variable: &'static str, value: &OsStr) -> Result<Secret, Serve
     Ok(Secret::new(text.to_owned()))
 }
 
-/// Whether it can stand in a header, and after `bearer.` as the name of a subprotocol.
+/// Whether the text is valid in a header, and after `bearer.` as the name of a subprotocol.
 fn is_token(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     (1..=LONGEST).contains(&text.len()) && text.bytes().all(fits)
@@ -226,7 +226,7 @@ mod tests {
             "",
             "\n",
         ] {
-            // A token of digits alone is the same in upper case.
+            // Upper case does not change a token of digits alone.
             if wrong != token {
                 assert_eq!(tokens.role(wrong.as_bytes()), None, "{wrong:?}");
             }

@@ -319,7 +319,7 @@ impl StateManagerTask {
         })
     }
 
-    /// Takes no more requests and brings the files up to date, as far as that works in time.
+    /// Takes no more requests and updates the files, unless that takes too long.
     async fn save_in_time(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.requests.close();
         let saved = tokio::time::timeout(LAST_SAVE, self.save_for_good()).await;

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use super::PersistenceError;
 use crate::error::chain;
 
-/// The first failure of the disk, after which nothing is written any more (P5); every clone
-/// is the same.
+/// The first failure of the disk, after which nothing is written any more (P5). Clones
+/// share it.
 #[derive(Debug, Clone)]
 pub(super) struct Degraded(Arc<watch::Sender<Option<Arc<PersistenceError>>>>);
 

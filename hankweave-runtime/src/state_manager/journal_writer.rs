@@ -158,7 +158,7 @@ impl JournalWriter {
 
     fn append(&mut self, items: Vec<JournalItem>) {
         if let Some(error) = self.degraded.failure() {
-            // State events among them are durable in the log; the next start brings them into the journal.
+            // State events among them are durable in the log; the next start adds them to the journal.
             return refuse(waiting(items), &error);
         }
         let published = self.publish(items);

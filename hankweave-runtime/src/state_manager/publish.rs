@@ -90,7 +90,7 @@ pub struct Subscription {
     blocking: Blocking,
     /// The `seq` of the last event that was returned.
     position: u64,
-    /// It reads the journal, and was told so unless it has just begun.
+    /// Whether it reads the journal. The subscriber was notified of that, unless it has just begun.
     behind: bool,
 }
 

@@ -25,8 +25,8 @@ const TRANSITION_PACE: u32 = 9;
 /// Pace of all other changes, which are frequent: a thirtieth of the disk's time. The log has them already.
 const PACE: u32 = 29;
 
-/// Snapshots write so many bytes a second at most, taken over time. So a codon late in a long night costs what an early one did, and the file is as many
-/// seconds after the log as it has MiB (D11).
+/// Maximum number of bytes that snapshots write in a second, averaged over time. So a late codon of a long night costs no
+/// more than an early one. The file lags behind the log by as many seconds as it has MiB (D11).
 const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// Possible growth of the next document, in bytes.
@@ -205,7 +205,7 @@ impl Snapshots {
     }
 }
 
-/// How long so many bytes suffice at [`BYTES_A_SECOND`].
+/// Returns the time in which this number of bytes may be written at [`BYTES_A_SECOND`].
 fn time_for(bytes: usize) -> Duration {
     let micros = (bytes as u64).saturating_mul(1_000_000) / BYTES_A_SECOND;
     Duration::from_micros(micros)

@@ -466,7 +466,7 @@ async fn events_keep_the_order_in_which_they_were_sent() {
     assert_eq!(told, (first..).zip(kinds).collect::<Vec<_>>());
 }
 
-/// The numbers of all events until the end, and how often the subscriber was told that it lags.
+/// Returns the numbers of all events until the end, and how often the subscriber was notified that it lags.
 async fn drain(subscription: &mut Subscription) -> (Vec<u64>, usize) {
     let (mut seqs, mut lagged) = (Vec::new(), 0);
     while let Some(delivery) = subscription.next().await.unwrap() {
@@ -540,7 +540,7 @@ async fn a_damaged_document_is_set_aside_and_the_backup_with_the_log_replaces_it
     assert_eq!(reload(folder.path()).1.source, StateSource::Primary);
 }
 
-/// A life that was killed before its last event got into state.json, and what it had told.
+/// Kills a life before its last event got into state.json. Returns the state of its acknowledged events.
 async fn killed_behind_a_snapshot(folder: &Path) -> HankweaveState {
     let life = start(folder);
     life.transition(run_started("a")).await.unwrap();
@@ -839,7 +839,7 @@ async fn crash_anywhere_recovers() {
     }
 }
 
-/// Tells the story in three lives until the disk crashes, and returns how many events were acknowledged.
+/// Sends the story in three lives until the disk crashes, and returns the number of acknowledged events.
 async fn play(story: &[StateEvent], faulty: &FaultyDisk, dir: &Path) -> usize {
     let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
     let mut acknowledged = 0;
@@ -885,7 +885,7 @@ fn events_behind_a_number_come_with_their_lines() {
     }
 }
 
-/// A plan that makes state.json as large as so many bytes, at least.
+/// Returns a plan that makes state.json at least this number of bytes long.
 fn large_plan(bytes: usize) -> StateEvent {
     let entry = serde_json::json!({"codon": {"id": "a", "description": "x".repeat(bytes)}, "codonId": "a"});
     StateEvent::PlanReplaced {
@@ -900,7 +900,7 @@ async fn snapshots_write_a_mebibyte_a_second_at_most_and_the_last_one_is_complet
     let folder = folder();
     let life = start(folder.path());
     let size = 2 << 20;
-    // The plans of three earlier histories are kept beside it.
+    // The plans of three earlier histories are kept in addition.
     life.transition(large_plan(size / 4)).await.unwrap();
     let seconds = 20;
     let mut lengths = Vec::new();

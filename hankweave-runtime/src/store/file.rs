@@ -153,7 +153,7 @@ impl StateFiles {
         self.remove(&temporary)?;
         self.step("link", &temporary, |disk, path| disk.link_or_copy(&primary, path))?;
         self.step("replace", &backup, |disk, path| disk.rename(&temporary, path))?;
-        // Renaming one of two names of the same file onto the other does nothing, by the rules of POSIX. That happens when the
+        // If both names belong to one file, POSIX lets the rename do nothing, so the temporary name stays. That happens when the
         // last life ended between this step and the replacement of state.json.
         self.remove(&temporary)
     }

@@ -1,11 +1,12 @@
 //! `state.log`: one line for each recorded state event.
 //!
-//! A line is `<8 hex digits> <JSON>` and a newline; the digits are the CRC-32 of the JSON. The first line of each write has a
-//! space after the digits, the others of the same write have `+`. Since a write begins only after the one before it was
-//! synced, the space proves that everything in front of it was durable. So a bad line without such a proof after it is the torn end of
-//! the last write, which was never acknowledged; with one it is damage to acknowledged history.
+//! A line is `<8 hex digits> <JSON>` and a newline; the digits are the CRC-32 of the JSON. The first line of each write
+//! has a space after the digits, the write's other lines have `+`. A write begins only after the one before it was
+//! synced, so the space proves that everything in front of it was durable. A bad line without such a proof after it is
+//! the torn end of the last write, which was never acknowledged. A bad line with a proof after it is damage to
+//! acknowledged history.
 //!
-//! After the last line there may be room for more, which is filled with zeros; to a reader it is such a torn end.
+//! After the last line there may be room for more, which is filled with zeros. A reader treats this room as a torn end.
 //!
 //! Three kinds of JSON occur: a recorded event `{"seq","at","event":{"type","data"}}`, the mark of a snapshot `{"snapshot":{…}}`, and
 //! `{"closed":seq}`, the last line of a clean end with the highest number in use.
@@ -214,8 +215,8 @@ impl LogContents {
         self.mark_of(snapshot).is_some()
     }
 
-    /// Whether these bytes are a snapshot that was damaged in its place: as long as one and none of them. A log that is damaged itself
-    /// accuses nobody.
+    /// Whether these bytes are a snapshot that was damaged in its place: some mark has their length, but none fits them.
+    /// A damaged log may lack marks, so it disowns nothing.
     #[must_use]
     pub fn disowns(&self, snapshot: &[u8]) -> bool {
         let as_long = |mark: &SnapshotMark| mark.bytes == snapshot.len() as u64;

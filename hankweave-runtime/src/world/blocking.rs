@@ -46,10 +46,10 @@ impl Blocking {
 }
 
 impl Blocking {
-    /// Starts a task that waits for the disk itself: on a thread of its own, where that delays nobody else, or, in a
-    /// simulation, beside the calling task.
+    /// Starts a task that waits for the disk itself. It runs on a thread of its own, where that delays no other task, or,
+    /// in a simulation, concurrently with the calling task.
     ///
-    /// The handle must be awaited; aborting it ends only a task that is beside its caller.
+    /// The handle must be awaited; aborting it ends only a task that has no thread of its own.
     pub fn spawn<T: Send + 'static>(self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         match self {
             Self::Inline => tokio::spawn(task),

@@ -1,5 +1,5 @@
-//! Wall time for records, which people and the network set. What takes how long, deadlines and budgets follow tokio's clock, which nobody sets and
-//! which tests pause.
+//! Wall time for records, which people and the network can set. Durations, deadlines and budgets follow tokio's clock,
+//! which only tests can pause and nothing can set.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,19 +10,19 @@ use super::identity::{Identity as _, SystemIdentity};
 use super::suspension::{self, Suspension};
 use super::system;
 
-/// Tells the time that goes into records; never used to order events or to measure durations.
+/// Source of the time in records. It is never used to order events or to measure durations.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// How long the machine has been up, with its sleep, which tokio's clock does not count. Nobody sets it, and every process on the machine sees the
-    /// same. `None` where nobody knows.
+    /// How long the machine has been up, with its sleep, which tokio's clock does not count. It cannot be set, and every
+    /// process on the machine sees an equal value. `None` if it is unknown.
     fn uptime(&self) -> Option<Duration> {
         None
     }
 
-    /// Time since the machine's start without its sleep, as tokio's clock counts it. No setting of the clock moves it, and every process on the machine
-    /// reads the same. `None` where the system does not provide it.
+    /// Time since the machine's start without its sleep, as tokio's clock counts it. Setting the clock does not change
+    /// it, and every process on the machine reads an equal value. `None` if the system does not provide it.
     fn awake(&self) -> Option<Duration> {
         None
     }
@@ -77,7 +77,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still, so that equal stories give equal documents.
+/// A clock that never moves, so that equal stories give equal documents.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct Noon;

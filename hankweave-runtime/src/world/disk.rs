@@ -123,7 +123,7 @@ pub trait Disk: Send + Sync + Debug {
     /// What the system says, also when it exists.
     fn create_dir_private(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes the rights of everybody else away from a directory of this user; a link is not followed.
+    /// Removes the permissions of all other users from a directory of this user; a link is not followed.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ pub trait Disk: Send + Sync + Debug {
     /// What the system says, also when there is nothing.
     fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// Opens a directory, to reach what is beneath it; links on the way to it are followed.
+    /// Opens a directory, to reach what is inside; links on the path to it are followed.
     ///
     /// # Errors
     ///
@@ -355,7 +355,7 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// The kinds of files that hankweave tells apart.
+/// The kinds of files that hankweave distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -402,10 +402,11 @@ pub(crate) fn replace_through(
     })
 }
 
-/// Writes what stands behind `from` in an open file once more, over itself.
+/// Writes the bytes from position `from` to the end of an open file once more, over themselves.
 ///
-/// What a process failed to sync can still be read, but the system takes it for written, and no later sync brings it to the disk: only what is
-/// written again. So this makes true what a start reads. A crash on the way leaves old bytes or new ones, which are the same.
+/// Bytes that a process failed to sync can still be read. But the system takes them for written, so no later sync writes
+/// them to the disk unless they are written again. So this call makes durable what a start reads. A crash during the call
+/// leaves old bytes or new ones, which are equal.
 ///
 /// # Errors
 ///
@@ -454,7 +455,8 @@ pub struct QuarantinedEntry {
     pub kept: PathBuf,
 }
 
-/// Moves aside what stands at `path`, unless it is of the kind `wanted`; nothing may be there. What is kept is durable under its new name.
+/// Moves aside an entry at `path` that is not of the kind `wanted`; the path may be free. The entry is durable under its
+/// new name.
 ///
 /// # Errors
 ///
@@ -483,7 +485,7 @@ pub fn only(
 ///
 /// # Errors
 ///
-/// What the system says about what stands there.
+/// Returns the system's error if an entry cannot be examined.
 pub fn free_name(disk: &dyn Disk, path: &Path, word: &str, now: Timestamp) -> io::Result<PathBuf> {
     let first = with_suffix(path, &format!(".{word}-{}", now.to_string().replace(':', "-")));
     let mut candidate = first.clone();

@@ -75,7 +75,7 @@ impl Environment {
         self
     }
 
-    /// The file of the program that is running; `None` when the system does not tell.
+    /// Returns the file of the running program; `None` if the system does not report it.
     #[must_use]
     pub fn program(&self) -> Option<&Path> {
         self.program.as_deref()
@@ -127,7 +127,7 @@ fn ignored_signals() -> u64 {
     ignored.fold(0, |mask, signal| mask | 1 << (signal - 1))
 }
 
-/// Signals are numbered from 1; the ones from here on are those of real time, which nobody ignores for us.
+/// First number of the real-time signals, which no program ignores for us. Signals are numbered from 1.
 pub(super) const AFTER_LAST_SIGNAL: libc::c_int = 32;
 
 /// The umask that the user had chosen, once it is no longer that of this process.

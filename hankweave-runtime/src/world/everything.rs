@@ -64,7 +64,7 @@ impl World {
     ///
     /// # Errors
     ///
-    /// Returns the error of the operating system when this process cannot be told to adopt orphans.
+    /// Returns the error of the operating system if this process cannot become the parent of orphans.
     pub fn adopting_orphans(self) -> io::Result<Self> {
         Ok(Self {
             spawner: Arc::new(ChildSpawner::adopting_orphans()?),

@@ -1,4 +1,4 @@
-//! Requests to servers of others: models that sentinels ask (SENT-16), and whoever is notified (CLI-27).
+//! Requests to other servers: models that sentinels ask (SENT-16), and receivers of notifications (CLI-27).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 
 /// Posts over a network. What a request says and what its answer means is decided elsewhere.
 pub trait Http: Send + Sync + fmt::Debug {
-    /// Sends one request and waits for its whole answer, with any status. Nothing is tried twice: whoever pays decides that.
+    /// Sends one request and waits for its whole answer, with any status. Nothing is retried: that is the decision of the
+    /// caller, who pays for requests.
     ///
     /// Dropping the future ends the request.
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpAnswer, HttpError>>;
@@ -69,7 +70,7 @@ pub enum HttpError {
     Unavailable(String),
 }
 
-/// For programs that ask no models: embedders that do bring a client, such as that of `hankweave-http`.
+/// Placeholder for programs that ask no models. Embedders that ask models provide a client, such as that of `hankweave-http`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHttp;
 

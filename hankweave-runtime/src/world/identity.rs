@@ -21,22 +21,22 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
     /// The user whose files this process creates.
     fn user_id(&self) -> u32;
 
-    /// Identifies the current boot of the machine; `None` where the system does not tell.
+    /// Identifies the current boot of the machine; `None` if the system does not report it.
     fn boot_id(&self) -> Option<String>;
 
-    /// Name space of the pids of this process, as a container has one of its own; `None` where the system does not tell.
+    /// Name space of the pids of this process, as a container has one of its own; `None` if the system does not report it.
     fn pid_namespace(&self) -> Option<String> {
         None
     }
 
-    /// [Name](directory_name) of a directory; `None` where the system does not tell.
+    /// [Name](directory_name) of a directory; `None` if the system does not provide what it needs.
     fn directory(&self, path: &Path) -> Option<String> {
         let _ = path;
         None
     }
 
-    /// When process `pid` started, in the unit of the system: clock ticks since boot on Linux, elsewhere seconds since 1970; `None` when there is no such process, when it is a zombie, or when the system
-    /// does not tell.
+    /// Start of process `pid`, in the unit of the system: clock ticks since boot on Linux, elsewhere seconds since 1970.
+    /// `None` if there is no such process, if it is a zombie, or if the system does not report its start.
     fn start_ticks(&self, pid: u32) -> Option<u64>;
 
     /// Whether process `pid` exists and is no zombie. Otherwise only the answer "no such process" counts as no: a process that we may not signal
@@ -90,7 +90,7 @@ impl Identity for SystemIdentity {
 }
 
 impl SystemIdentity {
-    /// Returns the process that has started process `pid`; `None` where the system does not tell.
+    /// Returns the parent of process `pid`; `None` if the system does not report it.
     #[must_use]
     pub fn parent(self, pid: u32) -> Option<u32> {
         u32::try_from(system::process(i32::try_from(pid).ok()?)?.parent).ok()

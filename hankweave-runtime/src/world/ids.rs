@@ -20,7 +20,7 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
     /// Random text for names of temporary files and for lock ids.
     fn nonce(&self) -> String;
 
-    /// 256 bits that nobody can guess (WIRE-26).
+    /// Returns 256 bits that cannot be guessed (WIRE-26).
     fn secret(&self) -> [u8; 32];
 }
 

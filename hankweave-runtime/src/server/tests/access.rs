@@ -31,7 +31,7 @@ async fn a_handshake_is_answered_with_who_the_client_and_the_server_are() {
         (&json!(root), &json!(root))
     );
     assert!(ready["id"].is_string() && ready["timestamp"].is_string() && ready["seq"].is_null());
-    // The first heartbeat writes the port down, beside what the server does.
+    // The first heartbeat writes the port down, while the server works.
     let noted = async {
         loop {
             let lock = std::fs::read(root.join(".hankweave/server.lock")).unwrap();

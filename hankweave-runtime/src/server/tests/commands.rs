@@ -285,7 +285,7 @@ async fn a_client_that_dies_and_repeats_its_command_starts_nothing_twice() {
     let mut again = Guest::commander(&live).await;
     let data = again.accepted("only-once", "codon.next", json!(null)).await;
     assert_eq!((&data["repeated"], &data["codonId"]), (&json!(true), &json!("a")));
-    // Another command under the same id is another command.
+    // A different command under a known id is a new command.
     again.refused("codon.skip", json!(null), "NOTHING_RUNNING").await;
     assert_eq!(live.project.done(), "one\n");
     assert_eq!(live.state().runs[0].codons.len(), 1);
@@ -311,7 +311,7 @@ async fn the_server_is_stopped_in_order_and_says_good_bye() {
     assert_eq!(outcome.result, RunResult::Stopped(StopCause::Request));
 }
 
-// It is unfinished on purpose all the same.
+// The run counts as unfinished, although it was stopped on purpose.
 // covers: WIRE-13
 #[tokio::test]
 async fn the_server_is_stopped_by_force() {

@@ -1,7 +1,7 @@
 //! Heads and frames that are damaged: the committed corpus in `tests/corpus`, and a fixed series of mutations
 //! of it.
 //!
-//! `hankweave_testing::corpus` tells how a failure is repeated.
+//! `hankweave_testing::corpus` describes how to repeat a failure.
 
 use std::path::Path;
 

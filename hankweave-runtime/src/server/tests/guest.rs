@@ -19,11 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A client with a socket.
 pub(super) struct Guest {
     pub(super) socket: WebSocketStream<TcpStream>,
-    /// Everything that it has heard.
+    /// All messages that it has received.
     pub(super) heard: Vec<Value>,
 }
 
-/// What is waited for comes, or the test fails.
+/// Waits for the result of `work`, and fails the test if it does not come.
 pub(super) async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work)
         .await
@@ -40,7 +40,7 @@ pub(super) async fn exchange(live: &Live, bytes: &[u8]) -> String {
     let mut stream = knock(live).await;
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
-    // A server that has heard enough may take the connection back.
+    // A server that has read enough may close the connection.
     let _ = soon(stream.read_to_end(&mut answer)).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -66,12 +66,12 @@ impl Guest {
         (guest, session)
     }
 
-    /// The same for a client that commands.
+    /// Like `enter`, for a client that sends commands.
     pub(super) async fn commander(live: &Live) -> Self {
         Self::enter(live, json!({"mode": "readandwrite"})).await.0
     }
 
-    /// The same for one that hears everything from the first event on.
+    /// Like `commander`, for a client that receives all events from the first one on.
     pub(super) async fn commander_from_the_beginning(live: &Live) -> Self {
         Self::enter(live, json!({"mode": "readandwrite", "afterSeq": 0}))
             .await
@@ -187,7 +187,7 @@ impl Guest {
         }
     }
 
-    /// The numbers of all events of the journal that it has heard, each as it came.
+    /// Returns the numbers of all journal events that it has received, in the order of arrival.
     pub(super) fn numbers(&self) -> Vec<u64> {
         self.heard
             .iter()

@@ -150,7 +150,7 @@ async fn forty_clients_that_never_read_do_not_keep_a_run() {
     guest.accepted("n", "codon.next", json!(null)).await;
     guest.idle("all-codons-completed").await;
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    // Clients for whom there is no room are told so, and keep nobody either when they do not read that.
+    // Clients without room get an error. They hold up no other client, even if they do not read it.
     for _ in 0..40 {
         let mut stranger = knock(&live).await;
         stranger.write_all(&deaf(&live)).await.unwrap();
@@ -176,7 +176,7 @@ async fn one_client_too_many_is_told_so() {
     };
     assert_eq!(response.status(), 503);
     drop(inside.pop());
-    // The server has to notice that somebody has left.
+    // The server has to notice that a client has left.
     let begin = Instant::now();
     while Guest::connect(&live, &live.token).await.is_err() {
         assert!(begin.elapsed() < Duration::from_secs(10));

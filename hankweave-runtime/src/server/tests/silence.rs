@@ -222,7 +222,7 @@ async fn a_run_that_ends_by_itself_stays_for_those_who_listen_and_for_nobody_els
 async fn whoever_has_left_a_question_open_while_the_run_went_on_keeps_nobody_at_its_end() {
     let (live, net) = in_memory(Project::new(&["wait"])).await;
     let mut mute = enter(&live, &net, json!({"mode": "readonly"})).await;
-    // What it is sent arrives, and nothing says that somebody reads it.
+    // Messages to it arrive, and nothing shows that they are read.
     let mut heard = vec![0; 36_000];
     let arriving = mute.get_mut().read_exact(&mut heard);
     let (_, arrived) = tokio::join!(live.chatter(40, 1_000), arriving);

@@ -1,6 +1,6 @@
 //! Trees that belong to others: the hank's folder and the agent's workspace.
 //!
-//! A [`Folder`] is an open directory. Each step names one entry of it and follows no link, so nobody can swap a folder for a
+//! A [`Folder`] is an open directory. Each step names one entry of it and follows no link, so no process can swap a folder for a
 //! link between the check and the use (X2, X3).
 
 use std::ffi::{OsStr, OsString};
@@ -61,7 +61,7 @@ pub trait Folder: Send + Sync + Debug {
     /// What the system says, also when something else has that name.
     fn open_shared(&self, name: &OsStr) -> io::Result<Box<dyn SharedFile>>;
 
-    /// Gives the entry `from` the name `to` in the same folder, replacing a file that had it.
+    /// Renames the entry `from` to `to` in this folder, replacing a file with that name.
     ///
     /// # Errors
     ///
@@ -75,7 +75,8 @@ pub trait Folder: Send + Sync + Debug {
     /// What the system says.
     fn sync(&self) -> io::Result<()>;
 
-    /// Takes the kernel's exclusive lock on this folder, without waiting; it is held until this value is dropped. `false` when somebody has it.
+    /// Takes the kernel's exclusive lock on this folder, without waiting; it is held until this value is dropped. Returns
+    /// `false` if the lock is taken.
     ///
     /// # Errors
     ///
@@ -89,7 +90,7 @@ pub trait Folder: Send + Sync + Debug {
     /// What the system says, also when anything has that name.
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()>;
 
-    /// Removes an entry, and everything beneath it when it is a directory; links are removed, not followed. Nothing may be there.
+    /// Removes an entry, and everything inside if it is a directory. Links are removed, not followed. The entry may be absent.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! Resolved path of an operation: below `.hankweave` no link on the path is followed (X5).
 //!
-//! Whoever can write into the state directory could put a link in the place of a folder of ours, and what we write would appear elsewhere. So what
-//! lies in there is reached name by name from the open directory. Other paths are the user's, whose links count.
+//! A user who can write into the state directory could put a link in the place of a folder of ours, and our writes would
+//! appear elsewhere. So paths in there are followed name by name from the open directory. Other paths are the user's,
+//! whose links count.
 
 use std::ffi::OsStr;
 use std::io;
@@ -60,7 +61,7 @@ impl<'p> ResolvedPath<'p> {
         self.name
     }
 
-    /// Whether it is beneath a state directory.
+    /// Whether it is inside a state directory.
     pub(super) fn is_ours(&self) -> bool {
         self.folder.is_some()
     }
@@ -79,7 +80,8 @@ impl<'p> ResolvedPath<'p> {
     }
 }
 
-/// Makes the directory `path` beneath a state directory, with the parents that it lacks; `false` when it belongs elsewhere.
+/// Makes the directory `path` inside a state directory, with missing parents. Returns `false` if the path is not in a
+/// state directory.
 pub(super) fn make_dirs_of_ours(path: &Path) -> io::Result<bool> {
     let place = ResolvedPath::reach(path, MissingFolders::Make)?;
     if place.is_ours() {
@@ -88,7 +90,7 @@ pub(super) fn make_dirs_of_ours(path: &Path) -> io::Result<bool> {
     Ok(place.is_ours())
 }
 
-/// The innermost state directory that `path` is beneath.
+/// Returns the innermost state directory that contains `path`.
 pub(super) fn state_dir_of(path: &Path) -> Option<&Path> {
     let mut folders = path.ancestors().skip(1);
     folders.find(|folder| folder.file_name() == Some(OsStr::new(STATE_DIR)))

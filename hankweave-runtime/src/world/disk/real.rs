@@ -29,7 +29,7 @@ impl Disk for RealDisk {
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let file = open_regular(path)?;
         let mut bytes = Vec::new();
-        // One byte more than allowed tells a file that is too large, even one that grows while it is read.
+        // One byte more than allowed reveals a file that is too large, even one that grows while it is read.
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -239,7 +239,8 @@ impl SyncFile for RealSyncFile {
     }
 }
 
-/// No program that a child runs inherits the descriptor; the child itself has a copy of it until then, so the lock is given back in so many words.
+/// Lock on a directory. Programs of children do not inherit the descriptor, but a forked child has a copy until it starts
+/// its program. So the lock is released explicitly: closing our descriptor would not be enough.
 #[derive(Debug)]
 struct LockedDirectory {
     path: PathBuf,

@@ -17,7 +17,7 @@ use super::beneath::open_folder_in;
 use super::{FileKind, Folder, OpenFile, OpenedEntry, SharedFile, absent_is, permissions};
 use crate::world::environment::umask_of_user;
 
-/// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
+/// Holds the descriptor, so that it always means one directory, whatever happens to its path.
 #[derive(Debug)]
 pub(super) struct RealFolder {
     descriptor: File,
@@ -173,7 +173,7 @@ pub(crate) fn list_in(folder: impl AsFd) -> io::Result<Vec<(OsString, FileKind, 
             continue;
         }
         let kind = match entry.file_type() {
-            // Not every file system tells.
+            // Not every file system reports the kind.
             FileType::Unknown => match kind_in(&folder, name) {
                 Err(Errno::NOENT) => continue,
                 kind => kind?,
@@ -207,7 +207,7 @@ pub(super) fn remove_in(folder: impl AsFd, name: &OsStr) -> io::Result<()> {
 #[derive(Debug)]
 struct RealSharedFile {
     file: File,
-    /// How long the file is when nobody else has added to it.
+    /// Length of the file if no other process has added to it.
     expected_length: u64,
 }
 

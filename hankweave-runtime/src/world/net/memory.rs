@@ -1,4 +1,4 @@
-//! A network within the process, for tests and simulations: no clock and no system has a word in it.
+//! A network within the process, for tests and simulations, independent of clock and system.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 
 use super::{Connection, Listener, Net};
 
-/// Bytes that a pipe holds; whoever writes more waits for the reader.
+/// Bytes that a pipe holds; a writer with more waits for the reader.
 const PIPE: usize = 16 * 1_024;
 
 /// Connections that may wait until they are accepted.
 const BACKLOG: usize = 64;
 
-/// A street with one door, which is that of whoever has listened last; every clone is the same street.
+/// A network with one listener, the newest one; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryNet(Arc<Mutex<Option<mpsc::Sender<DuplexStream>>>>);
 
@@ -25,7 +25,7 @@ impl MemoryNet {
     /// The only address that there is.
     pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7_777);
 
-    /// Knocks; `None` when nobody listens.
+    /// Connects to the listener; `None` if there is none.
     pub fn connect(&self) -> Option<DuplexStream> {
         let (client, server) = tokio::io::duplex(PIPE);
         self.door().as_ref()?.try_send(server).ok()?;

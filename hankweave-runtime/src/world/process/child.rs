@@ -58,8 +58,9 @@ impl ChildSpawner {
 
 impl Spawner for ChildSpawner {
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess> {
-        // With a handler children that end wait for us, also where whoever started us ignores them. Elsewhere it would only wake us up for each orphan of an
-        // agent that forks all the time, and leave us no time to stop it.
+        // With a handler, children that end wait for us, even if the process that started us ignores them. Otherwise it
+        // would only wake us up for each orphan of an agent that forks all the time, and leave us no time to stop that
+        // agent.
         if Environment::of_process().ignores_signal(Signal::CHILD.as_raw()) {
             drop(signal(SignalKind::child())?);
         }
@@ -104,7 +105,7 @@ impl Spawner for ChildSpawner {
     }
 }
 
-/// Starts a child and notes it in one step, so that nobody takes it for an orphan in between.
+/// Starts a child and notes it in one step, so that no sweep takes it for an orphan in between.
 fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
     let mut command = command(spec);
     let mut children = until_continued(children());
@@ -131,7 +132,7 @@ pub fn until_ended(pid: u32) -> impl Future<Output = ()> {
 const REAPING: Duration = Duration::from_secs(1);
 
 async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
-    // A child that ends without reading everything breaks the pipe; how the child ends tells whether that matters.
+    // A child that ends without reading everything breaks the pipe; the child's exit shows whether that matters.
     let _ = stdin.write_all(&bytes).await;
 }
 
@@ -144,7 +145,7 @@ struct ChildControl {
     exit: Option<ProcessExit>,
     writer: Option<AbortOnDropHandle<()>>,
     adopts: bool,
-    /// When it was told to end.
+    /// When it was asked to end.
     asked: OnceLock<Instant>,
 }
 
@@ -222,11 +223,11 @@ impl ChildControl {
     }
 }
 
-/// Kills everything that is left. A child that has not ended by then is reaped by tokio, since nobody can wait here.
+/// Kills everything that is left. A child that has not ended by then is reaped by tokio, since a drop cannot wait.
 impl Drop for ChildControl {
     fn drop(&mut self) {
         if self.exit.is_none() {
-            // Nobody is left to be told, and there is nothing else to try.
+            // There is no caller to report a failure to, and nothing else to try.
             let _ = self.signal_group(GroupSignal::Kill);
             self.find(SweepDepth::Everywhere).kill();
         }

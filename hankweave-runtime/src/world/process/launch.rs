@@ -55,8 +55,9 @@ fn prepare(parent: Pid, of_user: Option<u32>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Our descriptors are closed anyway; this is about those that whoever started us has left open, and about the signals that he has told us to ignore:
-/// `nohup` is for hankweave itself.
+/// Resets descriptors and signals that a child would inherit from the process that started us. Our own descriptors are
+/// closed anyway, but that process may have left others open. It may also have made us ignore signals, as `nohup` does:
+/// that is meant for hankweave itself.
 #[expect(unsafe_code, reason = "no safe wrapper resets a signal")]
 fn inherit_nothing() {
     system::close_later(FIRST_OTHER);

@@ -18,11 +18,11 @@ use crate::world::disk::Disk;
 /// The environment variable that carries [`CommandSpec::marker`].
 pub const MARKER_VARIABLE: &str = "HANKWEAVE_CODON";
 
-/// Tells the agent and the commands of a codon in which iteration of its loop they are, counted from 0.
+/// Variable with the iteration of the loop, counted from 0, for the agent and the commands of a codon.
 pub const ITERATION_VARIABLE: &str = "HANKWEAVE_ITERATION";
 
-/// The marker of the processes of a codon that works in this directory. A copy of the directory has the same runs, and must not end the agents of the original;
-/// one that was moved is the same (L4).
+/// Returns the marker of the processes of a codon that works in this directory. A copy of the directory has equal runs,
+/// and must not end the agents of the original. A directory that was moved keeps its marker (L4).
 pub(crate) fn marker(disk: &dyn Disk, directory: &Path, run: &RunId, codon: &CodonId) -> String {
     let found = disk.metadata_followed(directory);
     let (device, number) = found.map_or_else(|_| (0, 0), |directory| directory.identity);
@@ -120,7 +120,7 @@ pub enum GroupSignal {
 /// The handle to a running process and its group.
 pub trait ProcessControl: Send {
     /// Waits until the process has ended, kills what is left of its group, and then reaps it; in this order, because
-    /// the group id may be used again as soon as the process is reaped. Returns the same answer when called again.
+    /// the group id may be used again as soon as the process is reaped. Repeated calls return an equal result.
     ///
     /// # Cancel safety
     ///

@@ -89,7 +89,7 @@ impl SweepScan {
     }
 }
 
-/// Kills and reaps what `find` finds, until two looks in a row find nothing or the time is over.
+/// Kills and reaps what `find` finds, until two scans in a row find nothing or the time limit is reached.
 pub(super) async fn sweep_all(limit: Duration, find: impl Fn(SweepDepth<'_>) -> SweepScan) -> Sweep {
     let deadline = Instant::now() + limit;
     let mut killed = BTreeSet::new();
@@ -117,11 +117,12 @@ pub(super) async fn sweep_all(limit: Duration, find: impl Fn(SweepDepth<'_>) -> 
     }
 }
 
-/// Holds everything that `find` finds where it is, until a look finds nothing else, and returns what was found then.
+/// Holds every process that `find` finds, until a scan finds no new one, and returns the result of that scan.
 ///
-/// A process that starts another and ends is gone before it can be killed, and so is the next one. One that is held starts nothing more, not even when the
-/// signal comes in the middle of it, so one looks again at once until each of these chains is held. Our children come first: each chain that is held
-/// there leaves the processors to us, and what it has left behind would make the look at the whole table a long one.
+/// A process that starts another and ends can vanish before it is killed, and so can the next one. A held process starts
+/// nothing more, not even if the signal arrives in the middle of a fork. So scans repeat at once until each of these
+/// chains is held. Our children are held first: each held chain leaves the processors to us, and its remains would make a
+/// scan of the whole table slow.
 async fn hold(find: &impl Fn(SweepDepth<'_>) -> SweepScan, deadline: Instant) -> SweepScan {
     let mut held = BTreeSet::new();
     loop {
@@ -182,8 +183,9 @@ impl ProcessSet<'_> {
     /// Finds also every child of ours that is not in `owned`: an orphan that we have adopted, whatever its environment is, except for
     /// [`SPARED_MARKER`] (S2).
     ///
-    /// When this finds nothing, nothing is left. A descendant that lived when the look began has a child of ours above it or is one, which nobody else
-    /// can reap: it is read as living, or as ended and looked after again.
+    /// When this finds nothing, nothing is left. A descendant that lived when the scan began is a child of ours or has
+    /// one above it, and only we can reap that child. So the scan reads that child as living, or as ended and worth
+    /// another scan.
     pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> SweepScan {
         let own_pid = own_pid();
         let (all, begin) = (others(), self.begin());
@@ -203,7 +205,8 @@ impl ProcessSet<'_> {
 
 /// Holds the orphans among our children that are not `held` yet, each as soon as it is seen, reaps those that have ended, and returns both.
 ///
-/// Whoever looks competes with what it looks for, so little is done for each: most have ended, and a child that nobody else reaps keeps its number.
+/// The scan competes with the processes it looks for, so little is done for each: most have ended, and a child that only
+/// we reap keeps its number.
 pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<ProcessKey>) -> SweepScan {
     let mut found = SweepScan::default();
     for pid in system::our_children() {
@@ -331,7 +334,7 @@ mod tests {
         let pid = i32::try_from(child.id()).unwrap();
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(Pid::from_raw(pid).unwrap()), ended).unwrap();
-        // Children of other tests are owned by nobody either.
+        // Children of other tests are orphans here, too.
         let found = |owned: &[i32]| {
             let nobody = ProcessSet {
                 marker: "nobody's",

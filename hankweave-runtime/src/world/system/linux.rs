@@ -52,9 +52,9 @@ pub(super) fn sync_file_system(file: impl AsFd) -> io::Result<()> {
     Ok(rustix::fs::syncfs(file)?)
 }
 
-/// Begins to bring a part of a file to the disk.
+/// Starts to write a part of a file to the disk.
 pub(super) fn send_on(file: &File, from: u64, length: u64) {
-    // Advice: a system that does not take it does the same later.
+    // This is advice: a system that ignores it writes the part later.
     let _ = fadvise(file, from, NonZeroU64::new(length), Advice::DontNeed);
 }
 
@@ -126,7 +126,7 @@ pub(super) fn signal(meant: &Process, signal: Signal) {
         return;
     };
     if process(meant.pid).is_some_and(|now| now.name() == meant.name()) {
-        // It may end by itself in between, and the next look at the table tells who is left.
+        // The process may end by itself in between, and the next scan of the table shows which ones are left.
         let _ = pidfd_send_signal(&pidfd, signal);
     }
 }
@@ -150,7 +150,7 @@ pub(super) fn our_children() -> Vec<i32> {
 pub(super) struct ChildEnd(AsyncFd<OwnedFd>);
 
 impl ChildEnd {
-    /// Of a child that nobody has reaped, so that the number is its own.
+    /// Watches a child that is not reaped yet, so that the number is its own.
     pub(super) fn of(leader: Pid) -> io::Result<Self> {
         let pidfd = pidfd_open(leader, PidfdFlags::empty())?;
         #[expect(
@@ -198,7 +198,8 @@ pub(super) fn end_with(parent: Pid) -> Result<(), Errno> {
 /// Closes descriptors from this one on when this process becomes its program.
 #[expect(unsafe_code, reason = "no safe wrapper marks a range of descriptors")]
 pub(super) fn close_later(first: c_uint) {
-    // SAFETY: plain numbers. Descriptors are only marked, and used by nobody after the exec; a kernel before 5.11 says no, which leaves them open.
+    // SAFETY: plain numbers. Descriptors are only marked, and not used after the exec; a kernel before 5.11 refuses,
+    // which leaves them open.
     unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -209,7 +210,7 @@ pub(super) fn close_later(first: c_uint) {
     }
 }
 
-/// Use of the machine by one process; nothing when it is gone.
+/// Returns the use of the machine by one process; nothing if it no longer exists.
 pub(super) fn usage(pid: i32) -> ChildUse {
     ChildUse {
         processor: processor(pid).unwrap_or_default(),
@@ -265,7 +266,8 @@ fn takes(pid: i32, table: &str, sockets: &BTreeSet<String>) -> bool {
     })
 }
 
-/// A file about a process. The system tells no lengths, so none is asked for (`take`), and most are shorter than the first read.
+/// Reads a file about a process. The system reports no lengths, so none is asked for (`take`), and most files are shorter
+/// than the first read.
 fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(4096);
     let file = File::open(format!("/proc/{pid}/{name}")).ok()?;

@@ -38,7 +38,7 @@ pub(super) fn uptime() -> Option<Duration> {
     clock_gettime(ClockId::Monotonic).try_into().ok()
 }
 
-/// None: without the id of a boot nobody could tell which start it counts from.
+/// Returns `None`: without the id of a boot, it is unknown which start the time counts from.
 pub(super) fn awake() -> Option<Duration> {
     None
 }
@@ -67,7 +67,7 @@ pub(super) fn sync_file_system(_file: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing: the system brings a file to the disk when it is synced.
+/// Does nothing: the system writes a file to the disk when it is synced.
 pub(super) fn send_on(_file: &File, _from: u64, _length: u64) {}
 
 /// The process with this number.
@@ -114,7 +114,7 @@ fn entry(process: &sysinfo::Process) -> Process {
     reason = "the safe wrapper asserts that no group has the number 0"
 )]
 fn group(pid: i32) -> i32 {
-    // SAFETY: a plain number; one that is nobody's is answered with -1.
+    // SAFETY: a plain number; a number without a process is answered with -1.
     unsafe { libc::getpgid(pid) }.max(0)
 }
 
@@ -137,7 +137,7 @@ pub(super) fn marker(pid: i32) -> Option<Vec<u8>> {
     table.process(pid)?.environ().iter().find_map(value)
 }
 
-/// Whether it runs our program, which suspends itself: which signals a process catches is not told.
+/// Whether the process runs our program, which suspends itself. The signals that a process catches are not known here.
 pub(super) fn suspends_itself(pid: i32) -> bool {
     let program = |pid: u32| {
         let pid = sysinfo::Pid::from_u32(pid);
@@ -155,7 +155,7 @@ pub(super) fn suspends_itself(pid: i32) -> bool {
 pub(super) fn signal(meant: &Process, signal: Signal) {
     let is_meant = process(meant.pid).is_some_and(|now| now.name() == meant.name());
     if let Some(pid) = Pid::from_raw(meant.pid).filter(|_| is_meant) {
-        // It may end by itself in between, and the next look at the table tells who is left.
+        // The process may end by itself in between, and the next scan of the table shows which ones are left.
         let _ = kill_process(pid, signal);
     }
 }
@@ -173,12 +173,12 @@ pub(super) fn our_children() -> Vec<i32> {
 /// End of a child that is not reaped yet.
 pub(super) struct ChildEnd {
     leader: Pid,
-    /// Tells that some child has ended.
+    /// Reports that some child has ended.
     ends: SignalStream,
 }
 
 impl ChildEnd {
-    /// Of a child that nobody has reaped, so that the number is its own.
+    /// Watches a child that is not reaped yet, so that the number is its own.
     pub(super) fn of(leader: Pid) -> io::Result<Self> {
         let ends = signals(SignalKind::child())?;
         Ok(Self { leader, ends })
@@ -195,7 +195,8 @@ impl ChildEnd {
         Ok(())
     }
 
-    /// How it has ended. It is reaped: some systems tell the signal that ended a child to nobody else.
+    /// Returns how the child has ended, and reaps it: some systems report the signal that ended a child only to the call
+    /// that reaps it.
     pub(super) fn exit(&self, child: &mut Child) -> io::Result<ProcessExit> {
         use std::os::unix::process::ExitStatusExt;
         let status = child.try_wait()?.ok_or(io::ErrorKind::WouldBlock)?;
@@ -209,12 +210,12 @@ impl ChildEnd {
 /// Nothing: pipes have the length that the system gives them.
 pub(super) fn widen(_pipe: impl AsFd) {}
 
-/// Nothing: no signal tells a child that its parent has ended.
+/// Does nothing: no signal reports to a child that its parent has ended.
 pub(super) fn end_with(_parent: Pid) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Most descriptors that are looked at: macOS gives no more to a process unless it is told to.
+/// Highest number of descriptors that are closed. macOS gives a process no more unless it is configured to.
 const MOST_DESCRIPTORS: u64 = 10_240;
 
 /// Closes descriptors from this one on when this process becomes its program.
@@ -223,12 +224,13 @@ pub(super) fn close_later(first: c_uint) {
     let most = getrlimit(Resource::Nofile).current.unwrap_or(MOST_DESCRIPTORS);
     let most = u32::try_from(most.min(MOST_DESCRIPTORS)).unwrap_or(first);
     for descriptor in (first..most).filter_map(|number| libc::c_int::try_from(number).ok()) {
-        // SAFETY: plain numbers. Descriptors are only marked, and used by nobody after the exec; one that is not open is refused.
+        // SAFETY: plain numbers. Descriptors are only marked, and not used after the exec; one that is not open is refused.
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
 }
 
-/// Use of the machine by one process, without those of its children that have ended; nothing when it is gone. Who takes connections is not told.
+/// Returns the use of the machine by one process, without its ended children; nothing if it no longer exists. It is
+/// unknown which processes take connections.
 pub(super) fn usage(pid: i32) -> ChildUse {
     let pid = sysinfo::Pid::from_u32(u32::try_from(pid).unwrap_or_default());
     let table = read_table(

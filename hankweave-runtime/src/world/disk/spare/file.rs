@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::super::{AppendFile, Disk, RealDisk, SyncFile};
 use super::{Inner, Spare, exists};
 
-/// An open file of a state directory. Each write goes to where both of its names lead, and puts the record back if one of them is gone.
+/// An open file of a state directory. Each write goes to the file that both names lead to, and puts the record back if a
+/// name is missing.
 #[derive(Debug)]
 pub(super) struct SparedFile {
     file: Box<dyn AppendFile>,
@@ -54,9 +55,9 @@ impl SparedFile {
         }
     }
 
-    /// Puts the record back if a name of the file is gone, and continues in the file that has its name then.
+    /// Puts the record back if a name of the file is missing, and continues in the file that has the name then.
     ///
-    /// While its removal continues the name may be lost again. The spare record has the file until the next write.
+    /// While a removal continues, the name may be lost again. The spare record has the file until the next write.
     fn stand(&mut self, inner: &mut Inner) -> io::Result<()> {
         let names = if self.copy.is_some() { 1 } else { 2 };
         if inner.given_up || self.file.links().is_none_or(|links| links >= names) {

@@ -1,11 +1,14 @@
 //! The spare record: a second copy of the state directory, outside of the workspace, for as long as a process works there (P11).
 //!
-//! Agents run commands such as `git clean -ffdx` and `rm -rf .hankweave`. So each file that is written through a [`SparedDisk`] has a second name in a
-//! folder of the user's: a hard link where that is possible, else a copy. Other files, such as checkpoints, are [mirrored](Spare::follow). What is gone is put back from there: at the next write to a file that has lost a name, when a file is not found, when the lock is checked,
-//! and when the runner [looks](Spare::look). While a removal continues, the spare record alone takes what is written.
+//! Agents run commands such as `git clean -ffdx` and `rm -rf .hankweave`. So each file that is written through a
+//! [`SparedDisk`] has a second name in a folder of the user's: a hard link where that is possible, else a copy. Other
+//! files, such as checkpoints, are [mirrored](Spare::follow). Missing files are put back from there: at the next write to
+//! a file that has lost a name, when a file is not found, when the lock is checked, and when the runner
+//! [looks](Spare::look). While a removal continues, new writes go to the spare record alone.
 //!
-//! The folder is called after the workspace, by its number and its birth, which a move keeps and a copy does not. It is locked while a process works, so no
-//! other one starts while the state directory is gone, and removed when that process gives the directory back. After a crash it stays for the next start.
+//! The folder is called after the workspace, by its number and its birth, which a move keeps and a copy does not. It is
+//! locked while a process works, so no other process starts while the state directory is missing. It is removed when that
+//! process releases the directory. After a crash it stays for the next start.
 
 mod file;
 mod place;
@@ -98,7 +101,7 @@ pub struct Spare {
     state_dir: PathBuf,
     /// The folder called after the workspace.
     folder: PathBuf,
-    /// The copy of the state directory in it, of the same name.
+    /// The copy of the state directory inside, with the state directory's name.
     copy: PathBuf,
     /// Keeps other processes out until it is dropped.
     _lock: Arc<dyn DirLockGuard>,
@@ -283,7 +286,7 @@ impl Spare {
         }
     }
 
-    /// Puts back what is gone, once agents could have removed it.
+    /// Puts back missing files, after work in which agents could have removed them.
     pub fn restore_missing(&self) {
         self.with(|inner| {
             if self.is_missed(inner) || tree::lacks(&self.state_dir, &self.copy, &inner.mirrored) {
@@ -305,20 +308,20 @@ impl Spare {
         }
     }
 
-    /// Whether the state directory itself, or one of its entries, is gone.
+    /// Whether the state directory itself, or one of its entries, is missing.
     fn is_missed(&self, inner: &Inner) -> bool {
         let is_there = inner.guard.as_ref().is_none_or(|guard| guard.still_guards());
         inner.is_pending || !is_there || tree::lacks_entries(&self.state_dir, &self.copy)
     }
 
-    /// Whether everything is in the state directory, once what is gone has been put back.
+    /// Whether everything is in the state directory, after putting back missing files.
     fn is_whole(&self) -> bool {
         self.with(|inner| {
             inner.given_up || !self.is_missed(inner) || (self.put_back(inner) && !inner.is_pending)
         })
     }
 
-    /// Whether the lock is held on the directory of this name, which is put back when it is gone.
+    /// Whether the lock is held on the directory of this name, which is put back if it is missing.
     fn still_guards(&self) -> bool {
         self.with(|inner| match &inner.guard {
             Some(guard) => guard.still_guards() || self.put_back(inner),
@@ -326,7 +329,8 @@ impl Spare {
         })
     }
 
-    /// Puts the record back if the lack of `path` shows that it is gone; returns whether it is ours, so that the spare record counts.
+    /// Puts the record back if the lack of `path` shows that the record was removed. Returns whether the record is ours,
+    /// so that the spare record counts.
     fn recover(&self, path: &Path) -> bool {
         self.with(|inner| {
             // Before the lock is taken nothing of ours can be gone; before the first mirror the spare record may be the older one, because its process was
@@ -439,7 +443,7 @@ impl Spare {
         }
     }
 
-    /// Keeps the file at `path`, which is new or another one than before; returns `false` when it is gone already.
+    /// Keeps the file at `path`, which is new or has replaced another one. Returns `false` if it no longer exists.
     fn keep(&self, inner: &mut Inner, path: &Path) -> bool {
         let Some(second) = self.second(path).filter(|_| !inner.given_up) else {
             return true;
@@ -467,7 +471,8 @@ impl Spare {
         second.is_some_and(|second| RealDisk.remove_file(&second).is_ok())
     }
 
-    /// Keeps what was moved to `to`, also when it is gone from there already; a folder is mirrored later. Returns as [`keep`](Self::keep).
+    /// Keeps an entry that was moved to `to`, even if it no longer exists there; a folder is mirrored later. Returns as
+    /// [`keep`](Self::keep).
     fn moved(&self, inner: &mut Inner, from: &Path, to: &Path) -> bool {
         if let Some(second) = self.second(from) {
             if RealDisk
@@ -502,7 +507,7 @@ impl Spare {
         !path.starts_with(self.state_dir.join(LOGS))
     }
 
-    /// Stops keeping the record twice: a copy that is not whole helps nobody.
+    /// Stops keeping the record twice, because an incomplete copy is of no use.
     fn give_up(&self, inner: &mut Inner, error: &io::Error) {
         if !std::mem::replace(&mut inner.given_up, true) {
             let folder = self.folder.display();
@@ -517,7 +522,7 @@ impl Spare {
     fn log_messages(&self) {
         for line in self.with(|inner| std::mem::take(&mut inner.messages)) {
             match line {
-                // An event says it to people; a warning would stand in the middle of their screen as well.
+                // An event reports it to people; a warning would appear in the middle of their screen as well.
                 Ok(done) => tracing::info!("{done}"),
                 Err(failed) => tracing::warn!("{failed}"),
             }

@@ -13,10 +13,10 @@ use super::super::{DirLock, DirLockGuard, Disk, RealDisk, parent};
 use crate::world::environment::Environment;
 use crate::world::identity::{Identity as _, SystemIdentity};
 
-/// The file that tells people and later starts which workspace it is of.
+/// File with the path of the workspace, for people and later starts.
 const WORKSPACE: &str = "workspace";
 
-/// A longer path is none, in bytes.
+/// Longest path in that file, in bytes.
 const MAX_PATH_BYTES: u64 = 64 << 10;
 
 /// The folder of one spare record.
@@ -24,7 +24,7 @@ pub(super) struct Claimed {
     pub(super) folder: PathBuf,
     /// `None` when another process holds it.
     pub(super) lock: Option<Arc<dyn DirLockGuard>>,
-    /// No other directory can have been called the same.
+    /// Whether no other directory can have had this name.
     pub(super) is_certain: bool,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn prune(records: &Path) {
         if is_there {
             continue;
         }
-        // Locked by whoever works there, under another name.
+        // A folder that is locked is in use: a process works in the workspace under another name.
         if let Ok(DirLock::Acquired(_lock)) = RealDisk.lock_dir(&folder) {
             remove(&folder);
         }
@@ -142,7 +142,7 @@ pub(super) fn prune(records: &Path) {
 
 /// Removes a spare record.
 pub(super) fn remove(folder: &Path) {
-    // A later start removes what stays. No line in our log: it may be written to the same record.
+    // A later start removes what stays. Our log gets no line about it, because that log may be part of the record.
     let _ = fs::remove_dir_all(folder);
 }
 

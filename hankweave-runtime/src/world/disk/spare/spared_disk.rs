@@ -56,7 +56,7 @@ impl SparedDisk {
         let Some(spare) = self.spares.of(path).filter(|spare| spare.recover(path)) else {
             return done;
         };
-        // Also where nothing is gone any more: another thread may have put it back.
+        // Also if nothing is missing any more: another thread may have put it back.
         let done = step(Side::StateDir);
         match is_gone(&done) {
             true => step(Side::Spare(&spare)),
@@ -92,7 +92,7 @@ impl SparedDisk {
         open: impl Fn(&Path) -> io::Result<Box<dyn AppendFile>>,
     ) -> io::Result<Box<dyn AppendFile>> {
         let spare = self.spares.of(path);
-        // A file that is gone must not be begun again.
+        // A file that only the spare record has must not be started again, empty.
         let file = match spare.as_ref().filter(|spare| spare.has_alone(path)) {
             Some(spare) => open(&Side::Spare(spare).of(path))?,
             None => self.find(path, |side| open(&side.of(path)))?,

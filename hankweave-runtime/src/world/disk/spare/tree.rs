@@ -35,7 +35,7 @@ type Entries = HashMap<OsString, Entry>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     kind: FileKind,
-    /// Number of the file on its file system: two names of one file have the same.
+    /// Number of the file on its file system: two names of one file share it.
     number: u64,
 }
 
@@ -217,7 +217,7 @@ pub(super) fn lacks_entries(there: &Path, kept: &Path) -> bool {
     }
 }
 
-/// Gives the file `name` of the folder `from` the same name in `to`, where there must be none.
+/// Adds the file `name` of the folder `from` to the folder `to`, which must not have that name yet.
 fn put(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match linkat(from, name, to, name, AtFlags::empty()).map_err(io::Error::from) {
         Err(error) if has_no_links(&error) => copy(from, to, name),
@@ -235,7 +235,7 @@ fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
     target.set_times(FileTimes::new().set_modified(changed))
 }
 
-/// Whether two files of one name are one file, or a file and its copy: of the same length and time.
+/// Whether two files of one name are one file, or a file and its copy with an equal length and time.
 fn is_equal(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> bool {
     #[cfg(test)]
     COMPARED.set(COMPARED.get() + 1);
@@ -296,7 +296,7 @@ fn change_of(seen: &Stat) -> Change {
     )
 }
 
-/// Returns the time of a folder's last change if that is long enough ago to tell a later change from it.
+/// Returns the time of a folder's last change, if it is long enough ago to distinguish a later change from it.
 fn settled_change(seen: &Stat) -> Change {
     let change = change_of(seen);
     let age = SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|now| {
