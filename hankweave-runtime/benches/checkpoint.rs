@@ -1,8 +1,9 @@
-//! How long checkpoints and restores take, against git doing the same.
+//! Duration of checkpoints and restores, compared with git's.
 //!
-//! Ours are durable when they end; git syncs no loose objects. Each round measures both, one after the other, and medians over the rounds are
-//! compared, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark. What git leaves to be written
-//! in the background is written before our next turn begins, which would wait for it otherwise.
+//! Ours are durable when they end; git syncs no loose objects. Each round measures both, one after the other, and the
+//! medians over the rounds are compared, so that a drift in the machine's speed changes both alike. That is why this is
+//! no criterion benchmark. Bytes that git leaves to be written in the background are written before our next turn starts,
+//! which would wait for them otherwise.
 //!
 //! `cargo bench -p hankweave-runtime --bench checkpoint`; `-- first`, `-- next`, `-- restore` or `-- folders` is one part.
 
@@ -74,7 +75,7 @@ fn main() {
     }
 }
 
-/// A checkpoint of ours, and the same of git's.
+/// Measures a checkpoint of ours, and one of git's.
 fn both(tree: &Tree) -> (Duration, Duration) {
     (
         tree.ours(|tree| drop(tree.take())),
@@ -110,7 +111,7 @@ fn median(mut values: Vec<Duration>) -> f64 {
     values[values.len() / 2].as_secs_f64() * 1e3
 }
 
-/// All files are gone and come back.
+/// Restores all files after their removal.
 fn restores() -> Vec<(Duration, Duration)> {
     let tree = Tree::new(RESTORED);
     let request = RestoreRequest {
@@ -138,8 +139,8 @@ fn restores() -> Vec<(Duration, Duration)> {
     times
 }
 
-/// A start and a way back in a tree of very many folders. Of git's, the first walks through all objects, as a start does, and the second compares
-/// two trees.
+/// Measures a start and a rollback in a tree of very many folders. Of git's commands, the first walks through all
+/// objects, as a start does, and the second compares two trees.
 fn folders() {
     let tree = Tree::new(0);
     (0..FOLDERS).for_each(|number| tree.write_alone(number, 0));

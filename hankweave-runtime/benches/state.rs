@@ -1,11 +1,11 @@
-//! How long events take until they are durable, beside bare appends and syncs of the same lines.
+//! Time until events are durable, compared with bare appends and syncs of their lines.
 //!
-//! `ours` goes through the whole state manager while so many events always wait for their tickets. An event leaves two lines: one in the log,
-//! which is synced before the ticket resolves, and one in the journal, which is synced within 200 ms (D5).
-//! `bare` writes the same lines, made before, with the same syncs; `log` leaves those of the journal out; `saves` writes the whole document for
-//! each event as the older system did, without a sync. They take turns, since the speed of a disk changes from minute to minute, and
-//! a ratio is that of neighbours. Each turn is followed by a rest in which what it left to do in the background comes to its end. The history
-//! should make no difference to ours.
+//! `ours` goes through the whole state manager while a fixed number of events always wait for their tickets. An event
+//! leaves two lines: one in the log, which is synced before the ticket resolves, and one in the journal, which is synced
+//! within 200 ms (D5). `bare` writes these lines, made in advance, with equal syncs. `log` leaves out the lines of the
+//! journal. `saves` writes the whole document for each event without a sync, as the older system did. They take turns,
+//! since the speed of a disk changes from minute to minute, and a ratio is that of neighbours. After each turn there is a
+//! rest, in which its background work ends. The length of the history should make no difference to `ours`.
 //!
 //! `cargo bench -p hankweave-runtime --bench state` takes four minutes.
 
@@ -135,8 +135,8 @@ fn spread(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> String {
     )
 }
 
-/// Lets `work` do events until the turn is over, each time for many rounds of those that wait, since nothing waits at the end of each time; the
-/// result is the microseconds that one event took.
+/// Lets `work` handle events until the turn has ended, and returns the microseconds for one event. Each call handles many
+/// rounds of waiting events, since no event waits at the end of a call.
 fn turn(waiting: usize, mut work: impl FnMut(usize)) -> f64 {
     let at_a_time = 64 * waiting;
     std::thread::sleep(REST);

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use hankweave_core::schema;
 
-/// What adapters may use: they stand side by side.
+/// Modules that adapters may use; adapters do not use one another.
 const FOR_ADAPTERS: &str = "world";
 
-/// Every module of the library with all that it may use of the others. Each may use only what stands above it, so there is no circle.
+/// Every module of the library with the modules that it may use. Each may use only those above it in the table, so there
+/// is no circle.
 const LIBRARY: &[(&str, &str)] = &[
     ("presence", ""),
     ("error", ""),
@@ -69,7 +70,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same for the command line: first what prints and reads, then what commands have in common, then the commands.
+/// Table of the command line: first the modules that print and read, then the common ones, then the commands.
 const COMMAND_LINE: &[(&str, &str)] = &[
     ("terminal", ""),
     ("browser", ""),
@@ -178,7 +179,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Table of the modules beneath `terminal/`.
+/// Table of the modules inside `terminal/`.
 const TERMINAL: &[(&str, &str)] = &[
     ("keyboard", ""),
     ("keys", ""),
@@ -201,7 +202,7 @@ const TERMINAL: &[(&str, &str)] = &[
     ("output", "exit screen"),
 ];
 
-/// The same for the client.
+/// Table of the client.
 const CLIENT: &[(&str, &str)] = &[
     ("message", ""),
     ("system", ""),
@@ -210,7 +211,7 @@ const CLIENT: &[(&str, &str)] = &[
     ("worker", "connection find message"),
 ];
 
-/// The same for what takes runs to other machines.
+/// Table of the crate that takes runs to other machines.
 const REMOTE: &[(&str, &str)] = &[
     ("error", ""),
     ("execution", ""),
@@ -238,7 +239,7 @@ const REMOTE: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same for what decides about tasks.
+/// Table of the crate that decides about tasks.
 const TASK_MODEL: &[(&str, &str)] = &[
     ("error", ""),
     ("backoff", "error"),
@@ -260,7 +261,7 @@ const TASK_MODEL: &[(&str, &str)] = &[
     ("samples", "lock task"),
 ];
 
-/// The same for what touches the world for tasks.
+/// Table of the crate that touches the world for tasks.
 const TASKS: &[(&str, &str)] = &[
     ("testing", ""),
     ("layers", ""),
@@ -281,7 +282,7 @@ const TASKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same for the adapter to Restate.
+/// Table of the adapter to Restate.
 const RESTATE: &[(&str, &str)] = &[
     ("codons", ""),
     ("deployment", ""),
@@ -362,7 +363,7 @@ fn every_module_imports_only_what_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Where the sources of a crate differ from its table, which may let a module use only what stands above it.
+/// Returns differences between the sources of a crate and its table, which may let a module use only modules above it.
 fn differences(sources: &Path, table: &[(&str, &str)]) -> Vec<String> {
     differences_in(sources, "crate::", table)
 }
@@ -457,7 +458,7 @@ fn reached_from(imports: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTr
     reached
 }
 
-/// The modules of `driver`: what all stand on, one for each agent, and the tables of all of them.
+/// The modules of `driver`: those that all others depend on, one for each agent, and the tables of all agents.
 const DRIVER: [&[&str]; 7] = [
     &["events", "folder", "version"],
     &["agent"],
@@ -814,7 +815,7 @@ fn imports(sources: &Path, prefix: &str) -> BTreeMap<String, BTreeMap<String, St
     imports
 }
 
-/// The module that stands right after `crate::`.
+/// Returns the module right after `crate::`.
 fn named(path: &str) -> &str {
     assert!(
         !path.starts_with('{'),

@@ -129,7 +129,7 @@ fn every_link_of_the_pages_leads_to_a_file_and_a_heading() {
     assert!(wrong.is_empty() && count > 300, "{}", wrong.join("\n"));
 }
 
-/// The table of pages: a page has the ids that stand in its row.
+/// Checks the table of pages: a page has the ids in its row.
 #[test]
 fn the_table_of_pages_says_where_each_rule_stands() {
     let readme = fs::read_to_string(root().join("docs/rules/README.md")).expect("the page exists");

@@ -61,7 +61,7 @@ pub enum FindError {
         /// The process.
         pid: u32,
     },
-    /// The process that runs it is suspended, so that it answers nobody.
+    /// The process that runs it is suspended, so it does not answer.
     #[error("the run in `{}` is suspended (process {pid})", path.display())]
     Suspended {
         /// The directory.
@@ -69,7 +69,7 @@ pub enum FindError {
         /// The process.
         pid: u32,
     },
-    /// The lock file names another machine. A server listens on its own, and a folder may come from anybody.
+    /// The lock file names another machine. A server listens on its own machine, and the folder may come from any user.
     #[error("the lock file in `{}` names {address}, and this machine has no such address", path.display())]
     Elsewhere {
         /// The directory.
@@ -223,7 +223,7 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<ServerEndpoint, FindEr
     ))
 }
 
-/// Refuses a run whose process is suspended: it answers nobody.
+/// Refuses a run whose process is suspended, because it would not answer.
 fn awake(path: &Path) -> Result<(), FindError> {
     match live_record(path) {
         Some(record) if system::is_suspended(record.pid) => Err(FindError::Suspended {

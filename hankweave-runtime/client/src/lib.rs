@@ -1,8 +1,9 @@
 //! A client of a live run: watches it and commands it from another program of the same user (WIRE-1 to WIRE-10).
 //!
-//! It finds the run by its execution directory, comes back by itself when the connection is lost, and continues after the last event that
-//! it handed out. Every event comes once and in order. Events wait until they are asked for, so a wait that begins after the command which
-//! causes its event misses nothing; those for which there is no room are requested from the server again later.
+//! It finds the run by its execution directory, reconnects by itself when the connection is lost, and continues after the
+//! last event that it returned. Every event comes once and in order. Events wait until they are asked for, so a wait that
+//! begins after the command that causes its event misses nothing. Events for which there is no room are requested from
+//! the server again later.
 //!
 //! ```no_run
 //! use hankweave_core::wire::{Command, Event};
@@ -136,7 +137,7 @@ pub enum Disconnected {
     /// The run has ended, and every event of it has come.
     #[error("the run has ended")]
     RunEnded,
-    /// The run has ended, or its process is gone, before every event was received.
+    /// The run has ended, or its process no longer exists, before every event was received.
     #[error("the run has ended, and the events after number {after} were not received")]
     Incomplete {
         /// The last event that was.
@@ -260,7 +261,7 @@ impl Client {
             work,
             ..
         } = self;
-        // Without anybody who could ask or listen the worker closes the connection.
+        // Once both channels are dropped, the worker closes the connection.
         drop((commands, events));
         // A server that does not answer is not waited for.
         let _ = tokio::time::timeout(CLOSING, work).await;
@@ -268,8 +269,8 @@ impl Client {
 }
 
 impl CommandSender {
-    /// Sends a command and waits for the answer: `command.ack`, or `pong` to a ping. When the connection is lost meanwhile, the command is
-    /// sent again under the same name, and the server carries it out once.
+    /// Sends a command and waits for the answer: `command.ack`, or `pong` to a ping. If the connection is lost meanwhile,
+    /// the command is sent again with its id, and the server carries it out once.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ use rustix::process::{Pid, test_kill_process};
 )]
 mod side;
 
-/// Reads a regular file of at most `limit` bytes. Follows no link, and waits for nobody at the other end of a FIFO.
+/// Reads a regular file of at most `limit` bytes. Follows no link, and does not wait for a writer of a FIFO.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);

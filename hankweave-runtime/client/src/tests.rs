@@ -275,7 +275,7 @@ async fn an_end_that_comes_before_there_was_room_for_everything_is_no_clean_end(
     let mut client = Client::connect(target, Options::watching().after(0))
         .await
         .unwrap();
-    // Until the whole of it has come and was thrown away, nobody takes an event.
+    // No event is taken until the channel is full, so that later ones are dropped and requested again.
     while client.events.len() < client.events.max_capacity() {
         tokio::task::yield_now().await;
     }

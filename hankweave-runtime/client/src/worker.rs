@@ -42,7 +42,7 @@ pub(super) struct ConnectionTask {
     events: mpsc::Sender<ServerMessage>,
     /// Commands without an answer so far, by their ids.
     unanswered: BTreeMap<String, PendingCommand>,
-    /// Events were skipped because nobody took those that wait; they are asked for again.
+    /// Whether events were skipped because the waiting ones were not taken. The skipped ones are asked for again.
     lagging: bool,
     ended: Arc<OnceLock<Disconnected>>,
 }
@@ -158,13 +158,13 @@ impl ConnectionTask {
         }
     }
 
-    /// Passes a message to whoever waits for it.
+    /// Passes a message to the command or the caller that waits for it.
     fn take(&mut self, message: ServerMessage) {
         if let ServerMessage::Direct(direct) = &message
             && let Some(id) = &direct.command_id
         {
             if let Some(asked) = self.unanswered.remove(id) {
-                // Nobody waits for it any more.
+                // It fails if the caller no longer waits for the answer.
                 let _ = asked.reply.send(direct.answer.clone());
             }
             return;
@@ -176,7 +176,7 @@ impl ConnectionTask {
         match self.events.try_send(message) {
             Ok(()) => self.position = seq.unwrap_or(self.position),
             Err(TrySendError::Full(_)) => self.lagging = seq.is_some(),
-            // Found out by whoever looks at the channel next.
+            // The next check of the channel notices that it is closed.
             Err(TrySendError::Closed(_)) => {}
         }
     }

@@ -1,7 +1,8 @@
 //! Posts over HTTP: what a program puts into `World::http` so that sentinels can ask models.
 //!
-//! It stands in a crate of its own, so that programs that embed the runtime without such sentinels are built without HTTP and TLS. One request has one
-//! deadline, an answer is read up to 4 MiB, 4 requests are open at a time, and no redirect is followed, because a key would go along (SENT-16).
+//! It is a crate of its own, so that programs that embed the runtime without such sentinels are built without HTTP and
+//! TLS. One request has one deadline, an answer is read up to 4 MiB, and 4 requests are open at a time. No redirect is
+//! followed, because it would receive the key (SENT-16).
 //!
 //! ```
 //! use std::sync::Arc;

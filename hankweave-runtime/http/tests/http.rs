@@ -15,7 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 
-/// Sentinels bring no tools, by which agents are told from what they ask beside.
+/// Returns a server on which every request counts as one of an agent's turns. It usually recognises those by their tools,
+/// and sentinels have no tools.
 fn server(turns: &str) -> ModelServer {
     let scenario = format!(r#"{{"aux_when": "never", {turns}}}"#);
     let scenario: Scenario = scenario.parse().expect("the script of a test");
@@ -135,7 +136,7 @@ async fn answer(mut stream: TcpStream, bytes: &[u8]) {
     let mut head = [0; 4096];
     let read = stream.read(&mut head).await.expect("a request");
     assert_ne!(read, 0);
-    // Who has heard enough hangs up.
+    // A client that has read enough hangs up.
     let _ = stream.write_all(bytes).await;
     let _ = stream.shutdown().await;
 }

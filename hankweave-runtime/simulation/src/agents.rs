@@ -54,7 +54,7 @@ impl Script {
 /// What becomes of an agent that would otherwise do its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The work is done and the agent fails all the same.
+    /// The work is done, but the agent fails.
     Fails,
     /// It says something and then never continues.
     Hangs,
@@ -124,7 +124,7 @@ fn spoil(steps: &mut Vec<Step>, task: &Task<'_>, session: &str, rng: &mut Rng) {
     if let Some(other) = task.others.first()
         && rng.one_in(2)
     {
-        // Only a failure brings it back, and all that follow here are failures.
+        // Only a failure restores the file, and all that follow here are failures.
         let at = rng.within(2..steps.len() as u64 - 1);
         steps.insert(at as usize, Step::Write(other.clone(), b"ruined".to_vec()));
         steps.truncate(at as usize + 1);

@@ -21,14 +21,14 @@ use crate::disk::{Content, SimDisk, Tree};
 /// A promise that was not kept, in words.
 pub(crate) type Broken = String;
 
-/// Everything that anybody was told, by number.
+/// All published events, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     entries: BTreeMap<u64, JournalEntry>,
 }
 
 impl Told {
-    /// Takes in what a subscriber was told.
+    /// Adds an event that a subscriber received.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ struct Line {
 pub(crate) struct KnownLines(HashMap<Vec<u8>, Arc<Line>>);
 
 impl KnownLines {
-    /// The line; `None` when it is torn and tells nothing.
+    /// Returns the line; `None` if it is torn and cannot be read.
     fn decode(&mut self, bytes: &[u8]) -> Option<Arc<Line>> {
         if let Some(known) = self.0.get(bytes) {
             return Some(Arc::clone(known));
@@ -111,7 +111,7 @@ impl Records {
         })
     }
 
-    /// Checks the files of an open directory against what was told and against each other.
+    /// Checks the files of an open directory against the published events and against each other.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Records {
         }
     }
 
-    /// Whoever was told something finds it again under its number, and state events for certain.
+    /// Checks the journal against the published events: it has no other event under a number, and lacks no state event.
     fn check_told(&self, told: &Told) -> Result<(), Broken> {
         let journal: BTreeMap<u64, &JournalEntry> = self
             .journal
@@ -217,7 +217,7 @@ impl Records {
         Err(difference(live.document(), &self.state))
     }
 
-    /// Whoever was told what everything cost was told what is recorded; the newest events may only be in the log yet.
+    /// The total cost in the newest published event must equal the recorded total, unless newer events are only in the log yet.
     fn check_costs(&self) -> Result<(), Broken> {
         let newest = self
             .journal

@@ -119,7 +119,7 @@ impl SimCheckpoints {
         self.keep(commit, &mut commits).map_err(RestoreError::Safety)
     }
 
-    /// Whether what stands at `path` now is in the safety checkpoint of `request`.
+    /// Whether the entry now at `path` is in the safety checkpoint of `request`.
     fn is_saved(&self, path: &TreePath, request: &RestoreRequest) -> bool {
         let (now, commits) = (self.tree(), self.vault.commits());
         let saved = request
@@ -129,7 +129,7 @@ impl SimCheckpoints {
         saved.is_some_and(|saved| saved.get(path.as_path()) == now.get(path.as_path()))
     }
 
-    /// Writes one file beside its place and moves it there.
+    /// Writes one file next to its path and moves it there.
     fn write(&self, path: &Path, content: &Content) -> io::Result<()> {
         let whole = self.workspace.join(path);
         let (Some(folder), Some(name)) = (whole.parent(), whole.file_name()) else {

@@ -5,10 +5,10 @@
 //! jumps, and after each end the runtime starts again, until the hank is done. What the runtime promises (P1 to P10)
 //! is checked after each start and each end.
 //!
-//! [`sweep`] plays one story again and again, and crashes at each of its disk operations in turn; so does [`steered`] with a longer story, in
-//! which somebody goes back, skips, and runs out of budget.
+//! [`sweep`] plays one story again and again, and crashes at each of its disk operations in turn; so does [`steered`]
+//! with a longer story, in which a user rolls back, skips, and runs out of budget.
 //!
-//! - [`disk`]: a disk that loses, tears and reorders what was not synced, and refuses what it is told to refuse;
+//! - [`disk`]: a disk that loses, tears and reorders unsynced writes, and refuses chosen operations;
 //! - clients of the socket that lag, vanish and come back;
 //! - [`rng`]: where all chance comes from.
 

@@ -36,14 +36,14 @@ pub(crate) struct LifePlan {
     pub(crate) stopped_after: Option<Duration>,
     /// When it is asked again.
     pub(crate) forced_after: Option<Duration>,
-    /// When somebody tries to start a second one.
+    /// When another process tries to start a second one.
     pub(crate) rivalled_after: Option<Duration>,
     pub(crate) restless_clock: bool,
-    /// The codon that somebody skips as soon as its agent works.
+    /// The codon that a client skips as soon as its agent works.
     pub(crate) skipped: Option<&'static str>,
-    /// The codon that somebody rolls back to, instead of a run.
+    /// The codon that a user rolls back to, instead of a run.
     pub(crate) back_to: Option<&'static str>,
-    /// The codon that somebody rolls back to by command, in a run that starts nothing by itself.
+    /// The codon that a client rolls back to by command, in a run that starts nothing by itself.
     pub(crate) back_in_run: Option<&'static str>,
 }
 
@@ -214,7 +214,7 @@ async fn skip(plan: &LifePlan, mut events: Subscription, commander: Commander) {
         };
         let works = |event: &Event| matches!(event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == skipped);
         for _ in events.entries().filter(|entry| works(&entry.event)) {
-            // A run that ends at the same moment refuses, and then it is skipped the next time.
+            // A run that ends at this moment refuses, and then the codon is skipped the next time.
             let _ = commander.send(RunCommand::Skip).await;
         }
     }
@@ -237,7 +237,7 @@ async fn go_back_in_run(
         let idles = |event: &Event| matches!(event, Event::ServerIdle { .. });
         if events.entries().any(|entry| idles(&entry.event)) {
             let (target, restart) = (end_of(id), false);
-            // What became of it is in the records.
+            // Its outcome is in the records.
             let _ = commander.send(RunCommand::RollBack { target, restart }).await;
             return shutdown.request(StopCause::Request);
         }

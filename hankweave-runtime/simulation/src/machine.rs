@@ -57,7 +57,7 @@ fn spectators(rng: &Rng) -> Vec<Seen> {
     }
 }
 
-/// Who remembers what was told and notes what is wrong.
+/// Remembers the published events, and notes broken promises.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Witness(Arc<Mutex<Notes>>);
 
@@ -153,7 +153,7 @@ impl Machine {
             .collect()
     }
 
-    /// Another process beside the present life.
+    /// Returns the world of another process that runs during the present life.
     pub(crate) fn beside(&self, world: &World) -> World {
         World {
             identity: Arc::new(self.identity()),
@@ -200,7 +200,7 @@ impl Machine {
         }
     }
 
-    /// The present life is over.
+    /// Ends the present life.
     pub(crate) fn end_life(&mut self, crash: Option<Crash>) {
         self.disk.end_life(crash);
         self.processes.lose_players();
@@ -210,7 +210,7 @@ impl Machine {
         }
     }
 
-    /// Damages a state file so that it can be seen: its end is missing, zeros are in it, or it is gone.
+    /// Damages a state file visibly: its end is missing, it has zeros inside, or it no longer exists.
     pub(crate) fn damage(&self, name: &str, rng: &mut Rng) {
         let path = state_dir().join(name);
         let Ok(mut bytes) = self.disk.read(&path, u64::MAX) else {

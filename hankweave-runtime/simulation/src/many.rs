@@ -1,4 +1,4 @@
-//! Many stories, some at the same time.
+//! Many stories, several of them at the same time.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::story::{Failed, Passed, play};
 
-/// Plays the stories of all seeds on so many threads, and tells `each` what became of every one.
+/// Plays the stories of all seeds on this number of threads, and reports the outcome of each to `each`.
 ///
 /// # Errors
 ///

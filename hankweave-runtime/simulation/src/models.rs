@@ -113,7 +113,8 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// What must hold when a model is asked, even if the power went at this moment: the call is on record, and what this life was told is paid.
+    /// Checks a promise at a request to a model, even if the power went at this moment: the call is on record, and so is
+    /// the cost of every answer in this life.
     fn check(&self) -> Result<(), Broken> {
         let books = self.provider.books();
         let (calls, cost) = recorded(&document(&self.disk.durable(), &state_dir())?);

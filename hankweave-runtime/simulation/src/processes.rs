@@ -1,7 +1,7 @@
 //! Processes that play a script.
 //!
-//! They belong to the simulated machine, not to the runtime: when that is killed they live on, as in the real world, until somebody
-//! ends them or the power goes.
+//! They belong to the simulated machine, not to the runtime: if that is killed they live on, as in the real world, until they are
+//! ended or the power goes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,9 +39,9 @@ struct Table {
     rng: Rng,
     /// Processes started so far.
     started: u64,
-    /// Processes are tame after so many.
+    /// Number of processes after which all are tame.
     wild: u64,
-    /// What becomes of the agents of these codons.
+    /// Fates of the agents of these codons.
     fates: BTreeMap<String, Fate>,
     disk: SimDisk,
 }
@@ -52,7 +52,7 @@ struct Process {
     marker: String,
     ignores_term: bool,
     exit: watch::Sender<Option<ProcessExit>>,
-    /// What plays the script; `None` when its tokio runtime is gone.
+    /// Task that plays the script; `None` if its tokio runtime no longer exists.
     player: Option<AbortHandle>,
 }
 
@@ -90,7 +90,7 @@ impl Processes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A pid that nobody has had.
+    /// Returns a pid that was never used.
     pub(crate) fn new_pid(&self) -> u32 {
         self.table().take_pid()
     }
@@ -106,12 +106,12 @@ impl Processes {
         alive.map(|process| process.marker.clone()).collect()
     }
 
-    /// From now on everybody does what they should.
+    /// Makes all processes behave well from now on.
     pub(crate) fn tame(&self) {
         self.table().wild = 0;
     }
 
-    /// From now on this becomes of every agent of this codon.
+    /// Gives every agent of this codon this fate from now on.
     pub(crate) fn doom(&self, codon: &str, fate: Fate) {
         self.table().fates.insert(codon.to_owned(), fate);
     }
@@ -141,7 +141,7 @@ impl Processes {
         }
     }
 
-    /// Kills what `doomed` says and tells how many that were.
+    /// Kills the processes for which `doomed` is true, and returns their number.
     fn kill(&self, doomed: impl Fn(&Process) -> bool) -> usize {
         let mut table = self.table();
         let doomed = table
@@ -257,7 +257,7 @@ impl Player {
                 Step::Pause(time) => tokio::time::sleep(time).await,
                 Step::Write(path, content) => {
                     let disk = self.processes.table().disk.clone();
-                    // A workspace that is gone is the runtime's affair.
+                    // A missing workspace is the runtime's affair.
                     let _ = disk.scribble(&path, &content);
                 }
                 Step::Fork(child) => self.fork(child),

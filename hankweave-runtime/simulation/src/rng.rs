@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A generator in the manner of SplitMix64: small, fast, and the same on every machine.
+/// A generator in the manner of SplitMix64: small, fast, and with equal results on every machine.
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: u64,

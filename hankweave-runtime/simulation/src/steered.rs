@@ -1,4 +1,4 @@
-//! A story in which somebody steers, and a crash at every single operation of it.
+//! A story in which a user steers, with a crash at every single operation of it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +30,7 @@ struct Act {
     killed_after: Option<Duration>,
     /// When the runtime is asked to stop.
     stopped_after: Option<Duration>,
-    /// Codons with their states, oldest first, once the act is over.
+    /// Expected codons with their states, oldest first, after the act.
     thread: &'static [(&'static str, CodonStatus)],
     next: Option<&'static str>,
 }
@@ -61,8 +61,9 @@ const ALL: [(&str, CodonStatus); 10] = [
     ("last", CodonStatus::Completed),
 ];
 
-/// The second codon fails; somebody rolls back to the first; another prompt is tried, and the runtime is asked to stop, and killed; it recovers,
-/// goes through a loop with one ignored failure, a skipped codon and one that uses up its budget, and completes; then a command takes it back.
+/// The second codon fails, and the user rolls back to the first. Another prompt is tried; the runtime is asked to stop,
+/// and killed. It recovers, goes through a loop with one ignored failure, a skipped codon and one that uses up its
+/// budget, and completes. Then a command rolls it back.
 const ACTS: &[Act] = &[
     Act {
         name: "the second codon fails",
@@ -112,8 +113,8 @@ const ACTS: &[Act] = &[
     },
 ];
 
-/// Plays the story once for each of these operations of each of its acts, with a crash there; the act is then begun again, and the story must
-/// come to its end all the same. Tells how many crashes there were.
+/// Plays the story once for each of these operations of each of its acts, with a crash there. The act is then started
+/// again, and the story must still reach its end. Returns the number of crashes.
 ///
 /// # Errors
 ///
@@ -166,7 +167,7 @@ fn play_with_crash(crashed_act: usize, n: u64, crash: Crash) -> Result<bool, Bro
     Ok(true)
 }
 
-/// Plays one act and tells whether the disk crashed in it.
+/// Plays one act, and returns whether the disk crashed in it.
 fn play(machine: &mut Machine, act: &Act, disk: Plan, crash: Crash) -> Result<bool, Broken> {
     let at = disk.crash_at;
     let plan = LifePlan {

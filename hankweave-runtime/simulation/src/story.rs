@@ -114,7 +114,7 @@ impl Story {
         Err("the hank is never done, though nothing goes wrong any more".to_owned())
     }
 
-    /// Lives one life and tells whether the hank is done.
+    /// Lives one life, and returns whether the hank is done.
     fn live(&mut self, machine: &mut Machine, plan: &LifePlan, crash: Crash) -> Result<bool, Broken> {
         self.write_history(&format!("  {plan:?}, a crash would be a {crash:?}\n"));
         let end = live(machine, plan)?;

@@ -9,8 +9,8 @@ use crate::models::SENTINEL;
 use crate::rng::Rng;
 use crate::story::{COPY, codon_with, judge};
 
-/// Runs a hank whose second codon fails, then again with a crash at operation `n`, for every `n`: that run rolls back and finishes. After
-/// the crash the runtime starts once more, and must finish. Tells how many operations there were.
+/// Runs a hank whose second codon fails, then again with a crash at operation `n`, for every `n`: that run rolls back and
+/// finishes. After the crash the runtime starts once more, and must finish. Returns the number of operations.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn sweep(crash: Crash) -> Result<u64, String> {
     unreachable!("a story has an end")
 }
 
-/// Plays the story with one crash and tells whether it came to that.
+/// Plays the story with one crash, and returns whether the crash happened.
 fn crash_at(n: u64, crash: Crash) -> Result<bool, Broken> {
     let codons = [
         codon_with("codon-0", "fresh", &[COPY], SENTINEL),

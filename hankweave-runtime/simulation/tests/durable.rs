@@ -49,7 +49,7 @@ fn start(disk: &SimDisk) -> (StateManagerParts, LoadedState) {
     try_start(disk, Plan::default()).expect("the virtual disk works")
 }
 
-/// The same on a disk that may refuse it.
+/// Starts the state manager on a disk that may refuse it.
 fn try_start(disk: &SimDisk, plan: Plan) -> Result<(StateManagerParts, LoadedState), LoadError> {
     let life = disk.begin_life(plan);
     let events = Path::new(STATE_DIR).join("events");
@@ -96,7 +96,8 @@ fn a_line_of_a_new_log_is_there_after_a_loss_of_power() {
     assert_eq!(read_log(&durable).closed_at, Some(7));
 }
 
-/// A killed life has told the journal and not synced it; the next start finds state.json damaged and writes a new one, and then the power goes.
+/// A killed life has written to the journal without a sync. The next start finds state.json damaged and writes a new one,
+/// and then the power goes.
 // covers: P7, F2, F4
 #[test]
 fn what_a_new_document_contains_is_durable_in_the_journal() {
@@ -149,11 +150,13 @@ fn what_a_start_has_read_is_durable_although_an_earlier_sync_failed() {
     }
 }
 
-/// Events come faster than they are recorded, so that snapshots are saved while some of them wait to be told; and the power goes again and again.
+/// Events come faster than they are recorded, so that snapshots are saved while some events wait to be published; and the
+/// power goes again and again.
 // covers: P7, F2
 #[test]
 fn what_a_snapshot_contains_is_durable_in_the_journal_however_busy_the_writer_is() {
-    // So many at a time that the writer waits for the journal while more events wait for it. A sender sends no more than 128 without a pause.
+    // Enough at a time for the writer to wait for the journal while more events wait for it. A sender sends no more than
+    // 128 without a pause.
     const SENDERS: u64 = 40;
     const EVENTS: u64 = 384;
     let disk = disk();
@@ -186,7 +189,7 @@ fn what_a_snapshot_contains_is_durable_in_the_journal_however_busy_the_writer_is
     assert!(saved >= 2, "no snapshot was saved meanwhile");
 }
 
-/// Sends events of which nobody waits for any.
+/// Sends events without waiting for any of them.
 fn flood(manager: StateManager, sender: u64, events: u64) -> JoinHandle<()> {
     tokio::spawn(async move {
         for number in 0..events {
@@ -249,7 +252,7 @@ fn live(disk: &SimDisk, plan: Plan, events: Vec<StateEvent>, rest: Duration) -> 
         for event in events {
             let ticket = manager.transition(event).await;
             told += usize::from(ticket.await.is_ok());
-            // Now it stands in the journal, and nothing that has time has been synced.
+            // Now it is in the journal, and nothing with a later deadline has been synced.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         tokio::time::sleep(rest).await;

@@ -1,8 +1,9 @@
-//! The state manager under a scheduler that chooses another order each time, and notices when nobody can continue.
+//! The state manager under a scheduler that chooses another order each time, and notices a deadlock.
 //!
-//! The code is the real one: queue, tickets, log, journalist, subscriptions, shutdown. Its two tasks, those who send, watch and stop are tasks of
-//! [`shuttle`], which may let another one continue at each await that waits and before each use of the disk. The channels of tokio are taken
-//! as they are. No timer fires but those that are due at once, so that nothing is mended by a timeout.
+//! The code is the real one: queue, tickets, log, journalist, subscriptions, shutdown. The manager's two tasks, the
+//! senders, the watchers and the stoppers are tasks of [`shuttle`], which may let another one continue at each await that
+//! waits and before each use of the disk. The channels of tokio are used as they are. No timer fires except those that
+//! are due at once, so that no timeout hides a fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,7 +34,7 @@ const SCHEDULES: usize = 1_000;
 
 const STATE_DIR: &str = "/state";
 
-/// Tells the story in many orders.
+/// Runs the story in many orders.
 fn explore(story: fn()) {
     let schedules = std::env::var("HANKWEAVE_TEST_SCHEDULES");
     let schedules = schedules.ok().and_then(|number| number.parse().ok());
@@ -88,7 +89,7 @@ impl Stage {
         );
     }
 
-    /// Sends two state events, one that cannot be accepted between them, and something else, before it asks what became of them.
+    /// Sends two state events with another event and an unacceptable one between them. Only then asks for their outcomes.
     async fn send(&self, number: u64) {
         let sha = |number| StateEvent::InitialCheckpointSet {
             sha: CheckpointSha::new(format!("{number:040}")),
@@ -127,7 +128,7 @@ impl Stage {
         }
     }
 
-    /// Follows everything after `position` to its end, and tells the last number.
+    /// Follows everything after `position` to its end, and returns the last number.
     async fn follow(&self, mut events: Subscription, mut position: u64) -> u64 {
         while let Some(delivery) = events.next().await.expect("the journal can be read") {
             let Delivery::Events(events) = delivery else {
@@ -145,7 +146,8 @@ impl Stage {
     }
 }
 
-/// Senders, watchers and two who stop everything, all at once. Tells whether both stops succeeded, and what the watchers saw last.
+/// Runs senders, watchers and two tasks that stop everything, all at once. Returns whether both stops succeeded, and what
+/// the watchers saw last.
 fn play(stage: &Arc<Stage>, task: StateManagerTask) -> (bool, Vec<u64>) {
     let (writer, journalist) = task.split();
     let tasks = [spawn(writer), spawn(journalist)];

@@ -147,7 +147,7 @@ impl Agent {
         send(answer);
     }
 
-    /// Takes one step, and tells whether the turn continues.
+    /// Takes one step, and returns whether the turn continues.
     #[expect(
         clippy::zombie_processes,
         reason = "to leave a process behind is what the script asks for"
@@ -182,7 +182,7 @@ impl Agent {
                 child.stdin(Stdio::null()).spawn().expect("there is a shell");
             }
             "exit" => std::process::exit(i32::try_from(with.as_i64().unwrap_or(0)).unwrap_or(1)),
-            // It listens and does what it is told.
+            // It listens and obeys.
             "wait" => return hear().is_some_and(|message| message["method"] != "session/cancel"),
             // It neither listens nor ends.
             "deaf" => loop {
@@ -193,7 +193,7 @@ impl Agent {
         true
     }
 
-    /// Asks the same so many times at once, and then reads all answers.
+    /// Sends a request this number of times at once, and then reads all answers.
     fn ask(&mut self, request: &Value, times: u64) {
         let mut params = here(&request["params"]);
         params["sessionId"] = json!(self.session);

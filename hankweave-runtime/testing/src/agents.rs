@@ -74,7 +74,7 @@ pub fn pi() -> Result<(PathBuf, OsString), Skip> {
     noted("pi", PI_VERSION, program.clone().map(|program| (program, path())))
 }
 
-/// The same in the newest version, whose stream has changed, and with a node that is new enough for it.
+/// Returns the `pi` program in its newest version, whose stream has changed, and a `PATH` with a node that is new enough for it.
 ///
 /// # Errors
 ///
@@ -115,7 +115,7 @@ pub fn codex_acp() -> Result<PathBuf, Skip> {
     put("codex-acp", CODEX_ACP, "codex-acp")
 }
 
-/// The same for claude.
+/// Returns the program that speaks the Agent Client Protocol for claude.
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ pub fn claude_acp() -> Result<PathBuf, Skip> {
     put("claude-acp", CLAUDE_ACP, "claude-agent-acp")
 }
 
-/// The same for pi, which has to be on its `PATH`.
+/// Returns the program that speaks the Agent Client Protocol for pi, which has to be on its `PATH`.
 ///
 /// # Errors
 ///
@@ -143,8 +143,8 @@ fn put(folder: &str, (package, version): (&str, &str), program: &str) -> Result<
     )
 }
 
-/// Appends the test that gets an agent to `ran.tsv` beside the installed ones: agent, version, file of the test. From all lines of a whole
-/// run, `.ci/agents` makes the table of docs/agents.md.
+/// Appends the test that gets an agent to `ran.tsv` next to the installed agents: agent, version, file of the test. From
+/// all lines of a whole run, `.ci/agents` makes the table of docs/agents.md.
 fn noted<T>(agent: &str, version: &str, given: Result<T, Skip>) -> Result<T, Skip> {
     let thread = std::thread::current();
     let test = thread.name().and_then(|name| name.split_once("::"));
@@ -215,7 +215,7 @@ pub fn other_codex() -> Result<PathBuf, Skip> {
     named("codex", "HANKWEAVE_TEST_CODEX", CODEX_VERSION, &path())
 }
 
-/// The same for `pi` and `HANKWEAVE_TEST_PI`, with the `PATH` with which it runs.
+/// Returns the `pi` program that `HANKWEAVE_TEST_PI` names, with the `PATH` with which it runs.
 ///
 /// # Errors
 ///
@@ -254,7 +254,8 @@ pub(crate) fn install_package(package: &str, version: &str) -> Result<PathBuf, S
     install_package_in(package, package, version)
 }
 
-/// The program of the Restate server. Its package is taken for this machine directly: the one around it tells its makers of each installation.
+/// Returns the program of the Restate server. The package for this machine is installed directly, because the package
+/// around it reports each installation to its makers.
 ///
 /// # Errors
 ///
@@ -279,7 +280,7 @@ pub(crate) fn restate_server() -> Result<PathBuf, Skip> {
 /// Set to `full` by `.ci/run`: programs of others are installed and driven, which takes longer than all other tests.
 const TESTS: &str = "HANKWEAVE_TEST";
 
-/// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
+/// Installs a package. Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
 fn install_package_in(folder: &str, package: &str, version: &str) -> Result<PathBuf, Skip> {
     if std::env::var_os(TESTS).is_none_or(|tests| tests != "full") {
         return Err(Skip(format!(
@@ -299,7 +300,7 @@ fn install_in(folder: &Path, package: &str, version: &str) -> Result<(), Skip> {
     npm_install(folder, &format!("{package}@{version}"))
 }
 
-/// Makes a folder and keeps everybody else out of it as long as the file is open.
+/// Makes a folder and keeps all other processes out of it as long as the file is open.
 pub(crate) fn lock(folder: &Path) -> Result<File, Skip> {
     let skip = |what: &str, error: io::Error| Skip(format!("{what}: {error}"));
     fs::create_dir_all(folder).map_err(|error| skip("no folder for programs", error))?;

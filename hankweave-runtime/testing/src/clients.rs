@@ -46,7 +46,7 @@ pub fn json_language() -> Result<Command, Skip> {
     node_with(&FOLDER, JSON_LANGUAGE)
 }
 
-/// A call of Node that can require Playwright, which brings no browser.
+/// Returns a call of Node that can require Playwright, which comes without a browser.
 ///
 /// # Errors
 ///

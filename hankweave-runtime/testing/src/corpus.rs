@@ -67,7 +67,7 @@ fn read(file: &Path) -> Vec<u8> {
     bytes.collect()
 }
 
-/// One to four changes: a bit, a cut, a part that is gone or stands twice, or one of `stumbles`, which parsers stumble over.
+/// Makes one to four changes: a bit, a cut, a part that is missing or doubled, or one of `stumbles`, which parsers stumble over.
 ///
 /// # Panics
 ///
@@ -92,7 +92,7 @@ pub fn damage(bytes: &mut Vec<u8>, random: &mut Random, stumbles: &[&[u8]]) {
     }
 }
 
-/// The SplitMix64 generator: the same seed, the same numbers, on every machine.
+/// The SplitMix64 generator, which returns equal numbers for equal seeds on every machine.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 

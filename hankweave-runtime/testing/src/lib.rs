@@ -1,4 +1,4 @@
-//! What the tests of hankweave stand on. Never published, never part of the shipped program.
+//! Tools for the tests of hankweave. Never published, never part of the shipped program.
 //!
 //! - [`model_server`]: a scripted model behind the real HTTP interfaces, so that real agent programs run without
 //!   a network and without a key;
@@ -9,7 +9,7 @@
 //! - [`git`]: what git itself says about a repository that a test has made;
 //! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
 //! - [`postgres`]: a PostgreSQL server of their own;
-//! - [`restate`]: a Restate server of their own, and what stands before several workers;
+//! - [`restate`]: a Restate server of their own, and a balancer in front of several workers;
 //! - [`pty`]: a terminal that a test can close while a program uses it;
 //! - [`TinyDisk`]: a file system that is too small;
 //! - [`processes`]: which processes a test has left behind.

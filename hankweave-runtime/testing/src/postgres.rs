@@ -45,7 +45,7 @@ impl Cluster {
         Self::start_with(durable, |_| Ok(Vec::new()))
     }
 
-    /// The same with more settings, which may name files that `prepare` makes in the folder of the server.
+    /// Like `start`, with more settings, which may name files that `prepare` makes in the folder of the server.
     fn start_with(
         durable: bool,
         prepare: impl FnOnce(&Path) -> Result<Vec<String>, Skip>,
@@ -119,7 +119,7 @@ impl Cluster {
         format!("postgres://hankweave@{socket}/{database}")
     }
 
-    /// Stops it and starts another server on the same data: what it had committed is there again.
+    /// Stops it and starts another server on its data: committed transactions are there again.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ pub struct Database {
     url: String,
     name: String,
     server: String,
-    /// The server runs as long as somebody uses it.
+    /// Keeps the server running as long as a database uses it.
     _cluster: Option<Arc<Cluster>>,
 }
 

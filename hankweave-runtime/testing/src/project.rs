@@ -18,8 +18,8 @@ use serde_json::Value;
 use crate::git::assert_sound;
 use crate::processes::{Marked, kill_marked, marked};
 
-/// Every process of a project carries this variable, with a value of the project's own. Its name must not begin with `HANKWEAVE_`, for then agents
-/// and rigs do not get it, and nobody would see what is left of them.
+/// Every process of a project carries this variable, with a value of the project's own. Its name must not begin with
+/// `HANKWEAVE_`, for then agents and rigs do not get it, and processes that they leave behind would not be found.
 const MARKER: &str = "PROJECT_OF_A_TEST";
 
 /// How long a call may take unless the test says otherwise.
@@ -47,7 +47,8 @@ impl TestProject {
         Self::in_folder(tempfile::tempdir(), binary.into())
     }
 
-    /// The same with a folder in memory, where the system has one: for tests that start the program very often and need no real disk.
+    /// Makes an empty project in memory, if the system has a folder there: for tests that start the program very often
+    /// and need no real disk.
     ///
     /// # Panics
     ///
@@ -208,7 +209,7 @@ impl Drop for TestProject {
     }
 }
 
-/// The checkpoint repositories beneath `folder`. What goes away meanwhile, or cannot be read, has none.
+/// Returns the checkpoint repositories inside `folder`. Folders that disappear meanwhile, or cannot be read, have none.
 fn repositories(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -320,7 +321,7 @@ impl Running {
         }
     }
 
-    /// The same for a line on standard error.
+    /// Waits for a line on standard error, like [`wait_for_line`](Self::wait_for_line) on standard output.
     ///
     /// # Panics
     ///
@@ -340,7 +341,7 @@ impl Running {
 
     /// Sends a signal to the program itself, not to its children.
     pub fn signal(&self, signal: Signal) {
-        // A program that has just ended by itself is noticed by whoever reads its exit.
+        // The caller that reads the exit notices a program that has just ended by itself.
         let _ = pidfd_send_signal(&self.handle, signal);
     }
 

@@ -86,7 +86,7 @@ impl OnTerminal {
             return false;
         }
         let mut chunk = [0; 256];
-        // A terminal that nobody else holds any more cannot be read.
+        // A terminal that no other process holds any more cannot be read.
         let length = terminal.read(&mut chunk).unwrap_or(0);
         self.shown.extend(&chunk[..length]);
         length > 0

@@ -78,7 +78,7 @@ bind-address = "{ingress}"
         }
     }
 
-    /// Starts it on its data again, on the same ports.
+    /// Starts it on its data again, on its old ports.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ fn answer(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Resu
     Ok((status.ok_or_else(strange)?, body))
 }
 
-/// Addresses of this machine at which nobody listens at this moment.
+/// Returns addresses of this machine on which no program listens at this moment.
 ///
 /// # Errors
 ///

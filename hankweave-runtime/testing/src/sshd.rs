@@ -19,7 +19,7 @@ const EMPTY: &str = "/run/sshd";
 const RUN: &str =
     r#"sshd=$1; shift; "$sshd" "$@" </dev/null & pid=$!; read -r _; kill -TERM $pid; wait $pid"#;
 
-/// A server that lets in whoever runs the tests, until it is dropped.
+/// A server that lets in the user who runs the tests, until it is dropped.
 #[derive(Debug)]
 pub struct Sshd {
     server: Child,

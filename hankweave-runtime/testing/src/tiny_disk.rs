@@ -14,7 +14,7 @@ impl TinyDisk {
     ///
     /// # Errors
     ///
-    /// Returns [`Skip`] where nothing can be mounted, as for whoever is not root.
+    /// Returns [`Skip`] if nothing can be mounted, as for users other than root.
     pub fn mount(kib: u32) -> Result<Self, Skip> {
         let skip = |error: std::io::Error| Skip(format!("no mount: {error}"));
         let folder = tempfile::tempdir().map_err(skip)?;

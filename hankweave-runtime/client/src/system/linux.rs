@@ -28,5 +28,5 @@ pub(super) fn find(pid: u32) -> Option<ProcessEntry> {
     })
 }
 
-/// Whether a process that is there, and cannot be looked at, has ended: nobody knows, so it has not.
+/// Whether a process that exists, but cannot be examined, counts as ended. That is unknown, so it does not.
 pub(super) const UNSEEN_HAS_ENDED: bool = false;

@@ -16,7 +16,7 @@ struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// How many at the same time.
+    /// Number of stories to play at the same time.
     #[arg(long, default_value_t = 2)]
     threads: u64,
 }

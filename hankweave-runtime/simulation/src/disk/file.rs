@@ -60,7 +60,7 @@ impl File {
         self.pending.retain(|pending| pending.lost);
     }
 
-    /// A sync that failed: the system takes the pages for clean all the same. Lengths are none of the pages' business.
+    /// Fails a sync: the system takes the pages for clean nevertheless. Changes of the length are not affected.
     pub(super) fn fail_sync(&mut self) {
         for pending in &mut self.pending {
             pending.lost |= matches!(pending.change, Change::Write { .. });

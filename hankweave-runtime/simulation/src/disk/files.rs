@@ -41,7 +41,7 @@ pub(super) enum Node {
     Link(PathBuf),
 }
 
-/// A file or link as somebody sees it who only looks.
+/// A file or link as an observer sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Permission bits and bytes of a file.
@@ -50,7 +50,7 @@ pub enum Content {
     Link(PathBuf),
 }
 
-/// Everything beneath a folder, by its path from there; folders are not told of.
+/// Everything inside a folder, by its path from there. Folders themselves are left out.
 pub type Tree = BTreeMap<PathBuf, Content>;
 
 impl Files {
@@ -199,7 +199,7 @@ impl Files {
         }
     }
 
-    /// A copy in which everything unsynced is gone.
+    /// Returns a copy without everything unsynced.
     pub(super) fn durable(&self) -> Self {
         let mut copy = Self {
             inodes: BTreeMap::new(),
@@ -255,7 +255,7 @@ impl Files {
         }
     }
 
-    /// Makes everything beneath `id` durable, except what `left_out` says of a name.
+    /// Makes everything inside `id` durable, except names for which `left_out` is true.
     pub(super) fn sync_tree(&mut self, id: Id, left_out: &dyn Fn(&OsStr) -> bool) {
         let inner: Vec<Id> = match &mut self.inode_mut(id).node {
             Node::File(file) => return file.sync(),
@@ -271,7 +271,7 @@ impl Files {
         }
     }
 
-    /// Everything beneath `id`, except what `left_out` says of a name.
+    /// Returns everything inside `id`, except names for which `left_out` is true.
     pub(super) fn tree(&self, id: Id, left_out: &dyn Fn(&OsStr) -> bool) -> Tree {
         let mut tree = Tree::new();
         self.collect(id, Path::new(""), left_out, &mut tree);

@@ -5,8 +5,8 @@
 //!   still take it.
 //! - When the power goes, each file and each directory keeps what was synced and some of what came after: the first changes, any of them,
 //!   or none. A write may be torn at a border of 512 bytes, and what is missing of it may read as zeros. A new name may be there
-//!   without the content it stands for.
-//! - What a failed sync should have made durable no later sync of the same life makes durable, whatever it says.
+//!   without its content.
+//! - No later sync of a life makes durable what a failed one should have, even if the later sync succeeds.
 
 mod directory;
 mod file;

@@ -1,4 +1,4 @@
-//! The disk as the runtime and everybody else reaches it.
+//! The disk as the runtime and all other programs reach it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -26,9 +26,9 @@ pub enum Crash {
     PowerLoss,
 }
 
-/// A way to the disk: for one life of the runtime, or for somebody else.
+/// A handle of the disk, for one life of the runtime or for a program outside of it.
 ///
-/// A life that has crashed reaches the disk no more. What others do is neither counted nor refused.
+/// A life that has crashed can no longer use the disk. Operations from outside are neither counted nor refused.
 #[derive(Clone)]
 pub struct SimDisk {
     shared: Arc<Mutex<Shared>>,
@@ -116,7 +116,7 @@ impl SimDisk {
         }
     }
 
-    /// The same way to the disk, on which `pause` is called before each use: a scheduler lets others continue there.
+    /// Returns a handle that calls `pause` before each use of the disk: a scheduler lets other tasks continue there.
     #[must_use]
     pub fn pausing(self, pause: fn()) -> Self {
         let pause = Some(pause);
@@ -136,7 +136,7 @@ impl SimDisk {
         files.forget_nameless();
     }
 
-    /// The same disk for somebody who is not the runtime.
+    /// Returns a handle of this disk for programs other than the runtime.
     #[must_use]
     pub fn outside(&self) -> Self {
         Self {
@@ -192,7 +192,7 @@ impl SimDisk {
         self.shared().refusals
     }
 
-    /// What would be left if the power went now: a disk of its own, on which everything unsynced is gone.
+    /// Returns the disk that would be left if the power went now: a disk of its own, without everything unsynced.
     #[must_use]
     pub fn durable(&self) -> Self {
         let copy = Self::new(Rng::new(0));
@@ -200,7 +200,7 @@ impl SimDisk {
         copy
     }
 
-    /// Writes a file that stands there with its folders as if it had always been there.
+    /// Writes a durable file, with its folders, as if it had always existed.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Everything beneath a folder, without the entries called `left_out`; empty when there is no such folder.
+    /// Returns everything inside a folder, without the entries called `left_out`; empty if there is no such folder.
     #[must_use]
     pub fn tree(&self, path: &Path, left_out: &str) -> Tree {
         let shared = self.shared();
@@ -253,7 +253,7 @@ impl SimDisk {
         )
     }
 
-    /// Makes everything beneath a folder durable, without the entries called `left_out`.
+    /// Makes everything inside a folder durable, without the entries called `left_out`.
     ///
     /// # Errors
     ///

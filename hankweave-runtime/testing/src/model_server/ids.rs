@@ -1,4 +1,4 @@
-//! Ids for messages and calls, unique within the lives of all servers that run at the same time.
+//! Ids for messages and calls, unique among all servers that run at the same time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

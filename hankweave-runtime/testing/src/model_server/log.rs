@@ -51,7 +51,7 @@ pub enum AskedKind {
     Scenario,
     /// Health, state and model list.
     Probe,
-    /// A path that nobody serves here.
+    /// A path that is not served here.
     Unknown,
 }
 
@@ -74,7 +74,7 @@ pub struct Served {
     pub web_searches: u64,
     /// Whether any of it was sent.
     pub begun: bool,
-    /// Whether everything was sent that tells of usage; an answer that was cut off is not whole.
+    /// Whether everything that reports usage was sent; an answer that was cut off is not whole.
     pub whole: bool,
 }
 

@@ -91,7 +91,8 @@ impl ModelRequest {
         }
     }
 
-    /// The same request at this path, which names the model in Gemini's dialect and says whether the answer is streamed.
+    /// Returns this request with the facts of its path, which names the model in Gemini's dialect and shows whether the
+    /// answer is streamed.
     pub(super) fn at(mut self, path: &str) -> Self {
         let named = path.rsplit('/').next().and_then(|last| last.split_once(':'));
         if let (Dialect::Gemini, Some((model, method))) = (self.dialect, named) {

@@ -103,7 +103,7 @@ pub(super) enum Select {
     /// In order of arrival; a retry takes a turn, which is what error scripts need.
     #[default]
     Sequence,
-    /// By the model turns that the request already holds; a retry gets the same turn again.
+    /// By the model turns that the request already holds; a retry gets its turn again.
     History,
 }
 
@@ -216,7 +216,7 @@ pub(super) struct Usage {
     pub(super) cache_creation_1h: u64,
     pub(super) cache_read: u64,
     pub(super) reasoning: u64,
-    /// Searches of the web; they are told when the answer ends.
+    /// Searches of the web; they are reported when the answer ends.
     pub(super) web_searches: u64,
     /// What OpenRouter says that the answer cost, in US dollars.
     pub(super) cost: Option<f64>,

@@ -16,7 +16,7 @@ struct PlayedLane {
     served: u64,
 }
 
-/// The turn that was chosen, and where it stands.
+/// The turn that was chosen, and its position.
 #[derive(Debug)]
 pub(super) struct Picked {
     pub(super) lane: String,

@@ -28,7 +28,7 @@ pub struct ModelServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What can be chosen beside the scenario.
+/// Options in addition to the scenario.
 pub struct Options {
     /// Port on 127.0.0.1; 0 takes a free one.
     pub port: u16,
@@ -145,7 +145,7 @@ impl ModelServer {
         lock(&self.shared.served.served).clone()
     }
 
-    /// Waits until what was served fulfils `reached`, as long as `limit`; tells whether it did.
+    /// Waits until the served requests fulfil `reached`, at most for `limit`; returns whether they did.
     #[must_use]
     pub fn wait_until(&self, limit: Duration, reached: impl Fn(&[Served]) -> bool) -> bool {
         let ledger = &self.shared.served;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Cluster, as_nobody};
 use crate::agents::Skip;
 
-/// What the server's certificate is for; anything else than this name is somebody else.
+/// Name in the server's certificate; under any other name the server must be refused.
 const NAMES: &str = "subjectAltName=DNS:localhost";
 
 /// A cluster with a certificate for `localhost`.

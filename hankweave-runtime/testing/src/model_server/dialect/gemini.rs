@@ -1,4 +1,4 @@
-//! Gemini: one document, or unnamed events that hold documents of the same shape, of which the last one tells how it ended.
+//! Gemini: one document, or unnamed events that hold documents of one shape, of which the last one reports how it ended.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn parts(reply: &Reply<'_>) -> Vec<Value> {
     thought.into_iter().chain(said).chain(calls(reply)).collect()
 }
 
-/// The same with texts cut into pieces.
+/// Returns the parts with texts cut into chunks.
 fn pieces(reply: &Reply<'_>) -> Vec<Value> {
     let cut = |text: &str| match text {
         "" => Vec::new(),

@@ -20,7 +20,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// An event whose name stands in its `type` as well.
+    /// Returns an event whose name is also its `type`.
     fn typed(event: &'static str, mut fields: Value) -> Self {
         fields["type"] = json!(event);
         Self {
@@ -64,7 +64,7 @@ impl Dialect {
         }
     }
 
-    /// How many frames come after the one that tells the usage of the whole answer.
+    /// Returns the number of frames after the one that reports the usage of the whole answer.
     pub(super) fn frames_behind_usage(self) -> usize {
         match self {
             Self::Anthropic | Self::Responses | Self::Chat => 1,
