@@ -34,7 +34,7 @@ const SIZES: [usize; 2] = [1_000, 20_000];
 /// Files that change between two of them.
 const CHANGED: usize = 20;
 
-/// Files of the tree that is brought back.
+/// Number of files in the tree that is restored.
 const RESTORED: usize = 5_000;
 
 /// Folders of the tree in which each file has one of its own.

@@ -46,13 +46,13 @@ pub struct WorkspaceSwap {
     pub replaced: BTreeSet<String>,
     /// Those that the new record does not have.
     pub removed: BTreeSet<String>,
-    /// The checkpoint whose files are brought back.
+    /// The checkpoint whose files are restored.
     pub checkpoint: Option<CheckpointSha>,
     /// The checkpoint of the files that are here.
     pub left: Option<CheckpointSha>,
 }
 
-/// Why what has arrived is not in place yet; the next start tries again.
+/// Why an arrived record is not in place yet; the next start tries again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrivalError {
@@ -65,7 +65,7 @@ pub enum ArrivalError {
     /// It is unknown whether its checkpoint is there.
     #[error("failed to look for the checkpoint that came from another machine")]
     History(#[from] HistoryError),
-    /// Its files could not all be brought back.
+    /// Not all of its files could be restored.
     #[error("failed to bring back the files that came from another machine")]
     Restore(#[from] RestoreError),
 }
@@ -171,7 +171,7 @@ fn move_out(disk: &dyn Disk, own: &Path, before: &Path) -> Result<(), IoError> {
     }
 }
 
-/// Brings back the files of what is in place now, and forgets what was there before.
+/// Restores the files of the record that is now in place, and forgets the record before it.
 fn finish_swap(
     disk: &dyn Disk,
     dir: &ExecutionDir,

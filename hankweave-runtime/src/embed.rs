@@ -196,13 +196,13 @@ impl Hankweave {
         self.bound.as_ref().map(Bound::read_only_address)
     }
 
-    /// Returns the address with the token for everything, which commands the run.
+    /// Returns the address with the token for all rights, which allows commands.
     #[must_use]
     pub fn control_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::control_address)
     }
 
-    /// The state as far as it is durable.
+    /// Returns the durable state.
     #[must_use]
     pub fn state(&self) -> Arc<HankweaveState> {
         self.opened.possession.manager.snapshot()
@@ -242,7 +242,7 @@ impl Hankweave {
         Ok(possession.manager.execution_thread(target, known))
     }
 
-    /// Returns the cost of the codons, as far as it is durable.
+    /// Returns the cost of the codons, from the durable state.
     #[must_use]
     pub fn costs(&self) -> CostFigures {
         self.opened.possession.manager.costs()
@@ -300,7 +300,7 @@ impl Hankweave {
         self.opened.can_be_replanned
     }
 
-    /// How long the next run waits for the usage limit of a provider, as far as that is recorded.
+    /// Returns how long the next run waits for the usage limit of a provider, if one is recorded.
     #[must_use]
     pub fn limit_ends_in(&self) -> Option<Duration> {
         let possession = &self.opened.possession;

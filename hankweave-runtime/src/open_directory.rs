@@ -59,7 +59,7 @@ impl OpenDirectory {
         &self.possession.notices
     }
 
-    /// The state as far as it is durable.
+    /// Returns the durable state.
     #[must_use]
     pub fn state(&self) -> Arc<HankweaveState> {
         self.possession.manager.snapshot()

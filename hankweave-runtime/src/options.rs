@@ -42,9 +42,9 @@ pub struct RunOptions {
     /// Codons start by themselves, and the run ends with the last one. Without it each waits for
     /// [`RunCommand::Next`](crate::RunCommand::Next).
     pub autostart: bool,
-    /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
+    /// Whether a client or user can send commands: then a failure that another attempt could repair does not end the run.
     pub attended: bool,
-    /// Somebody is there who can answer whether a codon may begin, until the run ends.
+    /// Whether a client or user can answer, until the run ends, whether a codon may start.
     pub answers: bool,
     /// Total budget; replaces that of the hank, each currency by itself.
     pub ceiling: Ceiling,

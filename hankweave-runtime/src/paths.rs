@@ -51,7 +51,7 @@ impl ExecutionDir {
         self.run_folder(run).join("counting.json")
     }
 
-    /// The log of the first try of a codon.
+    /// Returns the log of the first attempt of a codon.
     #[must_use]
     pub fn agent_log(&self, run: &RunId, codon: &CodonId, agent: &str) -> PathBuf {
         self.run_folder(run)

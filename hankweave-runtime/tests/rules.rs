@@ -102,7 +102,7 @@ fn every_rule_that_is_cited_is_there() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Headings included: one that gets another name would leave links to it behind.
+/// Checks headings as well: a heading that gets another name would break the links to it.
 #[test]
 fn every_link_of_the_pages_leads_to_a_file_and_a_heading() {
     let mut wrong = Vec::new();

@@ -92,7 +92,7 @@ pub enum FindError {
 }
 
 impl RunAddress {
-    /// Whether there is a server to connect to, as far as can be seen without connecting.
+    /// Whether there is a server to connect to, judged without connecting.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.find().is_ok()

@@ -9,8 +9,8 @@ use serde_json::Value;
 pub enum ServerMessage {
     /// An event of the journal.
     Event(Box<JournalEntry>),
-    /// Something for this client alone that answers no command: who the server is, what it waits for, a `ping.broadcast` of another client.
-    /// When more waits than there is room for, it is left out.
+    /// A message for this client alone that answers no command: the identity of the server, what the server waits for, or
+    /// a `ping.broadcast` of another client. It is left out if there is no room for more messages.
     Direct(Box<Direct>),
     /// Something that this version does not know.
     Unknown {

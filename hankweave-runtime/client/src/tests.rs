@@ -57,7 +57,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    /// The next message; `None` when the client has gone.
+    /// Returns the next message; `None` if the client has disconnected.
     async fn hear(&mut self) -> Option<Value> {
         while let Some(Ok(frame)) = self.socket.next().await {
             if let Frame::Text(text) = frame {
@@ -69,7 +69,7 @@ impl Visitor {
         None
     }
 
-    /// A client that has gone receives nothing.
+    /// Sends a message, which a disconnected client does not receive.
     async fn say(&mut self, value: Value) {
         let _ = self.socket.send(Frame::text(value.to_string())).await;
     }
@@ -189,7 +189,7 @@ async fn events_that_find_no_room_are_asked_for_again_and_commands_are_answered_
     let mut client = Client::connect(target, Options::commanding().after(0))
         .await
         .unwrap();
-    // Nobody takes events, and the answer comes after more of them than there is room for.
+    // No events are taken, and the answer comes after more of them than there is room for.
     client.command(Command::CodonNext).await.unwrap();
     for expected in 1..=ALL {
         assert_eq!(client.next().await.unwrap().seq(), Some(expected));

@@ -53,7 +53,7 @@ enum Disconnect {
     Again(String),
     /// No other one follows.
     Ended(Disconnected),
-    /// The client has gone.
+    /// The caller has dropped the client.
     Left,
 }
 
@@ -95,7 +95,7 @@ impl ConnectionTask {
                 },
             }
         };
-        // Set before the channels close, which wakes those who wait.
+        // Set before the channels close, which wakes the waiting callers.
         let _ = self.ended.set(ended);
     }
 
@@ -186,7 +186,7 @@ impl ConnectionTask {
         self.handshake.after_seq = Some(self.position);
         for attempt in 0..TRIES {
             match self.target.find() {
-                // Nobody has said that this client has everything.
+                // The server has not confirmed that this client has everything.
                 Err(FindError::NotLive { .. } | FindError::NoExecution { .. }) => {
                     return Err(self.incomplete());
                 }

@@ -115,7 +115,7 @@ impl Http for HttpClient {
 }
 
 fn made() -> Result<Client, reqwest::Error> {
-    // Whoever embeds this may have chosen another one before.
+    // The embedding program may have chosen another provider before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .redirect(Policy::none())

@@ -22,7 +22,7 @@ pub(crate) enum Step {
     Hang,
 }
 
-/// What a process leaves behind.
+/// A child that a process leaves running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Child {
     /// It has left the group of its parent.
@@ -51,7 +51,7 @@ impl Script {
     }
 }
 
-/// What becomes of an agent that would otherwise do its work.
+/// Fate of an agent that would otherwise do its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The work is done, but the agent fails.

@@ -332,7 +332,7 @@ pub(crate) fn check_outputs(state: &HankweaveState, workspace: &Path, files: &Tr
     Ok(())
 }
 
-/// What must not be left behind (P9).
+/// Checks that no temporary file or lock is left (P9).
 pub(crate) fn check_leftovers(files: &Tree, running: bool) -> Result<(), Broken> {
     let left = files.keys().find(|path| {
         let name = path.to_string_lossy();

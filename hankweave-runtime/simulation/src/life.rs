@@ -248,7 +248,7 @@ fn end_of(codon: CodonId) -> RollbackTarget {
     RollbackTarget::Codon(codon, CodonPoint::End)
 }
 
-/// Somebody rolls back to the end of a codon.
+/// Rolls back to the end of a codon, as a user would.
 async fn go_back(hankweave: Hankweave, heard: JoinHandle<()>, codon: &str) -> Result<LifeEnd, Broken> {
     let id = CodonId::new(codon).map_err(|error| error.to_string())?;
     let back = hankweave.roll_back(&end_of(id)).await;
@@ -263,7 +263,7 @@ async fn go_back(hankweave: Hankweave, heard: JoinHandle<()>, codon: &str) -> Re
     Ok(LifeEnd::WentBack(back))
 }
 
-/// Somebody starts a second runtime, which must find the directory taken, however long it asks (L1).
+/// Starts a second runtime, which must find the directory taken, however long it asks (L1).
 async fn rival(machine: &Machine, plan: &LifePlan, world: &World, disk: &SimDisk) -> Result<(), Broken> {
     let Some(after) = plan.rivalled_after else {
         return Ok(());

@@ -138,7 +138,7 @@ impl Machine {
         self.world(&life, Arc::new(clock))
     }
 
-    /// Those who watch the present life.
+    /// Returns the spectators of the present life.
     pub(crate) fn audience(&self) -> Vec<Spectator> {
         let seats = self.spectators.iter().enumerate();
         seats

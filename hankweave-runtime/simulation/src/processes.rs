@@ -99,7 +99,7 @@ impl Processes {
         self.table().processes.get(&pid).is_some_and(Process::is_alive)
     }
 
-    /// The markers of those who live.
+    /// Returns the markers of the living processes.
     pub(crate) fn alive(&self) -> Vec<String> {
         let table = self.table();
         let alive = table.processes.values().filter(|process| process.is_alive());
@@ -252,7 +252,7 @@ impl Player {
     async fn play(self, script: Script) {
         for step in script.steps {
             match step {
-                // Nobody may be reading any more.
+                // The reader may have ended.
                 Step::Print(bytes) => drop(self.output.lock().await.write_all(&bytes).await),
                 Step::Pause(time) => tokio::time::sleep(time).await,
                 Step::Write(path, content) => {

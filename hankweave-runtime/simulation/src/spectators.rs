@@ -27,7 +27,7 @@ const TOKEN_BYTES: u64 = 1_024;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<BTreeSet<u64>>>);
 
-/// Somebody who watches one life.
+/// A client that watches one life.
 #[derive(Debug)]
 pub(crate) struct Spectator {
     pub(crate) net: MemoryNet,

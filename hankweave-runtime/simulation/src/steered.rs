@@ -206,7 +206,7 @@ fn play(machine: &mut Machine, act: &Act, disk: Plan, crash: Crash) -> Result<bo
     }
 }
 
-/// The thread is as it must be behind the act, with what is next.
+/// Checks the thread after the act, with the next codon.
 fn check(machine: &Machine, act: &Act) -> Result<(), Broken> {
     let state = machine.records()?.state;
     let thread = thread::build(&state, None, None);

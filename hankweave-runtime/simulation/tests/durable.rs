@@ -240,7 +240,8 @@ fn history() -> Vec<StateEvent> {
     ]
 }
 
-/// A life in which the events happen, as far as the disk lets them, and which then rests; how many were acknowledged.
+/// Lives a life in which the events happen, unless the disk prevents it, and which then rests. Returns the number of
+/// acknowledged events.
 fn live(disk: &SimDisk, plan: Plan, events: Vec<StateEvent>, rest: Duration) -> usize {
     runtime().block_on(async {
         let Ok((parts, loaded)) = try_start(disk, plan) else {

@@ -28,9 +28,10 @@ struct Branch {
     fate: Fate,
 }
 
-/// Removes the checkpoints `gone` from all branches, and the objects that neither a branch nor one of `keep` needs; returns how many bytes that freed.
+/// Removes the checkpoints `gone` from all branches, and the objects that neither a branch nor one of `keep` needs.
+/// Returns the number of freed bytes.
 ///
-/// Branches come first, so whatever cuts this off leaves no branch without its objects. Nobody else may write meanwhile.
+/// Branches are changed first, so an interruption leaves no branch without its objects. No other process may write meanwhile.
 pub(super) fn clean(
     repository: &Repository,
     gone: &BTreeSet<CheckpointSha>,
@@ -104,7 +105,7 @@ fn fate(
     })
 }
 
-/// The first commit on the line of `tip` that is not gone, and whether the repository begins with it.
+/// Returns the first commit on the line of `tip` that is not in `gone`, and whether the repository begins with it.
 fn stays(
     reader: &ObjectReader<'_>,
     tip: Oid,

@@ -62,7 +62,7 @@ impl GitHistory {
         }
     }
 
-    /// Every checkpoint of every branch; what lies behind a missing one is found by its name only.
+    /// Returns every checkpoint of every branch. Checkpoints beyond a missing one are left out: they are found by name only.
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ pub enum OpenStoreError {
     },
 }
 
-/// Makes the repository usable: cleans up after a crash, mends a broken one or moves it aside, makes a missing one.
+/// Makes the repository usable: cleans up after a crash, repairs a broken one or moves it aside, makes a missing one.
 ///
 /// The caller holds the lock of the execution directory, so any lock in the repository is a dead one.
 pub(super) fn prepare(request: &OpenStoreRequest) -> Result<OpenReport, OpenStoreError> {

@@ -143,7 +143,7 @@ fn git_finds_nothing_wrong_after_packs_restores_and_pruning() {
     assert_eq!(checked_out, as_first);
 }
 
-/// Whoever runs `git gc` in the repository gets packs in which objects are stored by what they differ in from others.
+/// A user who runs `git gc` in the repository gets packs in which objects are stored as differences from others.
 // covers: G11
 #[test]
 fn what_git_has_packed_as_differences_is_read() {

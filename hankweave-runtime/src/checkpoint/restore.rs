@@ -271,7 +271,7 @@ fn delete(workspace: &Workspace, path: &TreePath, made: Option<Timestamp>) -> Re
     Ok(())
 }
 
-/// Whether a folder was made before this time, as far as the file system knows.
+/// Whether a folder was made before this time; false if the file system does not know.
 fn is_older(workspace: &Workspace, folder: &TreePath, time: Timestamp) -> bool {
     let metadata = workspace
         .folder(folder.as_bytes())

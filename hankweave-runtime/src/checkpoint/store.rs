@@ -153,9 +153,9 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when the branches cannot be read or deleted.
     fn prune(&self, keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError>;
 
-    /// Removes the checkpoints `gone`, to which no branch leads afterwards, and from the disk whatever neither a branch nor one of `keep` needs
-    /// (RUN-23). Returns how many bytes that freed. Cut off, it can be called again and finishes. A store that lives no longer than the process keeps
-    /// all.
+    /// Removes the checkpoints `gone`, so that no branch leads to them, and frees all data that neither a branch nor one
+    /// of `keep` needs (RUN-23). Returns the number of freed bytes. After an interruption it can be called again and
+    /// finishes. A store that lives no longer than the process keeps everything.
     ///
     /// # Errors
     ///
@@ -484,7 +484,7 @@ pub enum CheckpointError {
         /// The name that git refuses.
         branch: String,
     },
-    /// Somebody else moved the branch: two processes use one store.
+    /// Another process moved the branch: two processes use one store.
     #[error("the branch `{branch}` is at {found} and not at the expected {expected}")]
     BranchMoved {
         /// The branch.
@@ -526,7 +526,7 @@ pub enum HistoryError {
     Read(#[source] ObjectError),
 }
 
-/// Why files were not brought back.
+/// Why files were not restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {

@@ -93,7 +93,8 @@ fn over_its_loop(exceeded: &BudgetExceeded, is_lower_bound: bool) -> Option<Stri
     is_of_loop.then(|| format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound)))
 }
 
-/// A failure of the agent that nothing is left to mend: no other attempt begins, and no end of a usage limit is waited for.
+/// Returns a failure of the agent after which no budget is left to repair it: no other attempt starts, and the run does
+/// not wait for the end of a usage limit.
 fn final_failure(failure: FailureReason, exceeded: BudgetExceeded) -> FailureReason {
     let said = failure.message.unwrap_or_default();
     let (error, more) = said.split_at(said.find('\n').unwrap_or(said.len()));

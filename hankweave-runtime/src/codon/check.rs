@@ -34,7 +34,8 @@ const MOST_OF_LINE: usize = 400;
 /// How often the agent continues when effects are missing and there is no check.
 const REMINDERS: u64 = 1;
 
-/// Looks for the effects that the codon must have and at its answer, runs its check, and lets its agent continue as long as its work does not pass and tries are left.
+/// Checks the effects that the codon must have, its answer and its check command. Lets its agent continue as long as the
+/// work does not pass and retries are left.
 pub(super) async fn check(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
@@ -84,7 +85,7 @@ struct Tries {
 }
 
 impl Tries {
-    /// Counts one more try, and returns which it is.
+    /// Counts one more retry, and returns its number.
     fn next(&mut self, missed: &Miss) -> u64 {
         let count = match missed.is_of_result {
             true => &mut self.results,

@@ -46,7 +46,7 @@ pub(super) async fn finish(
     let (mut completing, recorded) = codon.step(running, CompleteSentinels {}).await;
     codon.drain(&mut completing, recorded).await;
     match codon.interruption() {
-        // Of a user who does not want to wait, or of a sentinel.
+        // Ordered by a user who does not want to wait, or by a sentinel.
         Some(why @ Interruption::Ordered(_)) => Err(codon.end_early(completing, exit_code(&exit), why).await),
         _ => end(codon, completing, work, &exit).await,
     }

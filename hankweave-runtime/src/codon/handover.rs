@@ -39,7 +39,7 @@ pub(crate) struct EarlierWork {
     pub(crate) failure: Option<String>,
 }
 
-/// What the record has of it.
+/// Work of a codon, as far as it is recorded.
 #[derive(Debug, Default)]
 struct RecordedWork {
     words: Option<String>,

@@ -93,7 +93,7 @@ pub(super) async fn check(codon: &CodonRun<'_>, work: &mut AgentRun) {
     });
 }
 
-/// What an iteration is compared with.
+/// Earlier facts with which an iteration is compared.
 struct Repeats {
     before: Option<LoopStall>,
     changed_nothing: bool,

@@ -4,7 +4,7 @@
 //! open ─► budget ─► prepare ─► load ─► start ─► initialize ─► run ─► extend ─► check ─► drain ─► finish
 //! ```
 //!
-//! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The
+//! Each stage takes the typed codon of its state and returns that of the next one, or an [`Ended`]. The
 //! codon moves only through [`CodonRun::step`], which sends the event that the step implies.
 
 mod background;

@@ -45,7 +45,7 @@ pub(super) enum AgentOutcome {
     Rejected {
         exit: ExitOutcome,
         reason: FailureReason,
-        /// The limit that leaves nothing to mend it.
+        /// The limit that leaves no budget to repair the work.
         exceeded: Option<BudgetExceeded>,
     },
     /// It was stopped for this reason.

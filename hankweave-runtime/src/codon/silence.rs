@@ -15,15 +15,15 @@ use super::context::CodonRun;
 #[derive(Debug)]
 pub(super) struct Silence {
     limits: SilenceLimits,
-    /// When something was said last, or what was left running was seen to be busy.
+    /// Time of the last output, or of the last sample in which processes that were left running were busy.
     since: Instant,
     /// When the agent answered, if it has done nothing itself since.
     answered: Option<Instant>,
     /// Whether the agent waits for background work, as it has reported.
     waits: bool,
-    /// What it left running was busy.
+    /// Whether processes that the agent left running were busy.
     busy: bool,
-    /// When one looked last at what it left running, unless something was said since.
+    /// Time of the last sample of processes that were left running; `None` after new output.
     looked: Option<Instant>,
     warned: bool,
     /// Time for which the run was suspended so far, which is no part of the rest.
@@ -33,11 +33,11 @@ pub(super) struct Silence {
 /// The limits of a silence.
 #[derive(Debug, Clone, Copy)]
 struct SilenceLimits {
-    /// How long an agent may be silent that works.
+    /// How long an agent at work may be silent.
     longest: Duration,
-    /// How long one that has answered may be.
+    /// How long an agent that has answered may be silent.
     settle: Duration,
-    /// How long one that has answered is waited for.
+    /// How long the run waits for an agent that has answered.
     background: Duration,
 }
 
@@ -123,7 +123,7 @@ impl Silence {
         }
     }
 
-    /// Returns when a wait behind the answer ends; `None` if nothing is waited for.
+    /// Returns when a wait after the answer ends; `None` if nothing is waited for.
     pub(super) fn waits_until(&self) -> Option<Instant> {
         let answered = self.answered.filter(|_| self.waits || self.busy)?;
         Some(answered + self.limits.background)
@@ -134,7 +134,7 @@ impl Silence {
         now >= self.since + self.limits.settle
     }
 
-    /// Returns how long work that is not waited for may continue behind an answer.
+    /// Returns how long work that is not waited for may continue after an answer.
     pub(super) const fn settle_time(&self) -> Duration {
         self.limits.settle
     }

@@ -55,7 +55,7 @@ impl FileWatcher {
         (seen.base, seen.changed_before) = (None, BTreeSet::new());
     }
 
-    /// Counts changes from here on, behind the rig. What earlier attempts of the codon have changed counts as well.
+    /// Counts changes from here on, after the rig. Changes of earlier attempts of the codon count as well.
     pub(super) async fn begin_work(&self, codon: &CodonRun<'_>) {
         let state = codon.run.manager.snapshot();
         let work = match was_attempted(codon, &state) {
@@ -194,7 +194,7 @@ impl Differences {
         }
     }
 
-    /// Returns the watched files whose contents differ from the checkpoint, or that are new or gone; `None` when it cannot be read.
+    /// Returns the watched files that are new, missing or different from the checkpoint; `None` if it cannot be read.
     fn find(self) -> Option<BTreeSet<TreePath>> {
         let request = RestoreRequest {
             target: self.base.clone(),

@@ -13,11 +13,11 @@ use crate::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 /// How long a program may take to say it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Nobody's version is longer, in bytes.
+/// Maximum length of the output that is read, in bytes.
 const LONGEST: u64 = 4 << 10;
 
-/// The first number with a dot in what `PROGRAM --version` prints, such as `2.1.330`; `None` when it says nothing of the kind within ten seconds. Nothing
-/// of it is left behind.
+/// Returns the first number with a dot in the output of `PROGRAM --version`, such as `2.1.330`; `None` if there is none
+/// within ten seconds. No process of the program is left.
 pub async fn version_of(world: &World, program: &Path) -> Option<String> {
     let spec = CommandSpec {
         program: program.to_owned(),

@@ -33,7 +33,7 @@ const GIT_IGNORE: &str = ".gitignore";
 /// Everything, this file among it.
 const IGNORE_ALL: &[u8] = b"# written by hankweave: nothing in here belongs into a repository\n*\n";
 
-/// The right to be the only server of an execution directory; given back when dropped.
+/// The right to be the only server of an execution directory; released when dropped.
 #[derive(Debug)]
 pub struct InstanceLock {
     world: LockWorld,
@@ -42,7 +42,7 @@ pub struct InstanceLock {
     /// The permissions of a directory that was open to others.
     tightened: Option<u32>,
     set_aside: Vec<QuarantinedEntry>,
-    /// Last heartbeat in the file that another process left behind.
+    /// Last heartbeat in the file that another process left.
     left_heartbeat: Option<Timestamp>,
     /// The record was put back, which a killed process could not do.
     put_back: bool,
@@ -235,8 +235,8 @@ impl InstanceLock {
         self.write(&record)
     }
 
-    /// Removes the information file, unless it names another lock. Waits for the disk. The lock itself is given back when this value is
-    /// dropped; a drop without a release, as when a start fails, removes the file too.
+    /// Removes the information file, unless it names another lock. Waits for the disk. The lock itself is released when
+    /// this value is dropped. A drop without a call of this function, as after a failed start, removes the file too.
     ///
     /// # Errors
     ///
@@ -268,7 +268,7 @@ impl InstanceLock {
         self.needs_spare.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the last heartbeat in the file that an earlier process left behind, which a killed one does.
+    /// Returns the last heartbeat in the file that an earlier process left, as a killed one does.
     #[must_use]
     pub fn left_heartbeat(&self) -> Option<Timestamp> {
         self.left_heartbeat
@@ -436,7 +436,7 @@ fn keep_out_of_git(disk: &dyn Disk, state_dir: &Path) -> Result<(), IoError> {
     }
 }
 
-/// " (pid 12, port 4000)", as far as it is known.
+/// Returns ` (pid 12, port 4000)`, or the part of it that is known.
 fn holder(pid: Option<u32>, port: Option<u16>) -> String {
     match (pid, port) {
         (Some(pid), Some(port)) => format!(" (pid {pid}, port {port})"),

@@ -239,7 +239,7 @@ impl EventJournal for FileJournal {
         let mut has_failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
         let unsynced = self.writer().take_unsynced();
         let synced = match (*has_failed, unsynced) {
-            // Another try would succeed without what the first one lost.
+            // Another attempt would succeed without the entries that the first one lost.
             (true, _) => Err(io::Error::other("an earlier sync has failed")),
             // Without the lock of the writer, which continues appending meanwhile.
             (false, Some(file)) => file.sync_data(),

@@ -77,7 +77,7 @@ pub trait EventJournal: EventHistory {
     ///
     /// # Errors
     ///
-    /// [`IoError`]; do not try again, because it is unknown what is durable.
+    /// [`IoError`]; do not retry, because it is unknown which entries are durable.
     fn sync(&self) -> Result<(), IoError>;
 
     /// Makes the entries with a `seq` greater than `after` durable by writing them again. An earlier process

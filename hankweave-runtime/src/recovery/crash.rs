@@ -159,7 +159,7 @@ pub(super) struct Sources<'a> {
     pub(super) hank: Option<&'a Hank>,
     /// Prices of a run without notes.
     pub(super) prices: &'a Arc<Prices>,
-    /// Last heartbeat in the lock file that was left behind.
+    /// Last heartbeat in the lock file that a crashed process left.
     pub(super) heartbeat: Option<Timestamp>,
 }
 

@@ -30,7 +30,7 @@ impl SparedCheckpoints {
         &self.store
     }
 
-    /// Runs a step that writes, also one that fails half-way.
+    /// Runs a step that writes, and mirrors its result, even if the step fails halfway.
     fn writing<T>(&self, step: impl FnOnce(&GitCheckpoints) -> T) -> T {
         let done = step(self.reading());
         self.spare.follow();

@@ -49,7 +49,7 @@ pub struct Replayed {
     pub events: u64,
     /// How many of them came out of the logs of agents.
     pub from_logs: u64,
-    /// How many tries of codons were compared with their logs.
+    /// Number of attempts of codons that were compared with their logs.
     pub compared: u64,
     /// Events that were removed from the journal because it was too large; their codons are not compared.
     pub removed: u64,

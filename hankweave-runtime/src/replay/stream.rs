@@ -37,7 +37,7 @@ pub(super) struct ReplayStream {
     noise: VecDeque<Event>,
 }
 
-/// How the end of a try compares with its log.
+/// Comparison of the end of an attempt with its log.
 pub(super) struct AttemptComparison {
     /// Whether the log shows what was used.
     pub(super) is_compared: bool,
@@ -78,7 +78,7 @@ pub(super) fn in_words(tokens: TokenUsage) -> String {
     )
 }
 
-/// The agent that a log is of: `CODON-AGENT.log`, or `CODON-AGENT-2.log` for another try.
+/// Returns the agent of a log: `CODON-AGENT.log`, or `CODON-AGENT-2.log` for another attempt.
 fn agent_of(codon: &CodonId, log: &Path) -> Option<String> {
     let stem = log.file_stem()?.to_str()?;
     let rest = stem.strip_prefix(&codon.file_stem())?.strip_prefix('-')?;

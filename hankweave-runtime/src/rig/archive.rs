@@ -237,7 +237,7 @@ impl Archive {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         })?;
         disk.rename(&self.workspace.join(from), &self.workspace.join(to))?;
-        // Folders that stay behind are no failure of the move.
+        // Folders that remain are no failure of the move.
         let _ = files::remove_empty_folders(root, from);
         Ok(())
     }

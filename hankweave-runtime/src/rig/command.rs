@@ -25,7 +25,7 @@ const CAUSE_CHARACTERS: usize = 300;
 const DRAIN: Duration = Duration::from_millis(500);
 
 impl Rig {
-    /// Runs `line` with `sh -c` in `folder` and leaves no process behind.
+    /// Runs `line` with `sh -c` in `folder` and leaves no process running.
     pub(super) async fn command<F: Future<Output = ()>>(
         &self,
         index: usize,

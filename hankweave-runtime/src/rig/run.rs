@@ -150,8 +150,8 @@ impl RigFailure {
 }
 
 impl RigError {
-    /// Returns the reason that the failed codon records: a timeout (S6) or something unknown, and worth
-    /// another try.
+    /// Returns the reason that the failed codon records: a timeout (S6), or an unknown reason that is worth
+    /// another attempt.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
         match self {

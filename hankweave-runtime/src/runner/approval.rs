@@ -59,7 +59,7 @@ fn paused(codon: CodonId, why: String) -> RunResult {
     })
 }
 
-/// Records the answer of `by`, who gave it `at` that time where that was earlier; it is durable afterwards.
+/// Records the answer of `by`, durably. `at` is the time at which it was given, if that was earlier.
 pub(crate) async fn record(
     manager: &StateManager,
     codon_id: &CodonId,

@@ -187,7 +187,7 @@ fn operation(possession: &LockedExecution, plan: &CleanupPlan, command: &str) ->
     })
 }
 
-/// Removes the folders of all runs that cleanups have recorded, as far as they are there.
+/// Removes the folders of all runs that cleanups have recorded; missing folders are no error.
 async fn remove_logs(possession: &LockedExecution, state: &HankweaveState) -> Result<(), CleanupError> {
     let removed = state.removed().flat_map(|removed| &removed.runs);
     let folders: Vec<_> = removed.map(|run| possession.dir.run_folder(run)).collect();

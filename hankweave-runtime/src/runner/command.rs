@@ -40,7 +40,7 @@ pub enum RunCommand {
         granted: bool,
         /// For the record.
         reason: Option<String>,
-        /// Client or user who answers, for the record.
+        /// Client or user that answers, for the record.
         by: Option<String>,
     },
     /// End the running codon as skipped: its agent is asked to stop, then killed.
@@ -65,7 +65,7 @@ pub enum RunCommand {
 pub enum AcceptedCommand {
     /// This codon starts.
     Starting(CodonId),
-    /// This codon is being ended, or its next try is cancelled.
+    /// This codon is being ended, or its next attempt is cancelled.
     Stopping(CodonId),
     /// This codon may not begin, and the run ends.
     Denied(CodonId),
@@ -91,7 +91,7 @@ pub enum Refusal {
     /// The plan has ended.
     #[error("no more codons to run")]
     NothingNext,
-    /// Somebody has to approve the codon that is next.
+    /// The next codon needs an approval.
     #[error("codon `{0}` waits for an approval")]
     ApprovalRequired(CodonId),
     /// No codon waits for an approval, or not this one.
@@ -223,7 +223,7 @@ pub(crate) fn channel() -> (Commander, Inbox) {
 }
 
 impl Inbox {
-    /// The next command; waits for ever when every sender was dropped.
+    /// Returns the next command; waits forever if every sender was dropped.
     ///
     /// # Cancel safety
     ///

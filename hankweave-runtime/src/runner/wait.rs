@@ -1,4 +1,4 @@
-//! The wait before another try: a short one after a failure, or until the usage limit of a provider has
+//! The wait before another attempt: a short one after a failure, or until the usage limit of a provider has
 //! ended.
 
 use std::time::Duration;

@@ -31,7 +31,7 @@ const MOST_OUTPUT_TOKENS: u64 = 8_192;
 /// How often a request is made again, unless the sentinel says otherwise.
 const MOST_RETRIES: u64 = 2;
 
-/// The wait before the second try; each further one takes twice as long.
+/// The wait before the second attempt; each further wait takes twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 /// Tokens that cost nothing only where all tokens do.

@@ -395,7 +395,7 @@ const LEFT_BEHIND: CloseReason = CloseReason::new(
 /// The server stops, and everything was sent.
 const GOING_AWAY: CloseReason = CloseReason::new(CloseCode::Away, "the run has ended");
 
-/// The part that is being read; waits for ever when none is.
+/// Returns the part that is being read; waits forever if none is.
 async fn read_on(reading: &mut Option<PendingRead>) -> Result<HistoryChunk, IoError> {
     match reading {
         Some(reading) => reading.await,

@@ -1,4 +1,5 @@
-//! Door of one listener: who passed the gate gets a client of its own in the record that it named, or the list of records.
+//! Door of one listener: a connection that passed the gate becomes a client of the record that it named, or gets the list
+//! of records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +30,7 @@ pub(super) struct Door {
     pub(super) rooms: Rooms,
 }
 
-/// What clients are let into.
+/// Records that clients can enter.
 #[derive(Debug)]
 pub(super) enum Rooms {
     /// A run at work, or the record of one directory.

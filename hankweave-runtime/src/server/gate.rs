@@ -150,7 +150,8 @@ impl Gate {
         parts.map_or((None, path), |(record, path)| (Some(record), path))
     }
 
-    /// Takes the token of a button (WIRE-50). Whoever only follows a link, as programs do that show what is behind it, answers nothing.
+    /// Takes the token of a button (WIRE-50). A program that only follows the link, such as one that previews links,
+    /// answers nothing.
     fn answer(
         &self,
         head: &Head,

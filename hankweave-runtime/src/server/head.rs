@@ -25,7 +25,7 @@ pub(super) struct Head {
 /// Why there is no head.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HeadError {
-    /// The client has gone away, or the connection failed.
+    /// The client has disconnected, or the connection failed.
     #[error("the connection ended within the head of a request")]
     Gone,
     /// It is too long, or has too many headers.

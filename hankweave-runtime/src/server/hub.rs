@@ -214,7 +214,7 @@ impl Hub {
     }
 
     fn inner(&self) -> MutexGuard<'_, HubState> {
-        // Every change is complete when the lock is given back.
+        // Every change is complete when the lock is released.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

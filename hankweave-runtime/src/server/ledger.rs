@@ -68,7 +68,7 @@ impl CommandLedger {
         LedgerStatus::New
     }
 
-    /// Notes that a command was carried out and returns who else asked for it.
+    /// Notes that a command was carried out, and returns the other clients that asked for it.
     pub(super) fn finish(&mut self, request: &ClientRequest, answer: &DirectPayload) -> Vec<Arc<Outbox>> {
         let Some(entry) = self.begun(request) else {
             return Vec::new();
@@ -81,7 +81,7 @@ impl CommandLedger {
         others
     }
 
-    /// Forgets a command that was refused, so that it may be tried again, and returns who else asked for it.
+    /// Forgets a command that was refused, so that it may be sent again. Returns the other clients that asked for it.
     pub(super) fn abandon(&mut self, request: &ClientRequest) -> Vec<Arc<Outbox>> {
         if self.begun(request).is_none() {
             return Vec::new();

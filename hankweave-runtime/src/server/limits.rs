@@ -24,7 +24,7 @@ pub struct ServerLimits {
     pub outbound_bytes: usize,
     /// Messages that one client may send within a second (WIRE-33).
     pub rate: u32,
-    /// How long a client may send nothing; half-way it is pinged.
+    /// How long a client may send nothing; it is pinged after half of that time.
     pub silence: Duration,
     /// How long a client that has sent nothing since its handshake may take to answer its first ping. The end
     /// of the run does not wait for one that takes longer.

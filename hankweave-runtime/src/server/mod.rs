@@ -366,7 +366,7 @@ impl Bound {
         format!("{}#token={}", self.page_address(), self.tokens.read_only())
     }
 
-    /// Returns the address with the token for everything.
+    /// Returns the address with the token for all rights.
     pub(crate) fn control_address(&self) -> String {
         format!("{}#token={}", self.page_address(), self.tokens.full())
     }
@@ -565,7 +565,7 @@ impl Server {
     }
 }
 
-/// Name of a notification among those who answer.
+/// Name for answers from a notification, in place of a client's name.
 const NOTIFICATION: &str = "notification";
 
 impl Shared {

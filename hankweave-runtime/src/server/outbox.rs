@@ -101,7 +101,7 @@ impl Outbox {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Every change is complete when the lock is given back.
+        // Every change is complete when the lock is released.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

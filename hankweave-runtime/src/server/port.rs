@@ -11,7 +11,8 @@ use crate::world::World;
 use crate::world::disk::{self, Disk, FileKind};
 use crate::world::net::Listener;
 
-/// Where first ports are chosen: below those that systems give to outgoing connections, which would be in the way of the next run.
+/// First port of the range from which ports are chosen. The range is below the ports that systems give to outgoing
+/// connections, which would block the next run.
 const FIRST: u16 = 20_000;
 const CHOICES: u16 = 10_000;
 

@@ -126,7 +126,7 @@ impl RecordServer {
         self.bound.read_only_address()
     }
 
-    /// Answers clients until `stop` is done. Nobody can command anything here, whatever the token.
+    /// Answers clients until `stop` is done. No token allows commands here.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let closing = CancellationToken::new();
         let (shared, work) = self.record.share(
@@ -239,7 +239,7 @@ fn started_run(entry: &JournalEntry) -> Option<&RunId> {
     }
 }
 
-/// Returns the last heartbeat of the run whose process has gone.
+/// Returns the last heartbeat of the run whose process has ended.
 fn left_heartbeat(world: &World, dir: &ExecutionDir) -> Option<Timestamp> {
     last_heartbeat(&*world.disk, &dir.state_dir(), world.clock.now())
 }

@@ -1,4 +1,4 @@
-//! The two tokens of a server: one for everything and one for reading (WIRE-26).
+//! The two tokens of a server: one for all rights and one for reading (WIRE-26).
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -106,12 +106,12 @@ impl AccessTokens {
         }
     }
 
-    /// The token for everything, for the address of a user who commands the run.
+    /// Returns the token for all rights, for the address of a user who commands the run.
     pub(super) fn full(&self) -> &str {
         &self.full.text
     }
 
-    /// The token for reading, for the address of a user who only watches.
+    /// Returns the token for reading, for the address of a user who only watches.
     pub(super) fn read_only(&self) -> &str {
         &self.read_only.text
     }

@@ -101,7 +101,7 @@ impl StateManagerTask {
     }
 
     /// Starts the work, on a thread of its own since it waits for the disk; it ends with
-    /// [`shutdown`](super::StateManager::shutdown) or when every handle is dropped. Whoever spawns it awaits
+    /// [`shutdown`](super::StateManager::shutdown) or when every handle is dropped. The caller must await
     /// its end.
     #[must_use = "nobody would notice a panic of the writer"]
     pub fn spawn(self) -> JoinHandle<()> {

@@ -51,7 +51,7 @@ pub enum PersistenceError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// A state file could not be read or mended.
+    /// A state file could not be read or repaired.
     #[error("failed to load the state")]
     Files(#[source] StateFileError),
     /// The journal could not be read or completed.

@@ -103,7 +103,7 @@ impl StateManager {
             .await
     }
 
-    /// The document as far as it is durable.
+    /// Returns the durable document.
     #[must_use]
     pub fn snapshot(&self) -> Arc<HankweaveState> {
         Arc::clone(&self.visible.borrow())

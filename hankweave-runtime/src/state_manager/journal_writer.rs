@@ -268,7 +268,7 @@ impl LazySync {
     }
 }
 
-/// Waits for the end of `work`; for ever when there is none.
+/// Waits for the end of `work`; forever if there is none.
 async fn in_progress<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     match work {
         Some(work) => work.await,

@@ -72,7 +72,7 @@ impl Recent {
     }
 
     fn latest(&self) -> MutexGuard<'_, RecentState> {
-        // Nothing in here panics half-way.
+        // Nothing in here panics halfway.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -179,7 +179,8 @@ impl Subscription {
                     self.behind = true;
                     return Ok(Some(Delivery::Lagged));
                 }
-                // Only what is no longer in memory: a reader that decodes the journal is slower than who writes it, and would stay behind.
+                // Only for events that are no longer in memory: a reader that decodes the journal is slower than its
+                // writer, and would never catch up.
                 NextEvents::Forgotten(until) => match self.read_on().await? {
                     Some(missed) => return Ok(Some(self.deliver(missed))),
                     None => self.position = until,

@@ -40,7 +40,7 @@ pub(super) fn refuse(replies: impl IntoIterator<Item = TransitionReply>, error: 
     }
 }
 
-/// Answers the sender of an event, who may have dropped its ticket.
+/// Answers the sender of an event, which may have dropped its ticket.
 pub(super) fn answer(reply: TransitionReply, result: Result<Receipt, TransitionError>) {
     let _ = reply.send(result);
 }

@@ -238,7 +238,7 @@ async fn another_life_continues_document_and_numbers() {
 }
 
 // covers: P2
-/// A kill may come after the log and before state.json; the next life mends the file although it records
+/// A kill may come after the log and before state.json. The next life repairs the file although it records
 /// nothing itself.
 #[tokio::test(start_paused = true)]
 async fn a_life_without_events_of_its_own_brings_state_json_up_to_date() {
@@ -375,7 +375,7 @@ async fn a_slow_subscriber_is_told_and_misses_nothing() {
     assert_eq!(lagged, 1);
 }
 
-/// Nobody decodes what this process has just encoded.
+/// Subscribers get the published events themselves; what this process has just encoded is not decoded.
 #[tokio::test(start_paused = true)]
 async fn subscribers_get_the_very_events_that_were_published() {
     let folder = folder();
@@ -397,7 +397,7 @@ async fn subscribers_get_the_very_events_that_were_published() {
     assert!(pairs.iter().all(|(one, other)| std::ptr::eq(*one, *other)));
 }
 
-/// A subscriber that was behind takes from memory what is in memory again.
+/// A subscriber that lagged takes events from memory once they are in memory again.
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_lagged_reads_no_more_of_the_journal_than_it_must() {
     let folder = folder();

@@ -192,7 +192,7 @@ impl StateFiles {
         Ok(copy)
     }
 
-    /// Removes what an interrupted save left behind (P9).
+    /// Removes the remains of an interrupted save (P9).
     ///
     /// # Errors
     ///

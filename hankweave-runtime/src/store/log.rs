@@ -44,8 +44,8 @@ const MOST_ROOM: u64 = 1 << 20;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl StateLog {
-    /// Opens the log, making it when there is none, and cuts off what is behind its last write, which is durable then: a killed process may
-    /// have written it and not synced it, or the sync of an earlier one may have failed.
+    /// Opens the log, or makes it, and cuts off everything after its last write, which is durable then: a killed process may
+    /// have written it without a sync, or the sync of an earlier process may have failed.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl StateLog {
     ///
     /// # Errors
     ///
-    /// What the disk says. Nobody knows then what a crash would leave; the log must not be used any more.
+    /// Returns the error of the disk. It is then unknown what a crash would leave, and the log must not be used any more.
     pub fn append(&mut self, batch: &LogBatch) -> io::Result<()> {
         let good = self.file.length();
         self.write(&batch.bytes)?;
@@ -75,7 +75,7 @@ impl StateLog {
         })
     }
 
-    /// Appends the last lines and leaves no room behind them.
+    /// Appends the last lines and leaves no room after them.
     ///
     /// # Errors
     ///

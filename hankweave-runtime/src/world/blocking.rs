@@ -137,7 +137,7 @@ fn start_reserve(runtime: &Runtime) {
     let reserve = Arc::new(Reserve::default());
     for _ in 0..RESERVE {
         let reserve = Arc::clone(&reserve);
-        // Nobody needs its end.
+        // Its end is not waited for.
         drop(runtime.spawn_blocking(move || reserve.arrive()));
     }
     reserve.release();

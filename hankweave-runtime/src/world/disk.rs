@@ -1,7 +1,7 @@
 //! The few durable operations that hankweave's own files need.
 //!
 //! Every byte of state, log, journal, lock and agent log goes through [`Disk`], so that a test can count, fail or lose each
-//! step. The calls block; who waits for them decides [`Blocking`](super::blocking::Blocking). Trees that belong to others
+//! step. The calls block; [`Blocking`](super::blocking::Blocking) decides where they are waited for. Trees that belong to others
 //! are walked through a [`Folder`]; checkpoints have a seam of their own, `CheckpointStore`.
 
 mod beneath;
@@ -204,7 +204,7 @@ pub trait AppendFile: Send + Debug {
     /// A second handle to the file, which can sync while this one continues writing.
     fn syncer(&self) -> Arc<dyn SyncFile>;
 
-    /// Waits until everything written is durable. After an error it is unknown what is: do not try again on this file.
+    /// Waits until everything written is durable. After an error it is unknown which bytes are: do not retry on this file.
     ///
     /// # Errors
     ///
@@ -213,8 +213,8 @@ pub trait AppendFile: Send + Debug {
         self.syncer().sync_data()
     }
 
-    /// Takes the end back to `length` bytes and leaves what is behind it on the disk until it is written over: room that is there already,
-    /// so that making durable what comes to lie there changes no length.
+    /// Moves the end back to `length` bytes, and leaves the bytes after it on the disk until they are overwritten. They
+    /// are reserved room: syncing what is written there changes no length.
     ///
     /// # Errors
     ///
@@ -236,13 +236,13 @@ pub trait AppendFile: Send + Debug {
         None
     }
 
-    /// Whether `path` is a name of the file, as far as that is known.
+    /// Whether `path` is a name of the file; true if that is unknown.
     fn is_at(&self, path: &Path) -> bool {
         let _ = path;
         true
     }
 
-    /// Appends all of `bytes` or, as far as the disk allows, nothing (D5).
+    /// Appends all of `bytes`. After a failure nothing is appended, if the disk allows that (D5).
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ pub trait AppendFile: Send + Debug {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let good = self.length();
         self.write_all(bytes).inspect_err(|_| {
-            // The first error is the one to report. A part that stays behind is found by its checksum or missing newline.
+            // The first error is the one to report. A part that remains is found by its checksum or missing newline.
             let _ = self.truncate(good);
         })
     }
@@ -283,7 +283,7 @@ pub trait DirLockGuard: Send + Sync + Debug {
     /// replaced the directory; writing there could reach another owner's files (D7).
     fn still_guards(&self) -> bool;
 
-    /// Whether the locked directory was removed and not only moved, as far as that is known.
+    /// Whether the locked directory was removed and not only moved; false if that is unknown.
     fn is_removed(&self) -> bool {
         false
     }

@@ -60,7 +60,8 @@ impl World {
     }
 
     /// Makes this process the parent of every process below it whose own parent has ended, so that it can end processes that an agent left.
-    /// See [`ChildSpawner::adopting_orphans`] for who may do that: every other child of this program would be ended as well.
+    /// See [`ChildSpawner::adopting_orphans`] for the programs that may do that: every other child of this program would
+    /// be ended as well.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ struct Agent {
 
 fn print(line: &str) {
     let mut stdout = io::stdout().lock();
-    // A client that has gone kills us soon.
+    // A client that has disconnected kills us soon.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 

@@ -18,7 +18,7 @@ pub use secured::Secured;
 /// The variable with the URL of a server to use instead; its user must be allowed to create databases.
 const URL: &str = "HANKWEAVE_TEST_POSTGRES_URL";
 
-/// A server does not run as root, so there it is started as this user, who owns nothing.
+/// User as which a server is started for root, since PostgreSQL does not run as root. This user owns nothing.
 const NOBODY: u32 = 65534;
 
 /// Ends the server when we do, however that is: our end of the pipe closes then.
@@ -174,7 +174,7 @@ impl Drop for Cluster {
     }
 }
 
-/// A database of its own, empty at first; gone when this is dropped.
+/// A database of its own, empty at first; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct Database {
     url: String,
@@ -234,7 +234,7 @@ fn shared() -> Result<Arc<Cluster>, Skip> {
     Ok(started)
 }
 
-/// The URL with another database behind its server.
+/// Returns the URL with another database of its server.
 fn with_database(url: &str, name: &str) -> String {
     let (url, options) = url
         .split_once('?')

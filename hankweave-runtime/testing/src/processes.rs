@@ -1,4 +1,4 @@
-//! Which processes a test has left behind, found by a marker in their environment. Linux only: it reads /proc.
+//! Processes that a test has left running, found by a marker in their environment. Linux only: it reads /proc.
 
 use std::fs;
 use std::os::fd::OwnedFd;

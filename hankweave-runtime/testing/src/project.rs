@@ -236,7 +236,8 @@ fn list(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// Whoever runs the tests may ignore signals, as `nohup` and shells do for what runs in the background, and programs inherit that.
+/// Resets signals. The shell of the tests may ignore some, as `nohup` and shells do for background commands, and programs
+/// inherit that.
 #[expect(unsafe_code, reason = "no safe wrapper resets a signal in a child")]
 fn with_default_signals(command: &mut Command) -> &mut Command {
     let reset = || {
@@ -403,8 +404,8 @@ fn lines_of(pipe: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// Takes what is still in a pipe of a program that has ended. Somebody else who holds the pipe open and says nothing
-/// for two seconds does not hold up the test.
+/// Returns the rest of the output of a program that has ended. Another process that holds the pipe open in silence for
+/// two seconds does not hold up the test.
 fn rest(lines: &Receiver<String>) -> String {
     std::iter::from_fn(|| lines.recv_timeout(Duration::from_secs(2)).ok()).collect()
 }
@@ -414,7 +415,7 @@ fn exit_of(mut child: Child) -> Receiver<ExitStatus> {
     let (sender, exit) = channel();
     std::thread::spawn(move || {
         if let Ok(status) = child.wait() {
-            // Nobody waits any more: the test has failed already.
+            // If the test has failed already, no receiver is left.
             let _ = sender.send(status);
         }
     });

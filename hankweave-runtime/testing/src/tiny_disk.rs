@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::agents::Skip;
 
-/// A mount in memory; gone when this is dropped.
+/// A mount in memory, removed when this is dropped.
 #[derive(Debug)]
 pub struct TinyDisk(tempfile::TempDir);
 

@@ -720,7 +720,7 @@ fn a_planned_restore_changes_nothing(fixture: &Fixture) {
     assert_eq!(fixture.restore(&first, &second).done, plan);
 }
 
-/// A workspace with a file in two versions that is about to roll back to the first, and what was there is saved.
+/// Returns a workspace with a file in two versions that is about to roll back to the first, after its files were saved.
 fn protected(fixture: &Fixture) -> (Checkpoint, RestoreRequest) {
     fixture.write("a", "1");
     fixture.write("b", "1");

@@ -30,7 +30,7 @@ pub(crate) enum Fault {
     NoLocks,
     /// Operation `n` does not happen, or half of it when it writes; nothing works after that.
     CrashAt(u64),
-    /// Operation `n` alone fails with this error; a write leaves half of its bytes behind.
+    /// Operation `n` alone fails with this error; a write leaves half of its bytes on the disk.
     FailAt(u64, io::ErrorKind),
     /// Fails with an error number of the system, with `n` counted over all operations, including those that only look or read.
     ErrorAt(u64, i32),
@@ -153,7 +153,7 @@ impl Disk for FaultyDisk {
         match self.faults.step() {
             Ok(()) => self.inner.create_new(path, bytes),
             Err(error) => {
-                // Half of the file stays behind; if even that fails, less does.
+                // Half of the file remains; if even that fails, less does.
                 let _ = self.inner.create_new(path, &bytes[..bytes.len() / 2]);
                 Err(error)
             }
@@ -288,7 +288,7 @@ impl Folder for FaultyFolder {
 
     fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()> {
         if let Err(error) = self.faults.step() {
-            // The name is there, the content is not; if even that fails, less stays behind.
+            // The name remains, the content does not; if even that fails, less remains.
             let _ = self.inner.create_file(name, mode, &mut io::empty());
             return Err(error);
         }

@@ -1,4 +1,4 @@
-//! Checkpoints in memory: of a real workspace, gone with the process.
+//! Checkpoints in memory, of a real workspace. They do not outlive the process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read as _};

@@ -35,7 +35,7 @@ impl File {
         self.write_at(self.content.len(), bytes);
     }
 
-    /// Writes over what is there from `offset` on, and after it.
+    /// Overwrites the content from `offset` on, and extends it if necessary.
     pub(super) fn write_at(&mut self, offset: usize, bytes: &[u8]) {
         self.change(Change::Write {
             offset,
@@ -145,7 +145,7 @@ fn overwrite(to: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     to.extend_from_slice(&bytes[inside..]);
 }
 
-/// What becomes of an unsynced change when the power goes.
+/// Fate of an unsynced change when the power goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Kept,

@@ -18,7 +18,7 @@ pub(crate) const USER: u32 = 1_000;
 
 const ROOT: Id = 0;
 
-/// So many links in one path are a circle.
+/// Number of links in one path from which the path counts as a circle.
 const MAX_LINKS: usize = 40;
 
 /// Everything on the disk.
@@ -240,7 +240,7 @@ impl Files {
         }
     }
 
-    /// Forgets what has no name and cannot get one back. Nobody may have anything open.
+    /// Forgets inodes that have no name and cannot get one back. No file may be open.
     pub(super) fn forget_nameless(&mut self) {
         let mut reachable = BTreeSet::new();
         self.reach(ROOT, &mut reachable);

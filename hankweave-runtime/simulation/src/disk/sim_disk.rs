@@ -270,7 +270,7 @@ impl SimDisk {
         if let Some(pause) = self.pause {
             pause();
         }
-        // Nobody panics while holding it, but for a test that fails anyway.
+        // Only a test that fails anyway panics while holding the lock.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

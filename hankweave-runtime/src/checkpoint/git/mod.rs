@@ -107,7 +107,7 @@ impl GitCheckpoints {
         cache
     }
 
-    /// Takes the objects found by opening, once: later they may be gone.
+    /// Takes the objects found by opening, once: later they may no longer exist.
     fn looked_at(&self) -> HashSet<Oid> {
         mem::take(&mut *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -328,7 +328,7 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.cache();
         let repository = self.history.repository().map_err(HistoryError::Read)?;
         let freed = clean::clean(&repository, gone, keep);
-        // What they know may be gone.
+        // The objects that they name may no longer exist.
         self.listings().clear();
         *cache = usable_cache(&self.history).0;
         freed.map_err(|error| HistoryError::Read(ObjectError::at("remove old checkpoints")(error)))

@@ -86,7 +86,8 @@ impl Commit {
     }
 }
 
-/// Writes a commit of no files, each object in a file of its own that replaces what is there; the file system must still be synced.
+/// Writes a commit without files, each object in a file of its own that replaces an existing one. The file system must
+/// still be synced.
 pub(in crate::checkpoint) fn write_first_commit(
     repository: &Path,
     commit: &NewCommit<'_>,

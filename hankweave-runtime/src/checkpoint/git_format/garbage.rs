@@ -1,6 +1,7 @@
 //! Removing objects that nothing needs.
 //!
-//! A pack that holds one is written again without it, durably, before it is removed; so whatever cuts this off leaves every needed object somewhere.
+//! A pack that holds an unneeded object is written again without it, durably, before the pack is removed. So an
+//! interruption leaves every needed object somewhere.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -15,7 +16,7 @@ use super::read::ObjectReader;
 use crate::checkpoint::object::as_git;
 use crate::world::disk::{Disk as _, RealDisk, remove_if_present};
 
-/// Removes every object that is not `needed`; returns how many bytes that freed. Nobody else may write meanwhile.
+/// Removes every object that is not `needed`, and returns the number of freed bytes. No other process may write meanwhile.
 pub(in crate::checkpoint) fn remove_others(
     repository: &Repository,
     needed: &HashSet<Oid>,
@@ -55,7 +56,7 @@ pub(in crate::checkpoint) fn length_of_others(
 /// Longest object that is packed, in bytes: a longer one wastes little room in a file of its own.
 const LONGEST_PACKED: u64 = 1 << 20;
 
-/// Puts every small object that only a file of its own holds into one pack, and removes these files; returns how many. Nobody else may write meanwhile.
+/// Moves every small loose object into one pack, and returns the number of files removed. No other process may write meanwhile.
 pub(in crate::checkpoint) fn pack_loose(repository: &Repository) -> Result<usize, git2::Error> {
     let objects = repository.path().join("objects");
     let mut pack = PackFile::create(&objects).map_err(as_git)?;

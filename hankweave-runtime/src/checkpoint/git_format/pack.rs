@@ -32,7 +32,7 @@ pub(super) struct PackedObject {
     bytes: Vec<u8>,
 }
 
-/// A pack that is being written. Dropped before [`finish`](Self::finish), it leaves nothing behind.
+/// A pack that is being written. If it is dropped before [`finish`](Self::finish), no file is left.
 #[derive(Debug)]
 pub(super) struct PackFile {
     /// The folder of packs.
@@ -137,7 +137,7 @@ impl PackFile {
         let encoded = encode_index(&mut self.entries, &checksum);
         index_file.write_all(&encoded)?;
         index_file.sync_all()?;
-        // Whoever finds the index finds the pack.
+        // The pack first: a reader that finds the index must find the pack.
         RealDisk.rename(&self.temporary, &name("pack"))?;
         RealDisk.rename(&index, &name("idx"))?;
         RealDisk.sync_dir(&self.folder)?;

@@ -57,7 +57,7 @@ impl OpenPacks {
 
     /// The most bytes that libgit2 needs at once for the object `id`, of all packs that have it; `None` when none has.
     ///
-    /// Somebody else may write a pack meanwhile, so the folder is listed again for an object that no pack has.
+    /// Another process may write a pack meanwhile, so the folder is listed again for an object that no pack has.
     pub(super) fn length(&mut self, id: Oid) -> io::Result<Option<u64>> {
         match self.longest(id)? {
             None if self.open_new()? => self.longest(id),

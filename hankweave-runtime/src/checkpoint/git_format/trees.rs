@@ -47,7 +47,7 @@ impl<'a> TreeWriter<'a> {
             for folder in path.folders() {
                 let known = !writer.changed.insert(folder.into());
                 if *kind == ChangeKind::Deleted {
-                    writer.folders.remove(folder); // It may be gone; otherwise it is written again.
+                    writer.folders.remove(folder); // It may no longer exist; otherwise it is written again.
                 } else if known {
                     break;
                 }

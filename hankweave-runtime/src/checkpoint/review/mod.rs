@@ -85,7 +85,7 @@ impl ReviewBranch {
     ///
     /// # Errors
     ///
-    /// Returns [`ReviewError`]; what is there stays as it is.
+    /// Returns [`ReviewError`]; existing references stay unchanged.
     pub fn start(&self) -> Result<(), ReviewError> {
         let repository = open(&self.repository)?;
         self.place(&repository).map(drop)
@@ -230,7 +230,7 @@ impl ReviewBranch {
             let mark = self.mark.clone();
             return Err(ReviewError::Waiting { mark, obstacle });
         }
-        // Whoever has moved it in between is not undone.
+        // If the branch was moved in between, that move is not undone.
         let moved = repository.reference_matching(&self.reference(), commit, true, place.branch, LOG);
         Ok(moved.map(drop).map_err(at_branch())?)
     }

@@ -79,7 +79,7 @@ pub enum ReviewError {
         /// At least one.
         obstacles: Vec<Obstacle>,
     },
-    /// The commit is made, and the branch could not be brought to it.
+    /// The commit is made, and the branch could not be moved to it.
     #[error("the commit waits at `{mark}`: {obstacle}")]
     Waiting {
         /// The reference that has it.

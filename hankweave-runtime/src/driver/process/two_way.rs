@@ -17,7 +17,7 @@ pub(super) const WAITING_ACTIONS: usize = 4;
 
 /// Talks to one agent.
 pub(super) struct AcpHost {
-    /// `None` when the agent no longer listens, or is to hear nothing more.
+    /// `None` if the agent has closed its input, or is to get no more messages.
     input: Option<AgentInput>,
     /// Message that asks the agent to stop.
     stop_with: Option<String>,

@@ -30,7 +30,7 @@ pub(super) fn prepare_output(
         ))),
         false => Ok(()),
     };
-    // Checked before it is made, so that a refusal leaves nothing behind, and again at its real path.
+    // Checked before it is made, so that a refusal leaves no folder, and again at its real path.
     let disk = &*possession.world.disk;
     check(&place_of(disk, &output.path))?;
     let real = disk.make_dirs(&output.path).map_err(failed)?;

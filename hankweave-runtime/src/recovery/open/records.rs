@@ -174,7 +174,7 @@ mod tests {
         let dir = ExecutionDir::new(folder.path().to_owned());
         let open = || open_records(&world, &dir, &RunOptions::default(), None, MAX_FILE_BYTES);
         let holder = open().map_err(|error| error.to_string()).ok().unwrap();
-        // Whatever a start would mend: a torn line, and what is left of a save.
+        // Everything that a start would repair: a torn line, and the remains of a save.
         let state_dir = dir.state_dir();
         let files = ["events/000001.jsonl", "state.json.tmp", "token.tmp"].map(|name| state_dir.join(name));
         for file in &files {

@@ -138,7 +138,7 @@ fn restore_of(possession: &LockedExecution, pending: &PendingRollback, by_a_run:
     }
 }
 
-/// Whether a run goes back by itself; who goes back by choice wants the files of then.
+/// Whether the run itself rolls back. A user who rolls back by choice wants the files of that time.
 fn is_of_a_run(pending: &PendingRollback) -> bool {
     pending.operation.is_some() && !pending.is_chosen()
 }

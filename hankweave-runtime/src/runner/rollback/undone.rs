@@ -21,7 +21,7 @@ use crate::checkpoint::{
 use crate::recovery::{LockedExecution, OpenedExecution};
 use crate::world::disk::Disk;
 
-/// How far the clock of a file system may be behind, in milliseconds.
+/// Maximum lag of a file system's clock, in milliseconds.
 pub(super) const COARSE_MS: i64 = 20;
 
 /// Target and origin of a rollback.

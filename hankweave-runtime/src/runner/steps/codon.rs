@@ -24,7 +24,7 @@ use crate::codon::{
 use crate::recovery::without_own_files;
 use crate::world::suspension::Stopwatch;
 
-/// How a codon went, as far as the loop needs to know.
+/// Result of a codon, reduced to what the loop needs.
 pub(super) enum CodonResult {
     /// As its record says.
     ToTheEnd,
@@ -227,8 +227,8 @@ async fn reachable(context: &RunContext, id: &CodonId, session: Option<SessionId
     None
 }
 
-/// Carries out or refuses a command while a codon runs. One that needs a moment without a codon is given back when this one has ended and only its results are
-/// being copied: clients show it as ended.
+/// Carries out or refuses a command while a codon runs. A command that needs a moment without a codon is returned if this
+/// codon has ended and only its results are being copied, because clients show the codon as ended.
 fn order(
     context: &RunContext,
     request: RunnerRequest,

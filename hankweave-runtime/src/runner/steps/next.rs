@@ -23,7 +23,7 @@ pub(super) enum NextStep {
     Codon(Box<PlanEntry>, Option<CheckpointSha>),
     /// A codon that needs an approval, and the question to the user.
     Asked(Box<PlanEntry>, String),
-    /// Another try, and the rig that is set up for it already.
+    /// Another attempt, and the rig that is already set up for it.
     Try(Retry, Option<CheckpointSha>),
     /// Nothing, because this codon failed.
     Blocked(CodonId),
@@ -133,7 +133,7 @@ fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
 }
 
-/// The rig that the failed try of this run had set up, or an interrupted codon in the run before; another try
+/// Returns the rig that the failed attempt of this run had set up, or an interrupted codon in the run before. The next attempt
 /// uses it (HANK-23).
 fn finished_rig(context: &RunContext, thread: &ThreadTip<'_>) -> Option<CheckpointSha> {
     let failed = thread

@@ -1,4 +1,4 @@
-//! Waiting: for a command when nothing starts by itself, or until another try is due.
+//! Waiting: for a command when nothing starts by itself, or until another attempt is due.
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::Ceiling;
@@ -185,7 +185,8 @@ fn take(state: &HankweaveState, choice: ChosenCodon, reply: CommandReply) -> Opt
     Some(LoopAction::Choose(choice))
 }
 
-/// Reports in a rehearsal, which never waits, what a run would wait for before another try. A limit that no try can pass ends the rehearsal.
+/// Reports in a rehearsal, which never waits, what a run would wait for before another attempt. A limit that no attempt
+/// can pass ends the rehearsal.
 pub(super) async fn rehearse_wait(context: &RunContext, retry: &Retry) -> LoopAction {
     let (text, action) = match retry.limit {
         Some(limit) => {
@@ -204,7 +205,7 @@ pub(super) async fn rehearse_wait(context: &RunContext, retry: &Retry) -> LoopAc
     action
 }
 
-/// Waits until another try is due.
+/// Waits until another attempt is due.
 pub(super) async fn wait_for_retry(
     context: &RunContext,
     heartbeat: &Heartbeat<'_>,

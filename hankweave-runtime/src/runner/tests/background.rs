@@ -70,7 +70,7 @@ async fn the_hank_says_how_long_and_whether_the_codon_completes_over_it() {
     let (_, outcome, _) = run(40, &json!({"onBackgroundCut": "complete"})).await;
     assert_eq!(outcome.codons[0].status, CodonStatus::Completed);
     assert_eq!(outcome.codons[0].remarks, [CUT]);
-    // Once more, since the next try may be faster.
+    // The codon runs once more, since the next attempt may be faster.
     let retry = json!({"onFailure": "retry", "retryConfig": {"maxAttempts": 1, "delayMs": 1000}, "maxBackgroundSeconds": 60});
     let (_, outcome, took) = run(40, &retry).await;
     assert_eq!(outcome.codons.len(), 2, "{outcome:?}");

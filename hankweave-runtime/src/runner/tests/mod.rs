@@ -115,10 +115,11 @@ impl Stage {
 /// When the limit of the provider ends.
 const LIMIT_ENDS: i64 = 1_736_000_100_000;
 
-/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "once"
-/// at its first try only, one with "slow" takes it two seconds, one with "wait" makes it wait until it is
-/// stopped. With "limit" in it, it fails for a limit that ends at [`LIMIT_ENDS`]. One that begins with "background" makes it answer and wait for work
-/// of as many minutes as the prompt has words, then it continues. With "unless on n" it does what its model `n` would not.
+/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes the agent fail, and one with "once"
+/// makes it fail at its first attempt only. With "slow" it takes two seconds, with "wait" it waits until it is stopped.
+/// With "limit" it fails for a limit that ends at [`LIMIT_ENDS`]. A prompt that begins with "background" makes it answer
+/// and wait for work of as many minutes as the prompt has words; then it continues. With "unless on n" in it, a model `n`
+/// gets "n:" and the rest of the prompt.
 struct Actor;
 
 impl AgentDriver for Actor {

@@ -194,7 +194,7 @@ async fn a_rollback_is_told_step_by_step() {
     live.stop().await;
 }
 
-/// Whoever only watches as well; what was said before stays as it was.
+/// Clients that only watch get the error too; events from before are unchanged.
 // covers: P5
 #[tokio::test]
 async fn a_disk_that_fails_is_told_to_every_client_as_fatal() {

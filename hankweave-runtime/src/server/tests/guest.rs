@@ -58,7 +58,7 @@ impl Guest {
         Ok((Self { socket, heard }, response))
     }
 
-    /// Comes in with the token for everything and shakes hands; returns the data of the answer as well.
+    /// Connects with the token for all rights and shakes hands; returns the data of the answer as well.
     pub(super) async fn enter(live: &Live, handshake: Value) -> (Self, Value) {
         let (mut guest, _) = Self::connect(live, &live.token).await.unwrap();
         let session = guest.shake(handshake).await;

@@ -99,8 +99,8 @@ async fn a_client_that_does_not_read_is_left_and_nobody_else_notices() {
     let (mut slow, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
     let mut quick = Guest::commander(&live).await;
     let is_end = |message: &serde_json::Value| message["data"]["message"] == "end of chatter";
-    // Rounds that fit into a queue, and the next one when the reader has had its fill: only who never reads
-    // is left.
+    // Each round fits into a queue, and starts once the quick reader has taken the one before. So only the client that
+    // never reads is disconnected.
     for _ in 0..40 {
         tokio::join!(live.chatter(100, 4_000), quick.until_that(is_end));
     }

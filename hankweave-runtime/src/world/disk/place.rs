@@ -66,7 +66,7 @@ impl<'p> ResolvedPath<'p> {
         self.folder.is_some()
     }
 
-    /// Opens what is there with these flags, and no link.
+    /// Opens the entry with these flags, unless it is a link.
     pub(super) fn open(&self, flags: OFlags, mode: u32) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         retry_on_intr(|| {

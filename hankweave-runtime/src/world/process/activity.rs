@@ -1,4 +1,5 @@
-//! What the processes of an agent do: the processor time that they have used, what they have written, and whether one of them is a server.
+//! Activity of an agent's processes: the processor time that they have used, what they have written, and whether one of
+//! them is a server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

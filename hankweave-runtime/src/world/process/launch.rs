@@ -15,8 +15,8 @@ use crate::world::system;
 /// The first descriptor that is not one of the three standard ones.
 const FIRST_OTHER: c_uint = 3;
 
-/// Starts a program as S1 requires: in a session of its own, ended together with the thread that starts it, with
-/// nothing inherited but the three standard descriptors, default signals and the user's umask. Whoever drops the child kills it.
+/// Starts a program as S1 requires: in a session of its own, ended together with the thread that starts it. It inherits
+/// nothing but the three standard descriptors, default signals and the user's umask. Dropping the child kills it.
 #[expect(
     unsafe_code,
     reason = "no safe interface runs anything in the child, and nobody else can give it all of this"

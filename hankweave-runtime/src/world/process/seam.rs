@@ -49,7 +49,7 @@ pub trait Spawner: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Kills what carries `marker`, with its descendants: the agents that a crashed server left behind.
+    /// Kills processes that carry `marker`, with their descendants: the agents that a crashed server left running.
     fn sweep<'a>(&'a self, marker: &'a str) -> BoxFuture<'a, Sweep>;
 }
 

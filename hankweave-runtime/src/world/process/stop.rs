@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use super::{GroupSignal, ProcessControl};
 
-/// How long a killed process may take to be gone; only one stuck in the kernel needs longer. With the usual grace of five seconds and
-/// the sweep, a stop takes at most ten seconds.
+/// How long a killed process may take to vanish; only one stuck in the kernel needs longer. With the usual grace of five
+/// seconds and the sweep, a stop takes at most ten seconds.
 const KILL_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Ends a process: SIGTERM to its group, `grace`, SIGKILL to its group (S3). The

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often one looks whether they have.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Wakes those who wait to start a process.
+/// Wakes threads that wait to start a process.
 static CONTINUED: Condvar = Condvar::new();
 
 /// Processes that are stopped until this is dropped: everything that this process has started, but for what belongs to the user. Nothing is started
@@ -109,8 +109,9 @@ fn continues(parent: &Process, own: &Process) -> bool {
     parent.session == own.session && (parent.group != own.group || parent.group != parent.session)
 }
 
-/// Ends a run in order that carries a marker which begins with `marker`, if it is suspended or who started it is: it continues in order to stop. Returns whether
-/// it was one. For a worker that has the task now and finds the run of a suspended worker in its place.
+/// Ends a run in order whose marker begins with `marker`, if it or the process that started it is suspended: the run
+/// continues in order to stop. Returns whether it was such a run. For a worker that has the task now and finds the run of
+/// a suspended worker in its place.
 pub fn stop_suspended(pid: u32, marker: &str) -> bool {
     let process = i32::try_from(pid).ok().and_then(system::process);
     let is_left = |process: &Process| system::process(process.parent).is_some_and(|parent| parent.is_stopped);
@@ -129,7 +130,7 @@ impl Drop for StoppedProcesses {
         self.held = None;
         sweep::continue_all(&self.stopped);
         sweep::continue_all(&self.asked);
-        // Whoever is about to wait holds this, and would miss the call.
+        // A thread that is about to wait holds this lock, and would miss the call.
         drop(children());
         CONTINUED.notify_all();
     }

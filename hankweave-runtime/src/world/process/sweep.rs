@@ -312,7 +312,7 @@ fn own_pid() -> i32 {
 /// Reaps those of `pids` that are our children and have ended, and says how many.
 fn reap<'p>(pids: impl IntoIterator<Item = &'p i32>) -> usize {
     let pids = pids.into_iter().filter_map(|pid| Pid::from_raw(*pid));
-    // Not every one of them is ours; those that are not have a parent who reaps them.
+    // Not every one of them is ours; the others have a parent that reaps them.
     let has_ended = |pid: &Pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
     pids.filter(has_ended).count()
 }

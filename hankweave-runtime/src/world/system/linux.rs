@@ -177,7 +177,7 @@ impl ChildEnd {
     }
 }
 
-/// How far ahead of us a child may write: one that says much at once is not woken up for every 64 KiB of it.
+/// Number of bytes by which a child may write ahead of us. So a child that writes much at once is not woken up for every 64 KiB.
 const PIPE_BYTES: usize = 1 << 20;
 
 pub(super) fn widen(pipe: impl AsFd) {

@@ -183,7 +183,7 @@ fn prepare(
     Ok(event_stream(steps, meter))
 }
 
-/// What was served, and who waits for more of it.
+/// Served requests, and the signal for threads that wait for more of them.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) served: Mutex<Vec<Served>>,

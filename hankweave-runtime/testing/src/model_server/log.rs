@@ -55,7 +55,7 @@ pub enum AskedKind {
     Unknown,
 }
 
-/// What one answer used, as far as it was sent.
+/// Usage of one answer, for the part that was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Served {
     /// Lane that answered.
@@ -85,7 +85,7 @@ impl Asked {
         matches!(self.kind, AskedKind::Model { .. })
     }
 
-    /// Returns what a model call asked, as far as it was kept.
+    /// Returns the body of a model call, if it was kept.
     #[must_use]
     pub fn body(&self) -> Option<&Value> {
         match &self.kind {

@@ -147,7 +147,7 @@ impl ModelRequest {
         turns
     }
 
-    /// Where the agent works, as far as its own prompt says so.
+    /// Returns the working directory of the agent, if its own prompt names it.
     pub(super) fn working_directory(&self) -> Option<String> {
         static PLACES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
             [

@@ -31,7 +31,7 @@ pub use self::place::records_folder;
 pub use self::spared_disk::SparedDisk;
 use self::tree::Mirrored;
 
-/// The files that make up the state: together they are there or gone.
+/// The files that make up the state: they exist together or not at all.
 const STATE: [&str; 3] = ["state.json", "state.json.bak", LOG];
 const LOG: &str = "state.log";
 
@@ -135,7 +135,7 @@ impl Spares {
 
     /// Starts to keep the spare record of `state_dir`, whose parent must exist. Without a place for one nothing is lost but the protection.
     ///
-    /// The record that an unclean end has left is put back first, as far as the state directory lacks its entries as a whole.
+    /// The record that an unclean end has left is put back first, for entries that the state directory lacks as a whole.
     pub fn open(&self, state_dir: &Path) -> OpenedSpare {
         let Some(records) = &self.records else {
             return OpenedSpare::None;
@@ -333,8 +333,8 @@ impl Spare {
     /// so that the spare record counts.
     fn recover(&self, path: &Path) -> bool {
         self.with(|inner| {
-            // Before the lock is taken nothing of ours can be gone; before the first mirror the spare record may be the older one, because its process was
-            // killed after it had changed the state directory.
+            // Before the lock is taken, nothing of ours can be missing. Before the first mirror, the spare record may be
+            // the older one, because its process was killed after it had changed the state directory.
             let Some(guard) = inner.guard.as_ref().filter(|_| !inner.mirrored.is_empty()) else {
                 return false;
             };
@@ -456,7 +456,7 @@ impl Spare {
         true
     }
 
-    /// Keeps the folder at `path` before the first file in it, which may find the folder gone.
+    /// Keeps the folder at `path` before the first file is made in it, since the folder may be missing by then.
     fn make_folder(&self, inner: &mut Inner, path: &Path) {
         if let Some(second) = self.second(path).filter(|_| !inner.given_up)
             && let Err(error) = RealDisk.make_private_dirs(&second)

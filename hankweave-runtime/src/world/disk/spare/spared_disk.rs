@@ -12,8 +12,8 @@ use super::{Inner, Spare, Spares};
 
 /// The real file system, with a spare record of each state directory that [`Spares`] keeps.
 ///
-/// A step that finds its place gone is run again once that was put back. If the removal still continues, the step is run in the spare record, from
-/// where its result is put back later.
+/// If a step finds its file missing, the file is put back and the step is run again. If the removal still continues, the
+/// step is run in the spare record, from where its result is put back later.
 #[derive(Debug, Default)]
 pub struct SparedDisk {
     spares: Spares,

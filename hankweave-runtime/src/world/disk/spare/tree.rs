@@ -129,7 +129,8 @@ pub(super) fn keep(from: &Path, to: &Path) -> io::Result<()> {
     put(&source, &target, name)
 }
 
-/// Puts the entries of `copy` that `wants` names into `state_dir` as far as it lacks them, durably; returns whether it lacked a file.
+/// Puts the entries of `copy` that `wants` names into `state_dir`, if they are missing there, durably. Returns whether a
+/// file was missing.
 pub(super) fn put_back(copy: &Path, state_dir: &Path, wants: impl Fn(&OsStr) -> bool) -> io::Result<bool> {
     let (from, to) = (open(copy)?, open(state_dir)?);
     let mut wanted = entries(&from)?;
