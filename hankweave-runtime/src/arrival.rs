@@ -204,7 +204,7 @@ fn finish_swap(
 ///
 /// # Errors
 ///
-/// What the disk says.
+/// Returns the error of the disk.
 pub fn note_elsewhere(disk: &dyn Disk, dir: &ExecutionDir, sessions: &[SessionId]) -> io::Result<()> {
     let path = dir.state_dir().join(ELSEWHERE);
     match sessions.is_empty() {

@@ -260,7 +260,7 @@ fn read_everything(folder: &Path) -> Result<(), IoError> {
     Ok(())
 }
 
-/// Opens a regular file by its whole path, as git does: what the system says to one it says to the other.
+/// Opens a regular file by its whole path, as git does, so that the system allows or refuses both alike.
 fn open_by_path(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     // This is the call that git makes, in place of `open`.

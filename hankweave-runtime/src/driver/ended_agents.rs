@@ -56,7 +56,7 @@ fn codex_decoder(past: &LogContext<'_>) -> CodexDecoder {
 ///
 /// # Errors
 ///
-/// What the system says when its log cannot be read.
+/// Returns the error of the operating system if its log cannot be read.
 pub(crate) fn reckon(host: &ProcessHost, name: &str, agent: &CutOffAgent<'_>) -> io::Result<UsageTotals> {
     let since = agent.past.resumed.map(|_| agent.since);
     let files_of = |format: &'static SessionFormat| -> Option<Box<dyn RecordSource>> {

@@ -36,7 +36,7 @@ use crate::world::disk::{Disk, IoError};
 ///
 /// # Errors
 ///
-/// What the system says.
+/// Returns the error of the operating system.
 pub fn each_line(disk: &dyn Disk, file: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let mut lines = lines::LineReader::new(disk, file, 0);
     while let Some(line) = lines.next_line()? {

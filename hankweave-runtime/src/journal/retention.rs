@@ -32,7 +32,7 @@ const FORGOTTEN: [&str; 9] = [
 ///
 /// # Errors
 ///
-/// What the disk says.
+/// Returns the error of the disk.
 pub(super) fn oldest_beyond(
     disk: &dyn Disk,
     segments: &[Segment],
@@ -52,7 +52,7 @@ pub(super) fn oldest_beyond(
 ///
 /// # Errors
 ///
-/// What the disk says; there is no file `kept` then.
+/// Returns the error of the disk; the file `kept` does not exist then.
 pub(super) fn keep_the_rest(disk: &dyn Disk, whole: &Segment, kept: &Segment) -> io::Result<()> {
     let mut content = Vec::new();
     let mut lines = whole.lines(disk, 0);

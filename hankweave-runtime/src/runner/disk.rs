@@ -33,7 +33,7 @@ impl DiskUse {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     pub fn measure(disk: &dyn Disk, dir: &ExecutionDir, limit: u64) -> io::Result<Self> {
         let used = room_of(disk, &dir.state_dir())?;
         Ok(Self { used, limit })

@@ -49,7 +49,7 @@ impl StateLog {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// Returns the error of the disk.
     pub fn open(disk: &dyn Disk, path: &Path, last_write: &Range<u64>) -> io::Result<Self> {
         let mut file = disk.open_append(path)?;
         if file.length() > last_write.end {

@@ -88,7 +88,7 @@ const START: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 ///
-/// What the system says when it does not give the threads now.
+/// Returns the error of the operating system if the threads cannot be started now.
 pub fn lasting_runtime() -> io::Result<Runtime> {
     build(|| ())
 }

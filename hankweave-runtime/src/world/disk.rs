@@ -40,7 +40,7 @@ pub use spare::{OpenedSpare, Spare, SparedDisk, Spares, records_folder};
 ///
 /// # Errors
 ///
-/// What the system says.
+/// Returns the error of the operating system.
 pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
     super::system::sync_file_system(file)
 }
@@ -54,15 +54,15 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`FileTooLarge`](io::ErrorKind::FileTooLarge) when it holds more than `limit` bytes, [`InvalidInput`](io::ErrorKind::InvalidInput)
-    /// when it is not a regular file, else what the system says.
+    /// [`FileTooLarge`](io::ErrorKind::FileTooLarge) if it holds more than `limit` bytes, [`InvalidInput`](io::ErrorKind::InvalidInput)
+    /// if it is not a regular file, else the error of the operating system.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>>;
 
     /// Reads at most `length` bytes from `offset` on; fewer only at the end of the file.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when it is not a regular file, else what the system says.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it is not a regular file, else the error of the operating system.
     fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>>;
 
     /// Makes a file that must not exist yet, writes `bytes` and syncs it. The name is durable after
@@ -70,28 +70,28 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says; the file may then exist with a part of the bytes.
+    /// Returns the error of the operating system. The file may then exist with a part of the bytes.
     fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// Opens a file for appending and makes it when it does not exist.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
 
     /// Makes a file that must not exist yet, for appending.
     ///
     /// # Errors
     ///
-    /// What the system says, also when anything has that name.
+    /// Returns the error of the operating system, also if the name is taken.
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
 
     /// Gives `from` the name `to`, replacing what had that name.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Gives the content of `from`, which was synced, the second name `to`, which must not exist: as a hard link, or as a
@@ -99,91 +99,91 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
     ///
-    /// What the system says, also when there is none.
+    /// Returns the error of the operating system, also if there is no such file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Makes one directory for its owner only; its parent must exist.
     ///
     /// # Errors
     ///
-    /// What the system says, also when it exists.
+    /// Returns the error of the operating system, also if the directory exists.
     fn create_dir_private(&self, path: &Path) -> io::Result<()>;
 
     /// Removes the permissions of all other users from a directory of this user; a link is not followed.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn make_dir_private(&self, path: &Path) -> io::Result<()>;
 
     /// Makes a directory and the parents that it lacks, all for their owner only, unless it is there.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn make_private_dirs(&self, path: &Path) -> io::Result<()>;
 
     /// Makes a directory of the user's, with the parents that it lacks, unless it is there, and returns its real place.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn make_dirs(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// The names in a directory, sorted.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>>;
 
     /// Returns the metadata of `path`, without following a link.
     ///
     /// # Errors
     ///
-    /// What the system says, also when there is nothing.
+    /// Returns the error of the operating system, also if there is no such entry.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
     /// Returns the metadata of the target of `path`; links are followed.
     ///
     /// # Errors
     ///
-    /// What the system says, also when there is nothing.
+    /// Returns the error of the operating system, also if there is no such entry.
     fn metadata_followed(&self, path: &Path) -> io::Result<Metadata>;
 
     /// The absolute path without links that leads where `path` leads now.
     ///
     /// # Errors
     ///
-    /// What the system says, also when there is nothing.
+    /// Returns the error of the operating system, also if there is no such entry.
     fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// Opens a directory, to reach what is inside; links on the path to it are followed.
     ///
     /// # Errors
     ///
-    /// What the system says, also when it is no directory.
+    /// Returns the error of the operating system, also if `path` is no directory.
     fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>>;
 
     /// Takes the kernel's exclusive lock on a directory, without waiting (L1).
     ///
     /// # Errors
     ///
-    /// What the system says, apart from the answers of [`DirLock`].
+    /// Returns the error of the operating system, except for the outcomes of [`DirLock`].
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock>;
 
     /// The second copies of state directories that this disk keeps; `None` when it keeps none.
@@ -198,7 +198,7 @@ pub trait AppendFile: Send + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// A second handle to the file, which can sync while this one continues writing.
@@ -208,7 +208,7 @@ pub trait AppendFile: Send + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn sync_data(&mut self) -> io::Result<()> {
         self.syncer().sync_data()
     }
@@ -218,14 +218,14 @@ pub trait AppendFile: Send + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn rewind(&mut self, length: u64) -> io::Result<()>;
 
     /// Cuts the file down to `length` bytes.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
     /// Length in bytes of what was written successfully.
@@ -246,7 +246,7 @@ pub trait AppendFile: Send + Debug {
     ///
     /// # Errors
     ///
-    /// What the system said about the write.
+    /// Returns the error of the operating system for the write.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let good = self.length();
         self.write_all(bytes).inspect_err(|_| {
@@ -262,7 +262,7 @@ pub trait SyncFile: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn sync_data(&self) -> io::Result<()>;
 }
 
@@ -410,7 +410,7 @@ pub(crate) fn replace_through(
 ///
 /// # Errors
 ///
-/// What the system says. The end of `file` is then anywhere; its content is as before.
+/// Returns the error of the operating system. The end of `file` may then be anywhere; its content is unchanged.
 pub fn write_again(disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile, from: u64) -> io::Result<()> {
     const CHUNK: u64 = 1 << 20;
     let end = file.length();
@@ -430,7 +430,7 @@ pub fn write_again(disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile, from
 ///
 /// # Errors
 ///
-/// What the system says, except that there is no such file.
+/// Returns the error of the operating system, unless there is no such file.
 pub fn remove_if_present(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     absent_is(disk.remove_file(path), ())
 }
@@ -460,7 +460,7 @@ pub struct QuarantinedEntry {
 ///
 /// # Errors
 ///
-/// What the system says.
+/// Returns the error of the operating system.
 pub fn only(
     disk: &dyn Disk,
     path: &Path,

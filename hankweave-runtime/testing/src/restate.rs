@@ -181,7 +181,7 @@ fn answer(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Resu
 ///
 /// # Errors
 ///
-/// Returns what the system says when it has none.
+/// Returns the error of the operating system if there are none.
 pub fn free_addresses<const N: usize>() -> io::Result<[SocketAddr; N]> {
     let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
     let mut listeners = Vec::new();
@@ -201,11 +201,11 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// Listens before these workers, which need not be there yet.
+    /// Listens in front of these workers, which need not run yet.
     ///
     /// # Errors
     ///
-    /// Returns what the system says.
+    /// Returns the error of the operating system.
     pub fn before(workers: &[SocketAddr]) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -54,7 +54,7 @@ impl ProcessHost {
     ///
     /// # Errors
     ///
-    /// What the system says when the log cannot be read.
+    /// Returns the error of the operating system if the log cannot be read.
     pub(in crate::driver) fn reckon(
         &self,
         agent: &CutOffAgent<'_>,

@@ -16,28 +16,28 @@ pub trait Folder: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says, also when there is nothing.
+    /// Returns the error of the operating system, also if there is no such entry.
     fn open(&self, name: &OsStr) -> io::Result<OpenedEntry>;
 
     /// The names of all entries, sorted.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn names(&self) -> io::Result<Vec<OsString>>;
 
     /// Returns the target of a link, as written.
     ///
     /// # Errors
     ///
-    /// What the system says, also when it is no link.
+    /// Returns the error of the operating system, also if the entry is no link.
     fn read_link(&self, name: &OsStr) -> io::Result<PathBuf>;
 
     /// Makes a directory that must not exist yet, with the user's usual permissions.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn create_folder(&self, name: &OsStr) -> io::Result<()>;
 
     /// Makes a file that must not exist yet, with all of `content` and the permission bits `mode`. It is not synced.
@@ -51,28 +51,28 @@ pub trait Folder: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says, also when something else has that name; a part may then have been written.
+    /// Returns the error of the operating system, also if another kind of entry has that name. A part may then have been written.
     fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()>;
 
     /// Opens a regular file that several writers may add to, and makes it, for its owner alone, when nothing is there. A link is not followed.
     ///
     /// # Errors
     ///
-    /// What the system says, also when something else has that name.
+    /// Returns the error of the operating system, also if another kind of entry has that name.
     fn open_shared(&self, name: &OsStr) -> io::Result<Box<dyn SharedFile>>;
 
     /// Renames the entry `from` to `to` in this folder, replacing a file with that name.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()>;
 
     /// Makes the names in this folder durable.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn sync(&self) -> io::Result<()>;
 
     /// Takes the kernel's exclusive lock on this folder, without waiting; it is held until this value is dropped. Returns
@@ -80,21 +80,21 @@ pub trait Folder: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says, also where the file system has no such locks.
+    /// Returns the error of the operating system, also if the file system has no such locks.
     fn try_lock(&self) -> io::Result<bool>;
 
     /// Makes a link that points to `target`.
     ///
     /// # Errors
     ///
-    /// What the system says, also when anything has that name.
+    /// Returns the error of the operating system, also if the name is taken.
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()>;
 
     /// Removes an entry, and everything inside if it is a directory. Links are removed, not followed. The entry may be absent.
     ///
     /// # Errors
     ///
-    /// What the system says; a part may then be removed.
+    /// Returns the error of the operating system. A part may then have been removed.
     fn remove(&self, name: &OsStr) -> io::Result<()>;
 }
 
@@ -124,21 +124,21 @@ pub trait SharedFile: Send + Debug {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn last_byte(&mut self) -> io::Result<Option<u8>>;
 
     /// Adds `bytes` to the end. After an error a part may have been written.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Waits until everything that was added is durable.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the error of the operating system.
     fn sync_data(&self) -> io::Result<()>;
 }
 

@@ -14,7 +14,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// What the system says, except that nothing is there.
+    /// Returns the error of the operating system, unless an entry does not exist.
     pub fn leads_into_repository(&self, path: &Path) -> io::Result<bool> {
         let mut inner = None::<Box<dyn Folder>>;
         for component in path.components() {

@@ -49,7 +49,7 @@ impl ChildSpawner {
     ///
     /// # Errors
     ///
-    /// Returns what the operating system said.
+    /// Returns the error of the operating system.
     pub fn adopting_orphans() -> io::Result<Self> {
         let adopts = system::adopt_orphans()?;
         Ok(Self { adopts })

@@ -39,7 +39,7 @@ pub trait Spawner: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Returns what the operating system said, such as [`io::ErrorKind::NotFound`] for a missing program or folder.
+    /// Returns the error of the operating system, such as [`io::ErrorKind::NotFound`] for a missing program or folder.
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess>;
 
     /// Looks at what the descendants of the agent `pid` do, which carry `marker`; `None` where that cannot be seen. Reads the process table, so it may
@@ -131,7 +131,7 @@ pub trait ProcessControl: Send {
     ///
     /// # Errors
     ///
-    /// Returns what the operating system said.
+    /// Returns the error of the operating system.
     fn signal_group(&self, signal: GroupSignal) -> io::Result<()>;
 
     /// Kills and reaps the descendants that are still there, also those outside the group, within 2.5 seconds, or what is left of

@@ -65,7 +65,7 @@ pub enum StartError {
     Listen {
         /// The port that was asked for.
         port: u16,
-        /// What the system said.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
