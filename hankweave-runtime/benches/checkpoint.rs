@@ -28,7 +28,7 @@ use hankweave_runtime::checkpoint::{
 use rustix::fs::sync;
 use tempfile::TempDir;
 
-/// Files of the trees of which checkpoints are made.
+/// Numbers of files in the trees that are checkpointed.
 const SIZES: [usize; 2] = [1_000, 20_000];
 
 /// Files that change between two of them.

@@ -118,7 +118,7 @@ impl Counting {
         disk.create_append(&dir.counting(run))?.append(&text)
     }
 
-    /// Reads the notes in the folder of a run; `None` when there are none, or none that can be understood.
+    /// Reads the notes in the folder of a run; `None` if there are none that can be understood.
     pub(crate) fn load(disk: &dyn Disk, dir: &ExecutionDir, run: &RunId) -> Option<Self> {
         let bytes = read_if_present(disk, &dir.counting(run), MAX_BYTES).ok()??;
         let file: File = serde_json::from_slice(&bytes).ok()?;

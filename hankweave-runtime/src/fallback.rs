@@ -49,7 +49,7 @@ pub(crate) fn shares_sessions(one: &CodonConfig, other: &CodonConfig) -> bool {
             .collect()
     };
     let same_agent = match (&one.agent, &other.agent) {
-        // A script says what is played, and sessions are those of the program.
+        // A script only defines what is played, and sessions belong to the program.
         (Some(AgentChoice::Script { .. }), Some(AgentChoice::Script { .. })) => true,
         (Some(one), Some(other)) => one == other,
         _ => one.agent_name() == other.agent_name(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::id::is_model_name;
 use serde::{Deserialize, Serialize};
 
-/// The command line of a run, without what is said for one start only. Paths are as they were typed.
+/// The command line of a run, without the options for one start only. Paths are as they were typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Invocation {

@@ -106,7 +106,8 @@ pub fn all_mistakes(
     problems
 }
 
-/// Returns the hank as a run goes by it, and what such a run would be refused for or warn about. Where mistakes are known, what may follow from them is left out.
+/// Returns the hank as a run would use it, and the problems for which such a run would be refused or would warn. Possible
+/// consequences of known mistakes are left out.
 #[must_use]
 pub fn planned_with_problems(
     hank: &Hank,
@@ -135,7 +136,7 @@ pub fn planned_with_problems(
 /// Name of an agent that could not be read.
 const UNREADABLE: &str = "no-readable-agent";
 
-/// Names an agent of which nothing is known in each codon whose own could not be read, and returns the paths of these agents.
+/// Sets an unknown agent in each codon whose own agent could not be read, and returns the paths of these agents.
 fn leave_agents_unknown(hank: &mut Hank, known: &Problems) -> BTreeSet<String> {
     let paths: Vec<String> = hank.located_codons().map(|(path, _)| path).collect();
     let mut unknown = BTreeSet::new();
@@ -401,7 +402,9 @@ pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
 /// Longest system prompt for a program of the author's own, in bytes: Linux takes 128 KiB for one variable, its name included.
 const MAX_SYSTEM_PROMPT: usize = (128 << 10) - 64;
 
-/// Sentinels that cannot be loaded here, as warnings, and those without which a run would not do what it says, as errors.
+/// Returns problems that only show on this machine: sentinels that cannot be loaded, missing variables, overridden
+/// sandboxes and system prompts that are too long. A sentinel is a warning, or an error if a run would not do its work
+/// without it.
 #[must_use]
 pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &World) -> Vec<Problem> {
     let limited = options.ceiling.or_from_hank(hank).max_dollars.is_some();

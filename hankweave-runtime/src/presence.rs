@@ -38,7 +38,7 @@ impl ClientCount {
         let _ = self.0.subscribe().wait_for(|count| *count > 0).await;
     }
 
-    /// Waits until there is none.
+    /// Waits until no client is counted.
     pub(crate) async fn absent(&self) {
         // The sender is `self`, so the wait cannot fail.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;

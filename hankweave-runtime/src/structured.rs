@@ -16,7 +16,7 @@ const MOST_OF_DIFFERENCE: usize = 300;
 pub(crate) struct CheckedSchema(Validator);
 
 impl CheckedSchema {
-    /// Regular expressions take linear time, and nothing is fetched. The error says what is wrong with the schema.
+    /// Regular expressions take linear time, and nothing is fetched. The error describes the problem of the schema.
     pub(crate) fn of(schema: &Value) -> Result<Self, String> {
         let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
         let validator = options.build(schema);
@@ -24,7 +24,7 @@ impl CheckedSchema {
         Ok(Self(validator))
     }
 
-    /// Returns the differences of a value, each with its place; `None` when there is none.
+    /// Returns the differences of a value, each with its place; `None` if there are none.
     pub(crate) fn differences(&self, said: &Value) -> Option<String> {
         let wrong: Vec<String> = self
             .0
@@ -50,7 +50,7 @@ pub(crate) struct CheckedForm {
 }
 
 impl CheckedForm {
-    /// The error says what is wrong with the schema.
+    /// The error describes the problem of the schema.
     pub(crate) fn of(form: AnswerSchema) -> Result<Self, String> {
         let schema = CheckedSchema::of(form.schema())?;
         Ok(Self { form, schema })
@@ -60,7 +60,7 @@ impl CheckedForm {
         &self.form
     }
 
-    /// The answer in what a model has said, or what is wrong with it.
+    /// Returns the answer in a model's output, or the problem with it.
     pub(crate) fn answer(&self, said: Value) -> Result<Value, String> {
         match self.schema.differences(&said) {
             None => Ok(self.form.answer(said)),

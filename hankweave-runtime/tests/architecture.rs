@@ -492,7 +492,7 @@ fn every_module_of_the_drivers_imports_from_below() {
 fn imports_within(lines: &[(String, String)], folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let own_file = format!("{}.rs:", folder.trim_end_matches('/'));
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
-    // Of the module itself: it says where that comes from what it gives out.
+    // Lines of the module itself, whose imports show where its exports come from.
     let mut own = String::new();
     for (place, line) in lines {
         let file = place

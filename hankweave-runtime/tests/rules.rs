@@ -280,7 +280,7 @@ fn defines(text: &str, test: &str) -> bool {
     text.contains(&format!("fn {test}("))
 }
 
-/// Words of a text, each of which may be an id.
+/// Words of a text, any of which may be an id.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-')
 }

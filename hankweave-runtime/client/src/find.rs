@@ -234,7 +234,7 @@ fn awake(path: &Path) -> Result<(), FindError> {
     }
 }
 
-/// Returns the record of the process that works in the directory; `None` when there is none.
+/// Returns the record of the process that works in the directory, if there is one.
 fn live_record(execution: &Path) -> Option<ServerLockRecord> {
     let file = execution.join(STATE_DIR).join(LOCK_FILE);
     let bytes = system::read(&file, MAX_LOCK_FILE_BYTES).ok()?;

@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Exit(i32),
     /// Dies by this signal.
     Fall(i32),
-    /// Neither ends nor says anything.
+    /// Neither ends nor prints anything.
     Hang,
 }
 
@@ -56,7 +56,7 @@ impl Script {
 pub(crate) enum Fate {
     /// The work is done, but the agent fails.
     Fails,
-    /// It says something and then never continues.
+    /// The agent prints something and then never continues.
     Hangs,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Task<'a> {
     pub(crate) codon: Option<&'a str>,
     pub(crate) args: &'a [OsString],
     pub(crate) work_dir: &'a Path,
-    /// Outputs of codons that are none of this one's business.
+    /// Outputs of other codons, which this one should not touch.
     pub(crate) others: &'a [PathBuf],
 }
 

@@ -82,7 +82,7 @@ impl KnownLines {
     }
 }
 
-/// What the files of one execution directory say.
+/// Contents of the files of one execution directory.
 #[derive(Debug)]
 pub(crate) struct Records {
     journal: Vec<Arc<Line>>,

@@ -14,7 +14,7 @@ use crate::disk::SimDisk;
 use crate::machine::{Witness, state_dir};
 use crate::rng::Rng;
 
-/// A sentinel that asks a model each time that the agent says something; nothing is asked twice.
+/// A sentinel that asks a model at each message of the agent; no request is repeated.
 pub(crate) const SENTINEL: &str = r#"{"sentinelConfig":{"id":"s","name":"S","model":"anthropic/claude-haiku-4-5","userPromptText":"x",
     "trigger":{"type":"event","on":["assistant.action"]},"execution":{"strategy":"immediate"},
     "llmParams":{"maxRetries":0},"timeoutSeconds":30,"errorHandling":{"maxConsecutiveFailures":100}}}"#;

@@ -128,7 +128,8 @@ impl Processes {
         }
     }
 
-    /// The runtime was killed, and with it what played the scripts; the processes themselves live on and say nothing more.
+    /// Ends the tasks that play the scripts, since the runtime was killed. The processes themselves live on and print
+    /// nothing more.
     pub(crate) fn lose_players(&self) {
         for process in self.table().processes.values_mut() {
             process.player = None;

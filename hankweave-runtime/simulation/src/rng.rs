@@ -45,7 +45,7 @@ impl Rng {
         self.roll().is_multiple_of(times)
     }
 
-    /// One of `choices`, of which there is at least one.
+    /// Returns one of `choices`, which must not be empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.up_to(choices.len() - 1)]
     }

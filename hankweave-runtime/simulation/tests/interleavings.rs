@@ -29,7 +29,7 @@ use shuttle::future::{JoinHandle, block_on, spawn};
 use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::thread::yield_now;
 
-/// How many orders are tried, unless `HANKWEAVE_TEST_SCHEDULES` says another number.
+/// Number of orders to try; `HANKWEAVE_TEST_SCHEDULES` overrides it.
 const SCHEDULES: usize = 1_000;
 
 const STATE_DIR: &str = "/state";
@@ -51,7 +51,7 @@ fn explore(story: fn()) {
 struct Stage {
     disk: SimDisk,
     manager: StateManager,
-    /// The numbers of the events whose tickets said yes, and whether they are state events.
+    /// The numbers of the acknowledged events, and whether they are state events.
     told: Mutex<BTreeMap<u64, bool>>,
 }
 
@@ -237,7 +237,7 @@ fn with_a_failing_disk_no_ticket_lies_and_nobody_waits_for_ever() {
         let (stopped, _) = play(&stage, task);
         let degraded = stage.manager.degraded().borrow().is_some();
         assert!(!(stopped && degraded), "the stop of a failed disk said yes");
-        // Every yes was checked when it was said; nothing has taken it back since.
+        // Every acknowledgement was checked when it came; nothing has undone it since.
         let log = stage.durable_log();
         let durable: BTreeSet<u64> = log.records.iter().map(|record| record.seq).collect();
         let told = stage.told.lock().expect("nobody has panicked");

@@ -3,7 +3,7 @@
 use hankweave_simulation::disk::Crash;
 use hankweave_simulation::{Failed, Passed, play, play_all, steered, sweep};
 
-/// How many seeds are played, unless `HANKWEAVE_TEST_SEEDS` says another number.
+/// Number of seeds to play; `HANKWEAVE_TEST_SEEDS` overrides it.
 const SEEDS: u64 = 100;
 
 // covers: SENT-10, SENT-21, P1, P2, P4, P5, P6, P7, P8, P9, D1, D2, D5, D8, D9, L1, L4, G5, G7, S3, F1, F2, F3, F4, F6, F7, F20

@@ -147,7 +147,7 @@ fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
                     0 => make_special(&file, FileType::Fifo),
                     4 => make_special(&file, FileType::Socket),
                     1 => std::os::unix::fs::symlink("/dev/zero", &file).unwrap(),
-                    // It says that it has a terabyte, and one that it has five bytes; both have more to give than that.
+                    // One header claims a terabyte, the other five bytes; both objects have more content than that.
                     2 => fs::write(&file, bomb(b"tree 1099511627776\0")).unwrap(),
                     _ => fs::write(&file, bomb(b"blob 5\0")).unwrap(),
                 }

@@ -19,10 +19,10 @@ use super::repository::name_of;
 use super::tree::{FileEntry, FileMode, Listing};
 use super::{HistoryError, TreePath, message, renames};
 
-/// Longest file of which lines are shown, in bytes.
+/// Maximum length of a file whose lines are shown, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Most lines of such a file: comparing takes memory for each.
+/// Maximum number of lines of such a file, because comparing takes memory for each.
 const MAX_LINES: usize = 500_000;
 
 /// Bytes of content that are read to count the lines of all files.
@@ -95,7 +95,7 @@ impl GitHistory {
     }
 
     /// Returns the newest checkpoint from before the codon of `sha` began in its run; for a checkpoint of no codon the one
-    /// before it. `sha` itself when there is none.
+    /// before it. Returns `sha` itself if there is none.
     ///
     /// # Errors
     ///

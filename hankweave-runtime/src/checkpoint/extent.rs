@@ -23,8 +23,9 @@ pub struct CheckpointExtent {
 }
 
 impl GitHistory {
-    /// Measures each of `shas`, in their order. A folder that several have is read once, and what is missing counts as nothing. Below `most_depth` folders inside one
-    /// another nothing is read; such a checkpoint has a depth above `most_depth`.
+    /// Measures each of `shas`, in their order. A folder that several of them have is read once, and missing objects
+    /// count as nothing. Folders nested deeper than `most_depth` are not read; such a checkpoint has a depth above
+    /// `most_depth`.
     ///
     /// # Errors
     ///

@@ -576,7 +576,7 @@ proptest! {
         for round in rounds {
             round.iter().for_each(|edit| edit.apply(&fixture.workspace));
             let cached = fixture.create();
-            // As long as nothing can be trusted there is none.
+            // As long as no entry can be trusted, there is no cache.
             let _ = fs::remove_file(repository(&fixture).join("stat-cache"));
             let (fresh, _) = open_git(&fixture.workspace);
             let run_id = RunId::new(format!("fresh-{}", all.len())).unwrap();

@@ -294,7 +294,7 @@ pub(super) fn load(
     })
 }
 
-/// A checkpoint of which folders are being read.
+/// A checkpoint whose folders are being read.
 struct Loading<'a> {
     reader: &'a ObjectReader<'a>,
     sha: &'a CheckpointSha,

@@ -59,7 +59,7 @@ pub(super) fn made_from(message: &str, base: &CheckpointSha) -> String {
     format!("{message}Base: {base}\n")
 }
 
-/// As many of what is left out are named.
+/// Maximum number of left-out files that are named.
 pub(super) const MOST_NAMED: usize = 20;
 
 /// Prefix of the lines about left-out files: the reason, the length where that is the reason, and the path; after the last of them `… more`.
@@ -127,7 +127,7 @@ fn left_out_file(line: &str) -> Option<LeftOutFile> {
     })
 }
 
-/// The checkpoint that it was made from, as its message says.
+/// Returns the checkpoint that it was made from, according to its message.
 pub(super) fn base(message: &str) -> Option<CheckpointSha> {
     let base = message
         .lines()

@@ -34,7 +34,7 @@ impl ObjectError {
 /// Why the content of an object could not be copied.
 #[derive(Debug)]
 pub(super) enum ContentError {
-    /// It cannot be read, or is not what its name says.
+    /// It cannot be read, or does not fit its name.
     Object(git2::Error),
     /// It could not be written where it was to go.
     Sink(io::Error),
@@ -134,7 +134,8 @@ pub(super) fn begin_sum(kind: ObjectType, length: u64) -> Sha1 {
     Sha1::from(format!("{kind} {length}\0"))
 }
 
-/// The name of the next `length` bytes of `source` as the content of a file, each piece of which goes to `take` as well; `None` when there are fewer.
+/// Returns the name of the next `length` bytes of `source` as the content of a file; `None` if there are fewer. Passes
+/// each chunk to `take` as well.
 pub(super) fn sum_of(
     source: &mut dyn ReadSeek,
     length: u64,

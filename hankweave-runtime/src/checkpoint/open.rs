@@ -130,7 +130,7 @@ pub(super) fn prepare(request: &OpenStoreRequest) -> Result<OpenReport, OpenStor
     Ok(report)
 }
 
-/// Moves aside what git must not open, and references that are none, which would hide all others.
+/// Moves aside entries that git must not open, and invalid references, which would hide all others.
 fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
     let strange = shape::strange(path).map_err(IoError::at("look at", path))?;
     let mut kept = set_aside(path, strange, at)?;
@@ -360,8 +360,8 @@ fn first_commit(path: &Path, at: Timestamp) -> io::Result<()> {
     replace(&path.join("refs/heads/main"), &format!("{commit}\n"))
 }
 
-/// Writes the files that say how git treats contents, and which programs it starts: none. A repository may have been touched since we made it (G2), so this is
-/// done before git itself works there, too.
+/// Writes the settings for git: contents are stored as they are, and no programs are started. A repository may have been
+/// changed since we made it (G2), so these are written before git itself works there, too.
 ///
 /// # Errors
 ///

@@ -251,7 +251,7 @@ fn what_only_removed_checkpoints_need_goes_whatever_holds_it() {
         );
         git(&fixture, &["fsck", "--strict"]);
 
-        // What no branch leads to stays as well while something names it; a branch of which nothing stays is deleted.
+        // Commits without a branch stay while a reference names them; a branch of which no commit stays is deleted.
         let gone = BTreeSet::from([first.sha.clone(), third.sha.clone()]);
         fixture
             .store

@@ -89,7 +89,7 @@ fn target(repository: &Path) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Paths of which whole ones come in another order than names, and one that git would quote.
+/// Returns paths whose order as a whole differs from the order of their names, and one that git would quote.
 fn files(many: usize) -> Files {
     let odd = [
         "a.b/000000",

@@ -54,7 +54,7 @@ impl Prepared {
     }
 }
 
-/// Compares the workspace with `target`; what is in the way of it goes to `blobs`.
+/// Compares the workspace with `target`; entries in the way of the target go to `blobs`.
 pub(super) fn prepare(
     workspace: &Workspace,
     cache: &StatCache,
@@ -127,7 +127,8 @@ fn plan(
     }
 }
 
-/// Fails when the plan would turn a workspace that is no repository into one: git, started in it, would do what the settings there say (X13).
+/// Fails if the plan would turn a workspace that is no repository into one: git, started in it, would follow the settings
+/// there (X13).
 fn refuse_repository(workspace: &Workspace, plan: &RestorePlan) -> Result<(), RestoreError> {
     let first = |path: &TreePath| path.parts().next().unwrap_or_default().to_owned();
     let is_part = |path: &&TreePath| {
@@ -256,7 +257,7 @@ fn delete(workspace: &Workspace, path: &TreePath, made: Option<Timestamp>) -> Re
     }
     for folder in path.folders().filter(|folder| !folder.is_empty()) {
         let folder = TreePath::new(folder).expect("a folder of a path is a path");
-        // git holds no empty folders, so the checkpoint does not say whether this one was there.
+        // git holds no empty folders, so the checkpoint does not show whether this one existed.
         if made.is_some_and(|made| is_older(workspace, &folder, made)) {
             break;
         }

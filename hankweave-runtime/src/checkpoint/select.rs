@@ -21,10 +21,10 @@ use super::workspace::{FileStat, Workspace};
 use super::{Patterns, SkipReason, Skipped, TreePath};
 use crate::world::disk::{open_folder_in, open_regular_in};
 
-/// Largest file that is stored unless a hank says otherwise, in bytes.
+/// Default for the largest file that is stored, in bytes.
 pub const MAX_FILE_BYTES: u64 = CHECKPOINTED_FILE_LIMIT_MB << 20;
 
-/// Most folders inside one another. Each costs a descriptor while we are in it, and 1,024 is a common limit for these.
+/// Maximum depth of nested folders. Each open one costs a descriptor, and 1,024 is a common limit for these.
 const MAX_DEPTH: usize = 256;
 
 /// Most threads that walk. Each may be in as many folders.
@@ -189,7 +189,8 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Visits `names` in several threads, each of which takes the next one that is left. What they find is put together in the order of the names.
+    /// Visits `names` in several threads, each of which takes the next remaining one. The results are put together in the
+    /// order of the names.
     fn names_together(
         &mut self,
         parent: BorrowedFd<'_>,
@@ -358,7 +359,7 @@ impl Walker<'_> {
         TreePath::of_names(&self.path)
     }
 
-    /// Whether the innermost `.gitignore` that has an opinion says so.
+    /// Whether the path is ignored by the innermost `.gitignore` that matches it.
     fn is_ignored(&self, is_folder: bool) -> bool {
         for IgnoreRules { prefix, rules } in self.rules.iter().rev() {
             let matched = rules.matched(Path::new(OsStr::from_bytes(&self.path[*prefix..])), is_folder);

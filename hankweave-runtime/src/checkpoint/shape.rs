@@ -95,8 +95,8 @@ impl fmt::Display for UnsafeEntry {
 
 impl std::error::Error for UnsafeEntry {}
 
-/// Everything strange about the shape of `repository`, outer things first. Whatever contents are good for is judged elsewhere, but for the
-/// configuration, of which nothing is read that could lead elsewhere.
+/// Returns all strange entries of `repository`, outer entries first. Contents are checked elsewhere, except for the
+/// configuration: no setting in it may lead elsewhere.
 pub(super) fn strange(repository: &Path) -> io::Result<Vec<UnsafeEntry>> {
     let mut look = RepositoryScan::default();
     let root: OwnedFd = open_dir(repository)?.into();

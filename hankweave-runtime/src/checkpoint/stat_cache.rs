@@ -166,7 +166,7 @@ impl NextCache {
 
 impl Drop for NextCache {
     fn drop(&mut self) {
-        // After a rename there is none; otherwise the next start removes what cannot be removed now.
+        // After a rename the temporary file does not exist; otherwise the next start removes what cannot be removed now.
         let _ = RealDisk.remove_file(&self.temporary);
     }
 }

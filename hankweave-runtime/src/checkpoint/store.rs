@@ -133,7 +133,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`RestoreError`] when a restore is not possible.
     fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError>;
 
-    /// Brings back the files of a checkpoint (G7, G8).
+    /// Restores the files of a checkpoint (G7, G8).
     ///
     /// First everything that will change and that [`RestoreRequest::safety`] does not have is saved in a safety checkpoint.
     /// Then files that belong to the checkpoint being left and not to the target are deleted, and files that differ from the
@@ -205,7 +205,7 @@ pub struct CheckpointRequest {
     pub codon_name: String,
     /// `checkpointedFiles` of every plan entry up to this codon; empty means every file.
     pub patterns: Vec<String>,
-    /// Files that the checkpoint does not have, whatever the patterns and its parent say.
+    /// Files that the checkpoint does not have, even if the patterns or its parent include them.
     pub left_out: BTreeSet<TreePath>,
     /// The checkpoint to build on: the run's newest one, or the one the run started from. `None` means the tip of the
     /// run's branch, or of `main` when the run has no checkpoint yet.

@@ -48,7 +48,8 @@ impl<'a> BackgroundWait<'a> {
         }
     }
 
-    /// Takes in that the agent has printed something: what was seen before says nothing of what runs now, and the event about a wait may not be the newest any more.
+    /// Notes that the agent has printed something: the earlier sample says nothing about what runs now, and the event
+    /// about a wait may no longer be the newest.
     pub(super) async fn take_output(&mut self, works: &[BackgroundWork], silence: &Silence) {
         self.seen = None;
         if let Some((_, until)) = &mut self.told {

@@ -67,7 +67,8 @@ where
             None => return complete(codon, running, exit, notes).await,
             Some(failure) => final_failure(failure, exceeded),
         },
-        // Its last answer used up the rest, and its work is done: of the ceiling, and of a loop that pauses, the run pauses before the next codon, which says why.
+        // Its last answer used up the rest, and its work is done. At a total budget, and in a loop that pauses, the run
+        // pauses before the next codon, with the reason.
         OnExceeded::Pause if exit.verdict.is_success() => {
             let notes = match exceeded.is_shared() {
                 // The record of a reached limit would end the loop, which continues with a higher one.
@@ -87,7 +88,8 @@ where
     Err(codon.fail_with(running, exit_code(exit), reason, notes).await)
 }
 
-/// That the last answer of a codon passed a shared limit, where that is the one of its loop: after a last iteration nothing pauses, and says it.
+/// Returns a remark that the last answer of a codon passed the limit of its loop. After a last iteration nothing pauses,
+/// so nothing else would report it.
 fn over_its_loop(exceeded: &BudgetExceeded, is_lower_bound: bool) -> Option<String> {
     let is_of_loop = !exceeded.is_total();
     is_of_loop.then(|| format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound)))

@@ -22,7 +22,7 @@ use super::set_up;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::suspension::Stopwatch;
 
-/// How often the agent continues when its work does not pass, unless the hank says otherwise.
+/// Default number of times that the agent continues when its work does not pass.
 const RETRIES: u64 = 3;
 
 /// Maximum length of a command's output in the message to the agent, in bytes.
@@ -369,7 +369,7 @@ impl Tail {
         }
     }
 
-    /// Returns the last line that says anything: with a letter or a digit, where there is one.
+    /// Returns the last line with a letter or a digit, or else the last line that is not empty.
     fn last_line(&self) -> Option<&str> {
         let mut lines = self.lines.iter().map(String::as_str);
         let told = lines.clone().rfind(|line| line.contains(char::is_alphanumeric));

@@ -93,7 +93,7 @@ impl RunContext {
         }
     }
 
-    /// Puts back what the codon has removed of the record, and says so.
+    /// Puts back parts of the record that the codon has removed, and reports it.
     pub(crate) async fn tend_record(&self) {
         let Some(spare) = self.spare() else { return };
         let restore = move || {

@@ -101,8 +101,8 @@ pub(super) fn can_continue(codon: &CodonRun<'_>) -> bool {
     driver.is_some_and(|driver| driver.capabilities().resume)
 }
 
-/// Why a success is none: the agent states that it used no token, or its model has said nothing, it called no tool, and no file changed. `None` where a
-/// check shows what was done.
+/// Returns why a success does not count: the agent states that it used no token, or its model has said nothing, it called
+/// no tool, and no file changed. Returns `None` if a check shows what was done.
 pub(super) async fn nothing_done(
     codon: &CodonRun<'_>,
     work: &AgentRun,

@@ -173,7 +173,7 @@ impl CodonRun<'_> {
         match telling(&self.run.manager, &self.run.checkpoints, about, made).await {
             Ok(Some(checkpoint)) => {
                 *self.run.tip() = Some(checkpoint.sha.clone());
-                // What was changed before, as by the archive of the last codon, is none of its work.
+                // Earlier changes, as by the archive of the last codon, are not this codon's work.
                 self.run.watch.learn(self, checkpoint.seen).await;
                 Some(checkpoint.sha)
             }

@@ -9,7 +9,7 @@ use super::initialize::{AgentStart, wait_for_session};
 use super::run::{self, AgentOutcome, AgentRun};
 use super::start;
 
-/// How often a codon is extended at most, unless the hank says otherwise (HANK-48).
+/// Default maximum of extensions of a codon (HANK-48).
 pub(super) const MOST_EXTENSIONS: u64 = 100;
 
 /// Extends the codon as often as it asks to be, and returns the work of all its processes.

@@ -63,7 +63,7 @@ fn read(world: &World, path: &Path) -> Option<Vec<u8>> {
     world.disk.read(&path, MOST_ZONE_BYTES).ok()
 }
 
-/// The file of a zone, which lies where zones lie whatever the name says.
+/// Returns the path of a zone's file in the folder of zones; `None` if the name would lead out of that folder.
 fn named(name: &str) -> Option<PathBuf> {
     let name = Path::new(name);
     let plain = name.components().all(|part| matches!(part, Component::Normal(_)));

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::shutdown::Shutdown;
 
-/// Remarks that a record keeps; more say nothing new.
+/// Maximum number of remarks in a record; more add nothing new.
 const MOST_REMARKS: usize = 16;
 
 /// A user's order about the running codon.

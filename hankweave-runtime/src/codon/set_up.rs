@@ -102,7 +102,7 @@ pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
 fn began(codon: &CodonRun<'_>, index: usize) -> Event {
     let items = &codon.config.rig_setup;
     let item = items.get(index);
-    // The check comes after the rig, of which it is no item.
+    // The check comes after the rig, and is no item of it.
     let check = || codon.config.check.as_ref().map(|check| check.run.clone());
     let counted = |number: usize| item.and(u64::try_from(number).ok());
     Event::Progress {

@@ -57,7 +57,7 @@ pub(super) enum SilenceAction {
 }
 
 impl Silence {
-    /// As the codon says, else as the hank says.
+    /// Returns the silence with the limits of the codon, or else of the hank.
     pub(super) fn of(codon: &CodonRun<'_>) -> Self {
         let (own, everywhere) = (codon.config, codon.run.hank.overrides.as_ref());
         let longest = own
@@ -107,7 +107,7 @@ impl Silence {
         !new.is_zero()
     }
 
-    /// Notes that something was said at `now`, after which the agent has answered or not, and waits for work or not.
+    /// Notes output at `now`, whether the agent has answered after it, and whether it waits for work.
     pub(super) fn broken(&mut self, now: Instant, has_answered: bool, waits: bool) {
         self.since = now;
         self.answered = has_answered.then(|| self.answered.unwrap_or(now));

@@ -277,7 +277,7 @@ impl WatchState {
     }
 }
 
-/// Publishes the changes one by one, up to a number; `what` says what the others are.
+/// Publishes the changes one by one, up to a number; `what` describes the others.
 async fn publish(codon: &CodonRun<'_>, changes: Vec<FileChange>, what: &str) {
     let more = changes.len().saturating_sub(MOST_CHANGES);
     for change in changes.into_iter().take(MOST_CHANGES) {

@@ -26,7 +26,8 @@ const CHARACTERS: usize = 12;
 /// Folders that programs make, which are not part of the data.
 const PASSED_OVER: [&str; 4] = ["node_modules", "__pycache__", "dist", "build"];
 
-/// The state of some data in twelve characters: of a file its name, size, time and content, of a folder the paths, sizes and times of what is in it (RUN-8).
+/// The state of some data in twelve characters (RUN-8). It covers name, size, time and content of a file, and paths,
+/// sizes and times of a folder's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     hash: String,

@@ -46,7 +46,7 @@ pub trait AgentDriver: Send + Sync + 'static {
 pub struct AgentProgram {
     /// Path of the program, or why it cannot be started.
     pub path: Result<PathBuf, StartError>,
-    /// Its version, as the package says in which it lies; `None` where no package is found.
+    /// Its version, according to its package; `None` if no package is found.
     pub version: Option<String>,
     /// The versions with which our tests run it, oldest first.
     pub tested_with: &'static [&'static str],

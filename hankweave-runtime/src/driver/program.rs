@@ -220,7 +220,7 @@ fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
     })
 }
 
-/// As [`private_file`], in the folder for temporary files, of which nothing is kept.
+/// Writes a file like [`private_file`], but in the folder for temporary files, where nothing is kept.
 pub(super) fn private_temp_file(
     host: &ProcessHost,
     launch: &Launch,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::world::World;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 
-/// How long a program may take to say it.
+/// Maximum time for a program to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum length of the output that is read, in bytes.

@@ -119,7 +119,7 @@ pub(super) fn read_text(disk: &dyn Disk, root: &Path, reference: &str) -> Result
     match find(disk, root, reference)? {
         HankEntry::File(file) => {
             let text = String::from_utf8(read(file)?).map_err(|_| RefError::NotUtf8)?;
-            // A mark of the byte order says nothing to a model.
+            // A byte order mark has no meaning for a model.
             Ok(text
                 .strip_prefix('\u{feff}')
                 .map_or_else(|| text.clone(), str::to_owned))

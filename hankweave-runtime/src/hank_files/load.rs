@@ -90,7 +90,8 @@ pub struct Prompt {
 ///
 /// # Errors
 ///
-/// [`LoadHankError::NoHankInFolder`] if there is neither, [`LoadHankError::TwoHanksInFolder`] if there are both: nothing says which one is meant.
+/// [`LoadHankError::NoHankInFolder`] if there is neither, [`LoadHankError::TwoHanksInFolder`] if there are both: it is
+/// unknown which one is meant.
 pub fn find_in(disk: &dyn Disk, folder: &Path) -> Result<PathBuf, LoadHankError> {
     let is_there = |file: &PathBuf| {
         let metadata = disk.metadata_followed(file);
@@ -195,7 +196,7 @@ struct FoundFiles {
     result_schemas: BTreeMap<String, Map<String, Value>>,
 }
 
-/// The sentinels in files of their own that `sentinel convert` has something to say about, by their places.
+/// Returns the paths of sentinel files that `sentinel convert` would change, by the places that name them.
 fn written_long_ago(disk: &dyn Disk, root: &Path, hank: &Hank) -> BTreeMap<String, String> {
     let mut old = BTreeMap::new();
     for (at, codon) in hank.located_codons() {

@@ -1,6 +1,6 @@
 //! Hanks on disk: loads a hank.json, checks every file it names, and reads those files when a run needs them.
 //!
-//! Only the checks on real files are here; what a hank may say is decided in [`hankweave_core::hank`]. Loading never
+//! Only the checks on real files are here; [`hankweave_core::hank`] decides what a hank may contain. Loading never
 //! executes or writes anything (X8).
 
 mod beneath;

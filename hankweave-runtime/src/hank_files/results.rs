@@ -13,7 +13,7 @@ use super::commands::commands;
 use crate::structured::CheckedSchema;
 use crate::world::disk::Disk;
 
-/// Returns the schemas of results that are none.
+/// Returns problems of invalid schemas.
 pub(super) fn wrong_schemas(hank: &Hank) -> Vec<Problem> {
     let wrong = hank.located_codons().filter_map(|(at, codon)| {
         let asked = codon.result.as_ref()?;

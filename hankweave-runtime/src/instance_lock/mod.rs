@@ -213,7 +213,7 @@ impl InstanceLock {
         self.heartbeat(None, None)
     }
 
-    /// Writes the information file again with the time and what is known by now. Waits for the disk.
+    /// Writes the information file again with the current time and the known facts. Waits for the disk.
     ///
     /// # Errors
     ///
@@ -309,7 +309,7 @@ impl InstanceLock {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock id in the file; `None` when there is no file or it is damaged, which says nothing about its owner.
+    /// Returns the lock id in the file; `None` if there is no file or it is damaged, so that its owner is unknown.
     fn named_lock_id(&self) -> Option<String> {
         read_record(&*self.world.disk, &self.state_dir).map(|record| record.lock_id)
     }
@@ -370,8 +370,8 @@ fn take_kernel_lock(
     }
 }
 
-/// Moves aside what has the name of the state directory and is none. The directory around it is locked meanwhile, so that of several starts only one
-/// does it.
+/// Moves aside an entry that has the name of the state directory but is no directory. The parent directory is locked
+/// meanwhile, so that of several starts only one does it.
 fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<QuarantinedEntry>, LockError> {
     let disk = &*world.disk;
     let is_in_the_way = |found: disk::Metadata| found.kind != FileKind::Directory;

@@ -43,7 +43,7 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// What its serialisation says, as for a path that is not UTF-8; nothing is added then.
+    /// Returns the error of the serialisation, as for a path that is not UTF-8; nothing is added then.
     pub(crate) fn push(&mut self, entry: JournalEntry) -> serde_json::Result<()> {
         let json = serde_json::to_string(&entry)?;
         self.text.push_str(&json);
@@ -73,7 +73,7 @@ impl Batch {
         self.lines.first().map(|line| line.seq)
     }
 
-    /// The `seq` of the last event; 0 when there is none.
+    /// Returns the `seq` of the last event, or 0 for an empty batch.
     pub(crate) fn last_seq(&self) -> u64 {
         self.lines.last().map_or(0, |line| line.seq)
     }
@@ -98,7 +98,7 @@ impl Batch {
         BatchLine { batch: self, index }
     }
 
-    /// About how much memory it takes, in bytes: the entries hold what the lines say once more.
+    /// Returns the approximate memory of the batch, in bytes: the entries hold the contents of the lines once more.
     pub(crate) fn bytes(&self) -> usize {
         2 * self.text.len() + size_of_val(&*self.lines) + size_of_val(&*self.entries)
     }

@@ -24,7 +24,7 @@ const SCANNED: usize = 256 * 1024;
 /// Everything before the data of an event is shorter.
 const MAX_HEAD: usize = 4 * 1024;
 
-/// Whether a line is text and JSON, whatever it says.
+/// Whether a line is UTF-8 text and valid JSON.
 fn is_json(line: &[u8]) -> bool {
     let text = std::str::from_utf8(line);
     text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
@@ -148,7 +148,7 @@ impl<'a> LineReader<'a> {
         JournalLine { offset, bytes }
     }
 
-    /// Returns the end of the line at `offset`, of which the chunk holds only the beginning; `None` when it has no
+    /// Returns the end of the line at `offset`, whose beginning is in the chunk; `None` if it has no
     /// end. Takes no more memory than a chunk.
     fn end_of_line(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let (mut at, mut is_last) = (self.read_to, self.chunk.len() < CHUNK);

@@ -24,7 +24,7 @@ pub struct JournalTail {
     after: u64,
     /// The file that is being read, and where its next line begins.
     at: Option<(Segment, u64)>,
-    /// Whether the last line came from a file of which events were removed.
+    /// Whether the last line came from a file from which events were removed.
     is_thinned: bool,
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn put_in_order(
         .map_err(OpenExecutionError::History)
 }
 
-/// Every checkpoint that the document names, in the order of their SHAs. A blank one is none: the older
+/// Returns every checkpoint that the document names, in the order of their SHAs. A blank SHA is no checkpoint: the older
 /// system wrote it when git failed.
 #[must_use]
 pub fn recorded_checkpoints(state: &HankweaveState) -> Vec<CheckpointSha> {

@@ -134,8 +134,8 @@ pub(super) fn crashes(
     state.running_runs().filter_map(close).collect()
 }
 
-/// One event, with a notice, for each codon that is open in a run that has ended. hankweave never leaves
-/// that; such a file comes from another program, and nothing could continue after the codon.
+/// Returns one event, with a notice, for each codon that is open in a run that has ended. hankweave never leaves
+/// such a codon. The file comes from another program, and nothing could continue after the codon.
 pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
     let close = |run: &RunRecord| {
         let codon = run.open_codon()?;
@@ -155,7 +155,7 @@ pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEve
 pub(super) struct Sources<'a> {
     pub(super) world: &'a World,
     pub(super) dir: &'a ExecutionDir,
-    /// Has the variables that say where agents keep their transcripts; the record has no values of variables.
+    /// Has the variables that name the folders of agents' transcripts; the record has no values of variables.
     pub(super) hank: Option<&'a Hank>,
     /// Prices of a run without notes.
     pub(super) prices: &'a Arc<Prices>,
@@ -163,9 +163,10 @@ pub(super) struct Sources<'a> {
     pub(super) heartbeat: Option<Timestamp>,
 }
 
-/// The costs of codons that a crash interrupted, from the logs and transcripts of their agents. Blocks.
+/// Returns the costs of codons that a crash interrupted, from the logs and transcripts of their agents. Blocks.
 ///
-/// The codons are closed here, because the event of the crash can say neither that they cost more than is known nor how long they worked.
+/// The codons are closed here, because the event of the crash cannot record that they may have cost more, or how long
+/// they worked.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     let disk = &*sources.world.disk;
     let last = last_sign(disk, sources.dir, sources.heartbeat);
@@ -266,7 +267,7 @@ mod tests {
     use crate::world::disk::RealDisk;
     use crate::world::environment::Environment;
 
-    // Whatever a file of others says about its runs, a start can continue after it.
+    // A start can continue after the runs of any foreign file.
     // covers: STATE-36
     #[test]
     fn what_ended_runs_left_open_is_closed_as_after_a_crash() {

@@ -145,7 +145,7 @@ pub struct LastRun {
     pub max_disk: Option<u64>,
 }
 
-/// Returns the record of the last run in an execution directory; `None` when there is none.
+/// Returns the record of the last run in an execution directory, if there is one.
 pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
     let record = recorded(disk, dir).ok()??;
     Some(LastRun {
@@ -155,7 +155,7 @@ pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
     })
 }
 
-/// A record that cannot be understood says nothing.
+/// Returns the record of the last hank; a record that cannot be understood counts as absent.
 fn recorded(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<Option<LastHank>> {
     let read = read_if_present(disk, &dir.execution_meta(), MAX_RECORD_BYTES)?;
     Ok(read.and_then(|bytes| serde_json::from_slice(&bytes).ok()))

@@ -1,8 +1,8 @@
-//! Entries of the state directory that cannot be what their name says: a link that leads elsewhere, a pipe
+//! Entries of the state directory that are not what their names promise: a link that leads elsewhere, a pipe
 //! without a writer, a folder instead of a file.
 //!
-//! They are moved aside before anything else reads them, so that they block no start. A notice says where
-//! they are and what that costs.
+//! They are moved aside before anything else reads them, so that they block no start. A notice names the new
+//! paths and the consequences.
 
 use std::ffi::OsStr;
 use std::io;
@@ -46,7 +46,7 @@ const ENTRIES: [(&str, FileKind, &str); 3] = [
     ("logs", FileKind::File, ""),
 ];
 
-/// Moves aside what is not of the kind that its name says; returns a line for each. The instance lock must be
+/// Moves aside entries of another kind than their names promise; returns a line for each. The instance lock must be
 /// held.
 pub(super) fn set_aside(disk: &dyn Disk, dir: &ExecutionDir, now: Timestamp) -> io::Result<Vec<String>> {
     let state_dir = dir.state_dir();

@@ -127,7 +127,7 @@ impl Replay {
         self.outcome.difference.get_or_insert(difference);
     }
 
-    /// Lets the agent of the codon say what is recorded of it.
+    /// Replaces recorded output of the codon's agent by the output from its log.
     fn replay_output(&mut self, event: &mut Event) -> io::Result<()> {
         let Some(stream) = &mut self.stream else {
             return Ok(());

@@ -31,7 +31,7 @@ pub(super) struct ReplayStream {
     model: String,
     /// How many of them there were.
     counted: u64,
-    /// How many things it has said.
+    /// Number of outputs that were returned.
     said: u64,
     /// Lines without a meaning that were not returned yet: those in front of a process's session are never returned.
     noise: VecDeque<Event>,
@@ -54,7 +54,7 @@ fn is_noise(event: &Event) -> bool {
     )
 }
 
-/// Whether clients get this because an agent said it.
+/// Whether the event comes from the output of an agent.
 pub(super) fn is_of_an_agent(event: &Event) -> bool {
     matches!(
         event,
@@ -88,7 +88,7 @@ fn agent_of(codon: &CodonId, log: &Path) -> Option<String> {
 }
 
 impl ReplayStream {
-    /// Opens the log of a codon; `None` when its name is none of ours.
+    /// Opens the log of a codon; `None` if its name is not one of ours.
     pub(super) fn open(
         disk: &Arc<dyn Disk>,
         codon: &CodonId,

@@ -94,8 +94,8 @@ fn check_exit(exit: ProcessExit) -> Result<(), StepError> {
     }
 }
 
-/// Reports the lines of `output` until it ends, and returns the beginning of the last one that says something. A process that still holds the pipe after the command has `ended` could not be killed, so what it
-/// prints is not waited for.
+/// Reports the lines of `output` until it ends, and returns the beginning of the last line with content. A process that
+/// still holds the pipe after the command has `ended` could not be killed, so its output is not waited for.
 async fn read_lines<F: Future<Output = ()>>(
     index: usize,
     stream: RigStream,

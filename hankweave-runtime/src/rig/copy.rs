@@ -44,8 +44,8 @@ pub enum CopyError {
     },
 }
 
-/// Copies `from`, a reference to a file or folder of the hank, to the target: with `replace` instead of what
-/// is there, otherwise into it, file by file.
+/// Copies `from`, a reference to a file or folder of the hank, to the target: with `replace` in place of an existing
+/// entry, otherwise into it, file by file.
 ///
 /// The source is checked before anything is removed, so that a tree that may not be copied leaves the target
 /// unchanged. Git's own files inside the tree are left out (HANK-15). Returns what was left out, as
@@ -184,7 +184,7 @@ impl SourceEntry<'_> {
         }
     }
 
-    /// Returns the existing entry; `None` when there is none.
+    /// Returns the existing entry, if there is one.
     fn found(&self) -> Result<Option<OpenedEntry>, IoError> {
         match self.folder.open(self.name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -229,8 +229,8 @@ fn source<'a>(
     }
 }
 
-/// Lists what is at `place`, `depth` folders deep in the tree; `None` when it is left out. An entry that the
-/// author names is copied whatever the rules say about it.
+/// Lists the entry at `place`, `depth` folders deep in the tree; `None` if it is left out. An entry that the
+/// author names is copied even if the rules exclude it.
 fn list_tree(
     place: &SourceEntry<'_>,
     depth: usize,

@@ -34,7 +34,7 @@ pub struct Rig {
     pub deadline: Duration,
     /// How long a command may take to end when it is asked to.
     pub grace: Duration,
-    /// Every item may fail, whatever it says itself.
+    /// Whether every item may fail, even if the item itself may not.
     pub ignore_failures: bool,
     /// Stops a running command as an agent is stopped, and starts no further item.
     pub cancel: CancellationToken,

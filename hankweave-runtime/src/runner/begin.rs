@@ -35,7 +35,7 @@ pub(super) struct BegunRun {
 /// From where a run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartPoint {
-    /// As the options say, which count for the first run; else as recorded.
+    /// From the options, which count for the first run, or else as recorded.
     Start,
     /// As recorded.
     Recorded,

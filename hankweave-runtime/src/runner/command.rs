@@ -85,7 +85,7 @@ pub enum Refusal {
         /// The codon.
         codon: CodonId,
     },
-    /// The command is about a running codon, and there is none.
+    /// The command is about a running codon, but no codon runs.
     #[error("no codon is currently running")]
     NothingRunning,
     /// The plan has ended.
@@ -185,8 +185,8 @@ impl Commander {
     ///
     /// # Errors
     ///
-    /// Returns [`Refusal`]; nothing has changed then, unless it is a [`Refusal::Rollback`] that says
-    /// otherwise.
+    /// Returns [`Refusal`]; nothing has changed then, except after a [`Refusal::Rollback`] that states
+    /// a change.
     pub async fn send(&self, command: RunCommand) -> Result<AcceptedCommand, Refusal> {
         let (reply, answer) = oneshot::channel();
         let request = RunnerRequest { command, reply };

@@ -85,7 +85,7 @@ pub(crate) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Makes room where little is left; returns why no codon can start, if there is none.
+    /// Frees room if little is left. Returns why no codon can start, if there is still too little.
     pub(crate) async fn no_room(&mut self, context: &RunContext) -> Option<String> {
         let limit = context.options.max_disk?;
         let found = measured(context, limit).await?;

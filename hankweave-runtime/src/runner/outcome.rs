@@ -138,7 +138,7 @@ pub struct CodonSummary {
     /// Number of its sentinels that failed.
     #[serde(skip)]
     pub failed_sentinels: usize,
-    /// Remarks for people: background work that was ended, the request of a sentinel, what its sentinels said last.
+    /// Remarks for people: background work that was ended, the request of a sentinel, the last output of its sentinels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
@@ -153,7 +153,7 @@ impl RunOutcome {
     ) -> Self {
         let run = run_id.and_then(|id| state.run(id));
         let view = RunView::of_state(state, &thread::build(state, None, None), 0);
-        // Only the hank says which iteration of a loop is the last one.
+        // Only the hank defines which iteration of a loop is the last one.
         let view = view.with_description(&Event::run_described(hank, Ceiling::default()));
         let (completed, planned) = view.completed();
         let thread = ThreadTip::of(state);

@@ -140,7 +140,7 @@ pub(super) struct WaitExceeded {
     pub(super) needed: Duration,
 }
 
-/// How long a wait is of which `left` is left.
+/// Returns the length of a wait of which `left` remains.
 fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<Duration, WaitExceeded> {
     let Some(limit) = limit else {
         return Ok(left.min(LONGEST_DELAY));
@@ -171,7 +171,7 @@ fn mark_below(left: Duration) -> Option<Duration> {
     }
 }
 
-/// Rounds up: a wait never ends later than it was said to.
+/// Rounds up, so that a wait never ends later than reported.
 fn whole_seconds(duration: Duration) -> Duration {
     Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }

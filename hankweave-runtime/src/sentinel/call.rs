@@ -84,7 +84,7 @@ impl CallError {
     }
 }
 
-/// Whether the program itself is in the way; whatever else the system says may be over when it is asked again.
+/// Whether the program itself is the cause; any other error of the system may be over at the next attempt.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::NOENT,

@@ -100,7 +100,7 @@ enum SentinelBackend {
 }
 
 impl Loadable {
-    /// The sentinel of an entry. Waits for the disk. The error says why there is none.
+    /// Loads the sentinel of an entry. Waits for the disk. The error states why it cannot be loaded.
     pub(crate) fn of(entry: &SentinelEntry, loaded: &LoadedHank, context: &Context) -> Result<Self, String> {
         let config = SentinelConfig::of(entry, &loaded.sentinels)?;
         let source_path = match &entry.sentinel_config {
@@ -248,7 +248,8 @@ impl Watchers {
 }
 
 impl EndWatchers {
-    /// Lets them act on the end of their codon until `deadline`, or until `cut` is done. `allowance` says whether models may be asked.
+    /// Lets them act on the end of their codon until `deadline`, or until `cut` is done. `allowance` decides whether
+    /// models may be asked.
     pub(crate) async fn act(
         self,
         allowance: Arc<Allowance>,

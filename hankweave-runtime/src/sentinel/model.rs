@@ -1,4 +1,4 @@
-//! Asking the model of a sentinel (SENT-15 to SENT-18), and what is known of its bill (SENT-21).
+//! Asking the model of a sentinel (SENT-15 to SENT-18), and the known part of its bill (SENT-21).
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ use crate::world::secrets::Secrets;
 /// Default limit of a model's output, in tokens.
 const MOST_OUTPUT_TOKENS: u64 = 8_192;
 
-/// How often a request is made again, unless the sentinel says otherwise.
+/// Default for the number of times that a request is repeated.
 const MOST_RETRIES: u64 = 2;
 
 /// The wait before the second attempt; each further wait takes twice as long.
@@ -74,7 +74,7 @@ pub(super) struct PendingQuestion {
 #[derive(Debug)]
 pub(super) struct Bill {
     pub(super) cost: Usd,
-    /// Requests of which that is not known.
+    /// Number of requests with unknown cost.
     pub(super) uncounted: u64,
     /// Place of the request. It is free once the cost is noted: sooner, another question would be asked with money that is spent.
     _place: Option<OwnedSemaphorePermit>,
@@ -85,12 +85,13 @@ pub(super) struct Bill {
 pub(super) enum AnswerCheck {
     Answer(SentinelAnswer),
     Refused(String),
-    /// It does not have its form: what was said, and why it has not.
+    /// An answer in the wrong form: its text, and the reason.
     Flawed(String, String),
 }
 
 impl SentinelModel {
-    /// The model of a sentinel; reads its prompts and its schema, and waits for the disk. The error says why it cannot be asked.
+    /// Loads the model of a sentinel with its prompts and its schema, and waits for the disk. The error states why it
+    /// cannot be asked.
     pub(super) fn of(
         entry: &SentinelEntry,
         config: &SentinelConfig,
@@ -292,7 +293,7 @@ impl SentinelModel {
 }
 
 impl PendingQuestion {
-    /// Asks, and judges what was said. The question comes back with what is to be paid for it.
+    /// Asks, and checks the answer. Returns the question with its bill.
     pub(super) async fn ask(mut self, context: &Context) -> Result<(Self, Bill, AnswerCheck), CallError> {
         let (ModelReply { said, tokens, .. }, bill) = self.model.ask(context, &self.question).await?;
         self.cost += bill.cost;

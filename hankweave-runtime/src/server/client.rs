@@ -33,7 +33,7 @@ pub(super) struct ClientConnection {
     pub(super) outbox: Arc<Outbox>,
     /// Rights; `None` before its handshake.
     pub(super) mode: Option<Mode>,
-    /// User whose commands it sends, where it has said so.
+    /// User whose commands it sends, if it has named one.
     pub(super) user: Option<String>,
     /// Which events it gets.
     pub(super) feed: EventFeed,

@@ -35,7 +35,7 @@ pub(super) struct QueuedCommand {
     pub(super) request: ClientRequest,
     /// Name of the client.
     pub(super) client: String,
-    /// User whose client it is, where it has said so.
+    /// User of the client, if it has named one.
     pub(super) user: Option<String>,
     /// Outbox for the answer.
     pub(super) from: Arc<Outbox>,

@@ -60,7 +60,7 @@ struct Room {
 }
 
 impl Door {
-    /// Gives the run the answer of a button; returns what to say about it.
+    /// Gives the run the answer of a button; returns the text for the user.
     pub(super) async fn answer(&self, answer: TokenAnswer) -> Result<&'static str, String> {
         match &self.rooms {
             Rooms::One(shared) => shared.answer(answer).await,

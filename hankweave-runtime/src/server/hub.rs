@@ -220,7 +220,7 @@ impl Hub {
 }
 
 impl HubState {
-    /// Remembers what the event says about the state of the run.
+    /// Remembers the state of the run after the event.
     fn note(&mut self, line: BatchLine<'_>) {
         self.position = line.seq();
         self.shown.take(line.value());

@@ -110,7 +110,7 @@ impl ListServer {
     }
 }
 
-/// Records of a list, of which some are open.
+/// Records of a list, some of which are open.
 pub(super) struct ListedRecords {
     world: World,
     list: Arc<dyn RunList>,

@@ -141,14 +141,14 @@ pub trait RunTexts: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// Returns the reason if there is no report.
     fn report(&self) -> Result<RunReport, String>;
 
-    /// Returns what the hank says of a codon; `None` when it has no such codon.
+    /// Returns the hank's description of a codon; `None` if the hank has no such codon.
     ///
     /// # Errors
     ///
-    /// Why the hank cannot be read.
+    /// Returns the reason if the hank cannot be read.
     fn describe(&self, codon: &CodonId) -> Result<Option<CodonDescription>, String>;
 }
 
@@ -246,7 +246,7 @@ struct Shared {
     presence: ClientCount,
     /// Clients that have sent something since their handshake, so they read as well.
     responsive: ClientCount,
-    /// Clients of which that is not known yet.
+    /// Clients whose responsiveness is not known yet.
     unproven: ClientCount,
     shutdown: Shutdown,
     ready: Ready,
@@ -569,7 +569,7 @@ impl Server {
 const NOTIFICATION: &str = "notification";
 
 impl Shared {
-    /// Gives the run the answer of a button; returns what to say about it.
+    /// Gives the run the answer of a button; returns the text for the user.
     async fn answer(&self, answer: TokenAnswer) -> Result<&'static str, String> {
         let TokenAnswer { codon_id, granted } = answer;
         let (Some(commander), ServedSource::Run { manager, .. }) = (&self.commander, &self.source) else {

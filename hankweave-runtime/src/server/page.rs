@@ -59,7 +59,7 @@ pub(super) fn find(path: &str) -> Option<&'static Asset> {
 
 /// The page as one file that opens without a server, with a recorded run as `record`, which is JSON (WIRE-43).
 ///
-/// The file may load nothing and run nothing but the page itself, whatever the record says.
+/// The file may load nothing and run nothing but the page itself, even if the record contains code.
 #[must_use]
 pub fn exported_page(record: &str) -> String {
     let text = |path| find(path).map_or("", |asset| asset.body);

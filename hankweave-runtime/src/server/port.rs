@@ -53,7 +53,8 @@ impl OwnPort {
         Ok(Self { listener, taken })
     }
 
-    /// Listens on the port of a list of runs below `root`, or on the next one. It is none of a run in `root` itself, and is noted nowhere.
+    /// Listens on the port of a list of runs below `root`, or on the next one. That port differs from the port of a run
+    /// in `root` itself, and is not noted.
     pub(super) async fn listen_for_list(world: &World, root: &Path, address: IpAddr) -> io::Result<Self> {
         let listener = listen_from(world, address, first(&root.join("*"))).await?;
         Ok(Self {
@@ -80,7 +81,7 @@ fn first(root: &Path) -> u16 {
     FIRST + u16::from_be_bytes([digest[0], digest[1]]) % CHOICES
 }
 
-/// The noted port. A file that says something else counts as none, as the directory may come from elsewhere.
+/// Returns the noted port. Any other content counts as absent, because the directory may come from elsewhere.
 fn read(disk: &dyn Disk, path: &Path) -> Option<u16> {
     let metadata = disk.metadata(path).ok()?;
     if metadata.kind != FileKind::File || metadata.length > MAX_FILE_BYTES {

@@ -9,7 +9,7 @@ pub(super) const PROOF_PATH: &str = "/proof";
 /// First words of what is proved, so that a proof is of use for nothing else.
 const PURPOSE: &str = "hankweave proof";
 
-/// Shortest token of which a proof is given: a shorter one could be guessed from it.
+/// Shortest token for which a proof is given: a shorter one could be guessed from its proof.
 const SHORTEST: usize = 32;
 
 /// Bytes of a block of SHA-256.

@@ -26,7 +26,7 @@ use crate::world::World;
 /// Requests that may wait; further ones are refused as busy.
 pub(super) const QUEUE: usize = 64;
 
-/// Lines of an answer, where the client does not say how many it wants.
+/// Default number of lines in an answer.
 const LINES: u64 = 500;
 
 /// Longest text of the lines in one answer, in bytes.

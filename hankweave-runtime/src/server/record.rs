@@ -196,7 +196,7 @@ impl FoldedRecord {
         let (mut view, mut position, mut is_closed) = (RunView::default(), 0, false);
         let mut is_found = run.is_none();
         tail.read(|line| {
-            // Events of newer versions say nothing to this one.
+            // Events of newer versions are unknown to this one.
             if let Ok(entry) = JournalEntry::from_json(line.bytes) {
                 let started = started_run(&entry);
                 if is_found && run.is_some() && started.is_some_and(|started| Some(started) != run) {

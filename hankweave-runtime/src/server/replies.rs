@@ -74,7 +74,7 @@ impl Replies {
         self.answer(command_id, pong)
     }
 
-    /// The error that says why a message is not carried out.
+    /// Returns the error that explains why a message is not carried out.
     pub(super) fn refusal(&self, attempted: &ParsedRequest<'_>, refused: Refused) -> Utf8Bytes {
         let hint = hint(refused.code).map(str::to_owned);
         self.error(attempted, refused.message, refused.code.name(), hint)

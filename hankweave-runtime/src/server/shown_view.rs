@@ -16,7 +16,7 @@ use super::replies::Replies;
 #[derive(Debug)]
 pub(super) struct ShownView {
     view: RunView,
-    /// View that all followers have; not kept up to date while there are none.
+    /// View that all followers have; it is not updated while there are no followers.
     sent: Value,
     followers: BTreeMap<u64, Arc<Outbox>>,
 }

@@ -332,7 +332,7 @@ impl StateManagerTask {
         })
     }
 
-    /// Brings state.json and the journal up to date and says so in the log.
+    /// Updates state.json and the journal, and records that in the log.
     async fn save_for_good(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.snapshots.hurry();
         while self.degraded.failure().is_none() && !self.snapshots.is_idle() {

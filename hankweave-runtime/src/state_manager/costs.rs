@@ -10,7 +10,7 @@ use hankweave_core::time::Timestamp;
 pub struct CostFigures {
     /// All codons of all runs.
     pub total: Usd,
-    /// The codons of the current run; zero when there is none.
+    /// The codons of the current run; zero if there is no run.
     pub current_run: Usd,
     /// When a cost was recorded last; `None` before the first one of this process.
     pub last_updated: Option<Timestamp>,

@@ -135,7 +135,7 @@ impl JournalWriter {
     /// time.
     pub(super) async fn run(mut self) {
         loop {
-            // Every arm is cancel safe: what is in progress stays so.
+            // Every arm is cancel safe: work in progress continues.
             tokio::select! {
                 biased;
                 synced = self.sync.done(&self.parts) => self.note(synced),

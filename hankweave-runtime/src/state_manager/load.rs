@@ -99,7 +99,7 @@ pub fn load(parts: &StateManagerParts, strictness: Strictness) -> Result<LoadedS
         0 => &found.log.last_write,
         _ => &NOTHING_IN_DOUBT,
     };
-    // Before its events are used, so that no loss of power takes back what the journal says.
+    // Before the log's events are used, so that no loss of power undoes the contents of the journal.
     let log = parts.files.open_log(last_write).map_err(LoadError::Files)?;
     let restored_events =
         complete_journal(parts, &found, backup, recovered.source, clean).map_err(LoadError::Journal)?;

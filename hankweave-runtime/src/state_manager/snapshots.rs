@@ -137,7 +137,7 @@ impl Snapshots {
         self.due = self.due.map(|_| Instant::now());
     }
 
-    /// Abandons what is due and what is in progress, because the disk has failed.
+    /// Abandons due work and work in progress, because the disk has failed.
     pub(super) fn abandon(&mut self) {
         self.due = None;
         self.work = None;

@@ -20,7 +20,7 @@ use crate::world::clock::Noon;
 use crate::world::disk::{Disk, Fault, FaultyDisk, RealDisk};
 use crate::world::ids::RandomIds;
 
-/// A directory in memory where the system has such a place: the sweeps sync thousands of times.
+/// Makes a directory in memory if the system supports it: the sweeps sync thousands of times.
 fn folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {

@@ -53,7 +53,7 @@ impl FoundState {
 /// A state file as it was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub enum FoundFile {
-    /// There is none.
+    /// There is no file.
     #[default]
     Absent,
     /// It is larger than a document may be, no regular file, or not as it was saved.
@@ -110,8 +110,8 @@ impl StateFiles {
 
     /// Replaces state.json (D1, D2).
     ///
-    /// `keep_current` says that the present state.json holds what this process loaded or wrote, so that it may become
-    /// the backup. After a crash at any moment the old or the new document is there, and a good backup.
+    /// `keep_current` means that the present state.json holds what this process loaded or wrote, so that it may become
+    /// the backup. After a crash at any moment the old or the new document exists, and a good backup.
     ///
     /// # Errors
     ///

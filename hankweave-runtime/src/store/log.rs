@@ -33,7 +33,7 @@ pub struct StateLog {
     room: usize,
 }
 
-/// The last write of a log of which nothing is in doubt, because it has just been written again.
+/// The last write of a log that is known to be good, because it has just been written again.
 pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
 
 /// How much room is made at a time: as much as there are lines, within these borders, in bytes.
@@ -132,7 +132,7 @@ impl LogBatch {
     ///
     /// # Errors
     ///
-    /// What its serialisation says, as for a path that is not UTF-8; nothing is added then.
+    /// Returns the error of the serialisation, as for a path that is not UTF-8; nothing is added then.
     pub fn record(&mut self, seq: u64, at: Timestamp, event: &StateEvent) -> serde_json::Result<()> {
         self.line(&EventLine { seq, at, event })
     }

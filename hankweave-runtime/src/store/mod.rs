@@ -1,11 +1,11 @@
 //! The state document on disk: `state.json`, its backup, and the log of what came after.
 //!
 //! An event is durable once its line in `state.log` is synced; the cost of that does not depend on history. `state.json`
-//! is a snapshot that is replaced now and then. The log says which snapshot it continues: before state.json is replaced, a mark
-//! with the length and checksum of its exact bytes is appended. A start finds the mark that fits the file it found, and
-//! folds the records after it.
+//! is a snapshot that is replaced now and then. The log names the snapshot that it continues: before state.json is
+//! replaced, a mark with the length and checksum of its exact bytes is appended. A start finds the mark that fits the
+//! file it found, and folds the records after it.
 //!
-//! Nothing here decides which of several damaged files to trust; that is `hankweave_core::state::recover`.
+//! Nothing here decides which of several damaged files to trust; `hankweave_core::state::recover` does.
 
 mod file;
 mod log;

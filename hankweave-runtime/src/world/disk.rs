@@ -47,7 +47,7 @@ pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
 
 /// A file system, reduced to what keeps a promise across a crash.
 ///
-/// No operation follows a symbolic link in the last part of a path, except where it says so. New files are readable by
+/// No operation follows a symbolic link in the last part of a path, unless its documentation allows it. New files are readable by
 /// their owner only.
 pub trait Disk: Send + Sync + Debug {
     /// Reads a whole regular file.
@@ -378,7 +378,8 @@ pub enum FileKind {
 ///
 /// # Errors
 ///
-/// What the first failing step said. The old content is then still in place, unless only the sync of its directory failed.
+/// Returns the error of the first failing step. The old content is then still in place, unless only the sync of its
+/// directory failed.
 pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = with_suffix(path, ".tmp");
     remove_if_present(disk, &temporary)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-/// Posts over a network. What a request says and what its answer means is decided elsewhere.
+/// Posts over a network. The contents of requests and the meaning of answers are decided elsewhere.
 pub trait Http: Send + Sync + fmt::Debug {
     /// Sends one request and waits for its whole answer, with any status. Nothing is retried: that is the decision of the
     /// caller, who pays for requests.

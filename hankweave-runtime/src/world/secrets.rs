@@ -19,7 +19,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Collects the values of all variables whose names say that they are secret.
+    /// Collects the values of all variables whose names mark them as secret.
     pub fn of<N: AsRef<OsStr>, V: AsRef<OsStr>>(variables: impl IntoIterator<Item = (N, V)>) -> Self {
         let mut values = Vec::new();
         for (name, value) in variables {
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-/// Whether the name of a variable says that its value is secret.
+/// Whether the name of a variable marks its value as secret.
 fn is_secret(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_lowercase();
     SECRET_NAME_PARTS.iter().any(|part| name.contains(part))

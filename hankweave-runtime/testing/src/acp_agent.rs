@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 /// The variable with the script.
 pub const SCRIPT: &str = "SCRIPT_OF_ACP_AGENT";
 
-/// What starts this test binary as an agent, when `test` is the name of the ignored test that plays.
+/// Returns the command that starts this test binary as an agent, where `test` is the name of the ignored test that plays.
 ///
 /// # Panics
 ///
-/// Panics when the system does not say which program this is.
+/// Panics if the system does not name this program.
 #[must_use]
 pub fn command(test: &str) -> Vec<String> {
     let program = std::env::current_exe().expect("the system knows this program");
@@ -29,7 +29,7 @@ pub fn command(test: &str) -> Vec<String> {
     command
 }
 
-/// Plays the script and ends the process; does nothing when there is none.
+/// Plays the script and ends the process; does nothing if there is no script.
 ///
 /// # Panics
 ///

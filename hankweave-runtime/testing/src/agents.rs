@@ -1,4 +1,4 @@
-//! Real agent programs for tests, pinned and kept under the target folder, or a reason why there are none.
+//! Real agent programs for tests, pinned and kept under the target folder, or a reason why they are missing.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -133,7 +133,7 @@ pub fn pi_acp() -> Result<PathBuf, Skip> {
     put("pi-acp", PI_ACP, "pi-acp")
 }
 
-/// Installs a program that has no way to say its version.
+/// Installs a program that cannot print its version.
 fn put(folder: &str, (package, version): (&str, &str), program: &str) -> Result<PathBuf, Skip> {
     let installed = install_package_in(folder, package, version)?;
     noted(
@@ -343,7 +343,7 @@ fn npm_install(folder: &Path, package: &str) -> Result<(), Skip> {
     Err(Skip(format!("npm could not install {package}: {first}")))
 }
 
-/// What the program says of its version.
+/// Returns the version that the program prints.
 fn starts(executable: &Path, path: &OsStr) -> Result<String, Skip> {
     let output = Command::new(executable)
         .arg("--version")

@@ -1,4 +1,4 @@
-//! Clients of the WebSocket and of schemas that others wrote, kept under the target folder, or a reason why there are none.
+//! Clients of the WebSocket and of schemas that others wrote, kept under the target folder, or a reason why they are missing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

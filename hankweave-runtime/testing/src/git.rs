@@ -1,4 +1,4 @@
-//! What git itself says about a repository.
+//! Git's own check of a repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,11 +15,12 @@ impl Drop for SoundAtEnd {
     }
 }
 
-/// Asserts that `git fsck --strict` finds nothing wrong with the repository in the folder `repository`. Where there is no git, it says so.
+/// Asserts that `git fsck --strict` finds nothing wrong with the repository in the folder `repository`. Prints a note if
+/// there is no git.
 ///
 /// # Panics
 ///
-/// Panics with what git says about it.
+/// Panics with the output of git.
 #[track_caller]
 pub fn assert_sound(repository: &Path) {
     let asked = Command::new("git")

@@ -6,13 +6,13 @@
 //! - [`agents`]: those real agent programs, installed once under the target folder, or a reason to skip;
 //! - [`clients`]: clients of the WebSocket that others wrote, installed there as well;
 //! - [`corpus`]: parsers against a corpus and fixed series of mutations of it;
-//! - [`git`]: what git itself says about a repository that a test has made;
+//! - [`git`]: git's own check of a repository that a test has made;
 //! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
 //! - [`postgres`]: a PostgreSQL server of their own;
 //! - [`restate`]: a Restate server of their own, and a balancer in front of several workers;
 //! - [`pty`]: a terminal that a test can close while a program uses it;
 //! - [`TinyDisk`]: a file system that is too small;
-//! - [`processes`]: which processes a test has left behind.
+//! - [`processes`]: the processes that a test has left running.
 
 pub mod acp_agent;
 pub mod agents;

@@ -98,7 +98,7 @@ impl Cluster {
         let ready = lines
             .by_ref()
             .any(|line| line.contains("database system is ready to accept connections"));
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         let log = Some(std::thread::spawn(move || lines.for_each(drop)));
         let cluster = Self {
             server,

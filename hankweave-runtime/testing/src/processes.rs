@@ -65,11 +65,11 @@ impl Watched {
         pidfd_open(pid, PidfdFlags::empty()).ok().map(Self)
     }
 
-    /// Waits for the end of the process, and says whether it came in time.
+    /// Waits for the end of the process, and returns whether it came in time.
     ///
     /// # Panics
     ///
-    /// Panics when the system does not let it be watched.
+    /// Panics if the system does not let it be watched.
     #[must_use]
     pub fn ends_within(&self, limit: Duration) -> bool {
         let limit = Timespec::try_from(limit).expect("a test does not wait for ages");

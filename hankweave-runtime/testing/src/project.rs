@@ -22,7 +22,7 @@ use crate::processes::{Marked, kill_marked, marked};
 /// `HANKWEAVE_`, for then agents and rigs do not get it, and processes that they leave behind would not be found.
 const MARKER: &str = "PROJECT_OF_A_TEST";
 
-/// How long a call may take unless the test says otherwise.
+/// Default limit for the duration of a call.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A temporary folder with a project, a home and a scratch folder. Everything in it goes away with it, also
@@ -422,7 +422,7 @@ fn exit_of(mut child: Child) -> Receiver<ExitStatus> {
     exit
 }
 
-/// How a program ended and what it said.
+/// Exit and output of a program.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// Exit code; `None` when a signal ended it.

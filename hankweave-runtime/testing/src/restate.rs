@@ -110,7 +110,7 @@ bind-address = "{ingress}"
         format!("http://{}", self.admin)
     }
 
-    /// What the admin interface says.
+    /// Returns the answer of the admin interface.
     ///
     /// # Panics
     ///

@@ -65,7 +65,7 @@ impl Sshd {
         let ready = lines
             .by_ref()
             .any(|line| line.contains("Server listening on 127.0.0.1"));
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         let log = Some(std::thread::spawn(move || lines.for_each(drop)));
         let sshd = Self {
             server,

@@ -90,7 +90,7 @@ impl FaultyDisk {
 }
 
 impl Faults {
-    /// Counts one operation and says whether it may happen.
+    /// Counts one operation, and fails if it may not happen.
     fn step(&self) -> io::Result<()> {
         self.reading()?;
         let number = self.operations.fetch_add(1, Ordering::SeqCst);

@@ -14,7 +14,7 @@ pub(super) fn pid_namespace() -> Option<String> {
     None
 }
 
-/// The process with this number; `None` where there is none or it cannot be looked at.
+/// Returns the process with this number; `None` if it does not exist or cannot be examined.
 pub(super) fn find(pid: u32) -> Option<ProcessEntry> {
     let (wanted, mut table) = (Pid::from_u32(pid), System::new());
     let looked = ProcessRefreshKind::nothing().without_tasks();

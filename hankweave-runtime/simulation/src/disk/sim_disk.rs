@@ -322,7 +322,7 @@ impl Shared {
         self.crashed.notify_one();
     }
 
-    /// Counts one operation of a life and says whether it may happen.
+    /// Counts one operation of a life, and fails if it may not happen.
     pub(super) fn step(&mut self, life: Option<u64>, need: Need) -> io::Result<()> {
         self.alive(life)?;
         if life.is_none() {
@@ -343,7 +343,7 @@ impl Shared {
         }
     }
 
-    /// Counts one read of a life and says whether it may happen.
+    /// Counts one read of a life, and fails if it may not happen.
     fn step_of_reading(&mut self, life: Option<u64>) -> io::Result<()> {
         self.alive(life)?;
         if life.is_none() {

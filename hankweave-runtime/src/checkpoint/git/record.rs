@@ -140,7 +140,7 @@ impl GitCheckpoints {
     }
 }
 
-/// Makes `cache` hold the files of the checkpoint `parent`; what is known of how files look stays.
+/// Makes `cache` hold the files of the checkpoint `parent`; the known stats of files stay.
 pub(super) fn base_on(
     repository: &Repository,
     cache: &mut StatCache,

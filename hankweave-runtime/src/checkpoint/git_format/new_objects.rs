@@ -195,7 +195,8 @@ impl BlobWriter for ObjectWriter<'_> {
         self.write(ObjectType::Blob, contents)
     }
 
-    /// Read twice, since the name, which says whether it is stored, comes first. It never goes into a pack, from which nothing can be read in pieces.
+    /// Reads the source twice, since the object's name comes first and shows whether the object is stored already. The
+    /// object never goes into a pack, because packed content cannot be read in chunks.
     fn write_from(&self, source: &mut dyn ReadSeek, length: u64) -> Result<Option<Oid>, WriteError> {
         let Some(id) = OnlyIds.write_from(source, length)? else {
             return Ok(None);

@@ -157,7 +157,7 @@ impl IndexEntry {
 
 impl Drop for PackFile {
     fn drop(&mut self) {
-        // After `finish` there are none; otherwise the next start removes what cannot be removed now.
+        // After `finish` these files do not exist; otherwise the next start removes what cannot be removed now.
         let _ = RealDisk.remove_file(&self.temporary);
         let _ = RealDisk.remove_file(&self.temporary.with_extension("idx"));
     }

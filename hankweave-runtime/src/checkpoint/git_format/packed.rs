@@ -25,7 +25,7 @@ const BEGINNING: usize = 64;
 /// The packs of a repository, each opened when it is needed first.
 pub(super) struct OpenPacks {
     folder: PathBuf,
-    /// Indexes that were opened, or are none.
+    /// Indexes that were opened, or are invalid.
     seen: HashSet<OsString>,
     packs: Vec<OpenPack>,
 }
@@ -114,7 +114,7 @@ impl OpenPack {
     }
 }
 
-/// An index that ends too early is none to libgit2 either; the other packs are still good.
+/// Treats an index that ends too early as absent, as libgit2 does; the other packs are still good.
 fn unless_torn<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
     match found {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),

@@ -29,7 +29,7 @@ pub(in crate::checkpoint) struct ObjectReader<'r> {
     packs: RefCell<OpenPacks>,
 }
 
-/// An object in a file of its own, of which the kind and the length were read.
+/// A loose object, with its kind and length already read.
 struct LooseReader {
     id: Oid,
     kind: ObjectType,
@@ -47,7 +47,7 @@ impl<'r> ObjectReader<'r> {
         })
     }
 
-    /// The commit called `sha`, in full length; `None` when there is none.
+    /// Returns the commit called `sha`, in full length, if it exists.
     pub(in crate::checkpoint) fn look_up(&self, sha: &CheckpointSha) -> Result<Option<Commit>, git2::Error> {
         let id = Some(sha.as_str()).filter(|text| text.len() == 40);
         let Some(id) = id.and_then(|text| Oid::from_str(text).ok()) else {
@@ -79,7 +79,7 @@ impl<'r> ObjectReader<'r> {
         self.odb.exists(id)
     }
 
-    /// The length of an object in bytes, which is not read; `None` when there is none.
+    /// Returns the length of an object in bytes, if it exists, without reading its content.
     pub(in crate::checkpoint) fn length(&self, id: Oid) -> Result<Option<u64>, git2::Error> {
         match LooseReader::open(&self.objects, id).map_err(as_git)? {
             Some(object) => Ok(Some(object.length)),
@@ -87,8 +87,8 @@ impl<'r> ObjectReader<'r> {
         }
     }
 
-    /// Reads a whole commit or folder. One in a file of its own counts before one in a pack: what was found damaged in a pack is written again into such a
-    /// file.
+    /// Reads a whole commit or folder. A loose object is preferred to a packed one, because an object that was found
+    /// damaged in a pack is written again as a loose one.
     fn read(&self, id: Oid, wanted: ObjectType) -> Result<Vec<u8>, git2::Error> {
         let (kind, bytes) = match LooseReader::open(&self.objects, id).map_err(as_git)? {
             Some(object) if object.length > MOST_OF_FOLDER => return Err(too_long(id, object.length)),
@@ -199,7 +199,7 @@ impl LooseReader {
         }))
     }
 
-    /// Gives all of it to `sink`, no more than it says it has, and compares it with its name.
+    /// Writes the whole content to `sink`, at most the length in the header, and compares it with the object's name.
     fn copy_to(mut self, sink: &mut dyn Write) -> Result<(), ContentError> {
         let (id, bad) = (self.id, |error| ContentError::Object(as_git(error)));
         let mut sum = begin_sum(self.kind, self.length);

@@ -71,7 +71,7 @@ impl Move {
 
 impl Drop for Move {
     fn drop(&mut self) {
-        // After a rename there is none; otherwise the next start removes what cannot be removed now.
+        // After a rename the lock does not exist; otherwise the next start removes what cannot be removed now.
         let _ = RealDisk.remove_file(&self.lock);
     }
 }

@@ -99,7 +99,7 @@ fn append(tree: &mut Vec<u8>, mode: u32, name: &[u8], id: Oid) {
     tree.extend_from_slice(id.as_bytes());
 }
 
-/// The entries of a tree; `None` when it is none.
+/// Decodes the entries of a tree; `None` if the bytes are no tree.
 pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {

@@ -9,7 +9,7 @@ use super::{MAIL, NAME, ReviewRequest};
 /// The mode of a folder in a tree.
 const FOLDER: i32 = 0o040_000;
 
-/// The commit on top of `base` with the files of the checkpoint; `base` itself when it has them, or when there are none.
+/// Returns the commit on top of `base` with the files of the checkpoint; `base` itself if it has them, or if there are no files.
 pub(super) fn commit(
     repository: &Repository,
     base: Oid,

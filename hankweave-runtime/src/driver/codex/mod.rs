@@ -75,7 +75,7 @@ fn invocation(
     })
 }
 
-/// The native program to which the script of the package leads; the script itself where there is none.
+/// Returns the native program to which the script of the package leads, or else the script itself.
 fn native(host: &ProcessHost, program: PathBuf) -> PathBuf {
     let real = host.world().disk.real_path(&program);
     let script = real

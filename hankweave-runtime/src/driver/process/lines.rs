@@ -75,7 +75,7 @@ impl LineFramer {
         }
     }
 
-    /// Takes the next line from the front of `rest`; `None` when what is left of it is no whole line, and is kept.
+    /// Takes the next line from the front of `rest`. If the rest is no whole line, keeps it and returns `None`.
     pub(in crate::driver) fn next<'c>(&mut self, rest: &mut &'c [u8]) -> Option<OutputLine<'c>> {
         let Some(end) = memchr::memchr(b'\n', rest) else {
             self.extend(rest);

@@ -27,7 +27,7 @@ const MOST_SUB_AGENTS: usize = 128;
 /// Makes the reader of a file of a session, or of one of its sub-agents.
 pub(in crate::driver) type LinesReader = fn(&ReadSession<'_>) -> Box<dyn SessionLines>;
 
-/// A session of which one process is read.
+/// A session whose lines of one process are read.
 #[derive(Debug)]
 pub(in crate::driver) struct ReadSession<'a> {
     pub(in crate::driver) id: &'a SessionId,

@@ -147,7 +147,7 @@ struct Player {
     session: ScriptedSession,
     stream: ScriptedStream,
     usage: UsageTotals,
-    /// A turn says what it used.
+    /// Whether a turn states its usage.
     states_usage: bool,
     last_text: String,
     /// Commands in the background that have not ended.

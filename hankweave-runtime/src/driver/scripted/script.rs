@@ -46,7 +46,7 @@ pub(super) struct ScriptedTurn {
 }
 
 impl ScriptedTurn {
-    /// Whether the model says or does anything.
+    /// Whether the turn has thinking, text or tools.
     pub(super) fn has_message(&self) -> bool {
         self.thinking.is_some() || self.text.is_some() || !self.tools.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The tools of a scripted agent, which really do what they say.
+//! The tools of a scripted agent, which really do their work.
 
 use std::fs;
 use std::io::{self, Write};

@@ -30,7 +30,7 @@ pub use self::error::OpenExecutionError;
 pub(crate) use self::possess::possess_without_hank;
 pub(crate) use self::possession::LockedExecution;
 
-/// How long the fingerprint of the data may take, unless the hank says otherwise (RUN-8).
+/// Default for the maximum time of the data's fingerprint (RUN-8).
 const FINGERPRINT_TIME: Duration = Duration::from_secs(5);
 
 /// An open execution directory, and the hank to run in it.
@@ -54,7 +54,7 @@ impl OpenedExecution {
     }
 }
 
-/// An empty list means every file; as soon as something is left out, that has to be said.
+/// Excludes own files from the patterns. An empty list means every file, so it needs an explicit pattern once a file is excluded.
 pub(crate) fn without_own_files(mut patterns: Vec<String>, own_files: &[String]) -> Vec<String> {
     if patterns.is_empty() && !own_files.is_empty() {
         patterns.push("**/*".to_owned());

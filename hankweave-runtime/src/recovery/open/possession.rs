@@ -52,7 +52,7 @@ impl LockedExecution {
         }
     }
 
-    /// Writes what is left to write, waits for `last`, and gives the directory back (D8).
+    /// Writes everything that is not written yet, waits for `last`, and releases the directory (D8).
     ///
     /// # Errors
     ///

@@ -40,10 +40,10 @@ pub enum RollbackError {
     /// No operation is left that could be undone; nothing was changed.
     #[error("there is no operation left to undo")]
     NothingToUndo,
-    /// Another operation came after it, it is undone, or it is none that took files back; nothing was changed.
+    /// Another operation came after it, it is undone, or it was no rollback of files; nothing was changed.
     #[error("operation {0} is not the newest rollback, so it is not undone")]
     NotNewest(String),
-    /// There is no such operation, or the record does not say where it ended; nothing was changed.
+    /// There is no such operation, or the record lacks the position where it ended; nothing was changed.
     #[error("no operation begins with `{0}`")]
     UnknownOperation(String),
     /// Several operations begin like this; nothing was changed.
@@ -55,7 +55,7 @@ pub enum RollbackError {
     /// The checkpoints cannot be read, so the targets are unknown; nothing was changed.
     #[error("failed to read the checkpoints")]
     History(#[source] HistoryError),
-    /// The files could not be restored; the error says whether some were changed.
+    /// The files could not be restored; the error states whether some were changed.
     #[error("failed to bring back the files")]
     Restore(#[source] RestoreError),
     /// The files could not be restored, and some may have been changed.

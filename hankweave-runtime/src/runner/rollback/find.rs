@@ -117,7 +117,7 @@ fn cleaned_up(state: &HankweaveState, is_it: impl Fn(&CheckpointSha) -> bool) ->
 /// The kinds of checkpoints that keep the files as they were before a restore and before a codon.
 const KEPT: [&str; 2] = ["safety", "start"];
 
-/// The target for a checkpoint that is none of a codon's end or rig. It is at the point of history where it was made.
+/// Returns the target for a checkpoint that is neither a codon's end nor its rig. Its position in history is where it was made.
 async fn kept_target(
     possession: &LockedExecution,
     state: &HankweaveState,

@@ -38,7 +38,8 @@ impl KeptFiles {
         }
     }
 
-    /// Finds the files that are in none of these checkpoints. Nothing depends on them but what is said, so it is no failure where they cannot be read.
+    /// Finds the files that are in none of these checkpoints. They are only used for messages, so a failure to read them
+    /// is ignored.
     pub(super) async fn find_new(
         &mut self,
         possession: &LockedExecution,

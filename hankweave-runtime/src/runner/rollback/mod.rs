@@ -70,7 +70,7 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// Names the files that are in no checkpoint; `None` where there are none.
+    /// Names the files that are in no checkpoint; `None` if there are none.
     #[must_use]
     pub fn kept_words(&self) -> Option<String> {
         let names = named(self.kept.iter().map(ToString::to_string));

@@ -118,8 +118,8 @@ impl UndoneWork {
         }))
     }
 
-    /// Puts the files with which the work began in the place of the target's, and what a crash has left in the place of what is left; returns the files that
-    /// stay so.
+    /// Replaces the target's files by those with which the work began, and the files being left by those that a crash has
+    /// left. Returns the files that stay because of that.
     pub(super) async fn narrow(
         self,
         possession: &LockedExecution,

@@ -87,7 +87,8 @@ pub(super) fn wait_left<'r>(
     }
 }
 
-/// Returns the session of the newest attempt if that failed and a fallback takes over. Whether the fallback can continue it, [`can_resume`] says.
+/// Returns the session of the newest attempt if that failed and a fallback takes over. [`can_resume`] decides whether the
+/// fallback can continue it.
 pub(super) fn failed_session<'t>(
     thread: &'t ThreadTip<'_>,
     agent: &AgentOfCodon<'_>,
@@ -173,7 +174,7 @@ fn work_of_attempts(
     )
 }
 
-/// Returns the work of the newest attempt in this session, of which the codon `id` is the continuation.
+/// Returns the work of the newest attempt in this session, which the codon `id` continues.
 fn work_of_conversation(
     context: &RunContext,
     thread: &ThreadTip<'_>,

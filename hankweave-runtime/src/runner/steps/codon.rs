@@ -26,7 +26,7 @@ use crate::world::suspension::Stopwatch;
 
 /// Result of a codon, reduced to what the loop needs.
 pub(super) enum CodonResult {
-    /// As its record says.
+    /// As recorded.
     ToTheEnd,
     /// The run pauses with it or before it, for this reason.
     Paused(InterruptedBy, String),
@@ -180,8 +180,9 @@ fn session(state: &HankweaveState, thread: &ThreadTip<'_>, id: &CodonId) -> Opti
         .or_else(|| unheard_session(thread, id).cloned())
 }
 
-/// The session of the codon before, which was skipped before a message of its agent was counted. Some agents say only at their end how many there were, so it
-/// may well exist; where it does not, the agent [begins a new one](was_lost).
+/// Returns the session of the codon before, which was skipped before a message of its agent was counted. Some agents
+/// report the number of messages only at their end, so the session may well exist. If it does not, the agent [begins a
+/// new one](was_lost).
 fn unheard_session<'t>(thread: &'t ThreadTip<'_>, id: &CodonId) -> Option<&'t SessionId> {
     let newest = thread.continued_attempts(id).next()?;
     let was_skipped = newest.status() == CodonStatus::Skipped;

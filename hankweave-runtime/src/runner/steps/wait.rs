@@ -121,7 +121,7 @@ async fn next_command(context: &RunContext, inbox: &mut Inbox) -> Option<RunnerR
     }
 }
 
-/// Starts what is next, or says why it cannot.
+/// Starts the next codon, or answers why it cannot.
 fn start(next: &NextStep, reply: CommandReply) -> bool {
     let result = match next {
         NextStep::Chosen(entry, _) | NextStep::Codon(entry, _) => Ok(entry.codon_id.clone()),

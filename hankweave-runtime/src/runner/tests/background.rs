@@ -77,7 +77,7 @@ async fn the_hank_says_how_long_and_whether_the_codon_completes_over_it() {
     assert!(MINUTE * 2 <= took && took < MINUTE * 3, "{took:?}");
 }
 
-/// Waits until a run says that it waits for background work, and returns until when.
+/// Waits until a run reports that it waits for background work, and returns until when.
 async fn waiting(live: &mut Live) -> Option<Timestamp> {
     let mut until = None;
     let is_wait = |event: &Event| {

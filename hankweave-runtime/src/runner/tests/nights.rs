@@ -14,7 +14,7 @@ fn journal(stage: &Stage) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What is said of a line in a message.
+/// Returns the kind of a journal line for a message.
 fn kind(line: &str) -> String {
     let line: Value = serde_json::from_str(line).unwrap();
     match line["data"]["transitionType"].as_str() {

@@ -70,7 +70,7 @@ impl Running {
         })
     }
 
-    /// Whether its answers cost something: those of a model, and those of a command that has said so.
+    /// Whether its answers cost money: those of a model do, and those of a command that has reported a cost.
     fn costs(&self) -> bool {
         match self.loadable.backend {
             SentinelBackend::Model(_) => true,

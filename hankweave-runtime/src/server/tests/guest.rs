@@ -30,7 +30,7 @@ pub(super) async fn soon<T>(work: impl Future<Output = T>) -> T {
         .expect("it takes too long")
 }
 
-/// Opens a connection that says nothing.
+/// Opens a connection that sends nothing.
 pub(super) async fn knock(live: &Live) -> TcpStream {
     TcpStream::connect(("127.0.0.1", live.port)).await.unwrap()
 }

@@ -119,7 +119,7 @@ async fn a_client_that_does_not_read_is_left_and_nobody_else_notices() {
     live.stop().await;
 }
 
-/// Everything that a client says which then never reads.
+/// Returns everything that a client sends that then never reads.
 fn deaf(live: &Live) -> Vec<u8> {
     let head = format!(
         "GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\

@@ -73,7 +73,7 @@ impl Live {
         self.manager.snapshot()
     }
 
-    /// Records events that are none of the run's, as a talkative agent would.
+    /// Records events from outside the run, as a talkative agent would.
     async fn chatter(&self, count: usize, bytes: usize) {
         for _ in 0..count {
             let message = "x".repeat(bytes);

@@ -1,5 +1,5 @@
-//! Clients that say nothing, while time passes as the test wants: they are in memory, so no clock and no
-//! network has a word in it.
+//! Clients that send nothing, while time passes as the test wants. They are in memory, so they depend on no clock and no
+//! network.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};

@@ -25,8 +25,8 @@ impl CopyRules {
     ///
     /// # Errors
     ///
-    /// Returns the error of the operating system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is not regular or is larger than 1 MiB: the
-    /// wishes of the author are then unknown.
+    /// Returns the error of the operating system, and [`InvalidInput`](io::ErrorKind::InvalidInput) if the file is not regular
+    /// or is larger than 1 MiB: the wishes of the author are then unknown.
     pub fn of(hank: &dyn Folder) -> io::Result<Self> {
         let text = match hank.open(OsStr::new(".gitignore")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => DEFAULTS.to_owned(),

@@ -44,7 +44,7 @@ pub trait Folder: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// What the system or `content` says; the file may then exist with a part of the content.
+    /// Returns the error of the operating system or of `content`. The file may then exist with a part of the content.
     fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()>;
 
     /// Adds `bytes` to the end of a regular file, which is made when nothing is there, and syncs it. A link is not followed.

@@ -37,8 +37,8 @@ pub(super) fn command(spec: &CommandSpec) -> Command {
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let (parent, umask) = (getpid(), umask_of_user());
-    // SAFETY: the child is a copy of a process with many threads, of which only this one continues: it must not wait for a lock or allocate. `prepare`
-    // makes system calls and nothing else.
+    // SAFETY: the child is a copy of a process with many threads, and only this thread continues: it must not wait for a
+    // lock or allocate. `prepare` makes system calls and nothing else.
     unsafe { command.pre_exec(move || Ok(prepare(parent, umask)?)) };
     command
 }

@@ -1,4 +1,4 @@
-//! Lines of a process, none of which takes more room than it may.
+//! Lines of a process, each with a limited length.
 
 use std::io;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ pub struct LinePiece {
 }
 
 impl<R: AsyncRead + Unpin> BoundedLines<R> {
-    /// Reads lines that end with `end`, each with at most `longest` bytes in one piece, of which the end is one.
+    /// Reads lines that end with `end`. Each has at most `longest` bytes in one piece, including the end.
     pub fn new(stream: R, end: u8, longest: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, stream),

@@ -134,7 +134,7 @@ pub trait ProcessControl: Send {
     /// Returns the error of the operating system.
     fn signal_group(&self, signal: GroupSignal) -> io::Result<()>;
 
-    /// Kills and reaps the descendants that are still there, also those outside the group, within 2.5 seconds, or what is left of
+    /// Kills and reaps the remaining descendants, also those outside the group. Takes at most 2.5 seconds, or the rest of
     /// the ten seconds of a whole stop.
     fn sweep(&mut self) -> BoxFuture<'_, Sweep>;
 }

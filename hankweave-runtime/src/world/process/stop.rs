@@ -17,8 +17,8 @@ const KILL_DEADLINE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 ///
-/// Returns [`io::ErrorKind::TimedOut`] when the process survived SIGKILL for two seconds, or what the operating system
-/// said.
+/// Returns [`io::ErrorKind::TimedOut`] if the process survived SIGKILL for two seconds, or the error of the operating
+/// system.
 pub async fn stop(control: &mut dyn ProcessControl, grace: Duration) -> io::Result<ProcessExit> {
     ask(control, &[GroupSignal::Terminate], grace).await
 }

@@ -67,8 +67,8 @@ impl StoppedProcesses {
         }
     }
 
-    /// Lets children that know how suspend themselves, and stops what is left, as [`stop`](Self::stop) does. For a program whose children are runs: a run that
-    /// is stopped from outside would count the time against its limits.
+    /// Lets children suspend themselves if they can, and stops the others, as [`stop`](Self::stop) does. For a program
+    /// whose children are runs: a run that is stopped from outside would count the time against its limits.
     pub fn suspend() -> Self {
         let children = begin();
         let asked: Vec<Process> = sweep::processes_of(&children)

@@ -71,7 +71,8 @@ pub fn marked(marker: &str) -> Vec<i32> {
 pub(super) struct SweepScan {
     /// To be killed.
     living: Vec<Process>,
-    /// Adopted ones that have ended, some while the table was read: what such a one started last may be missing in it, and is ours by now.
+    /// Adopted orphans that have ended, some while the table was read. The table may lack a process that such an orphan
+    /// started last, which is ours by now.
     ended: Vec<i32>,
 }
 
@@ -309,7 +310,7 @@ fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// Reaps those of `pids` that are our children and have ended, and says how many.
+/// Reaps those of `pids` that are our children and have ended, and returns their number.
 fn reap<'p>(pids: impl IntoIterator<Item = &'p i32>) -> usize {
     let pids = pids.into_iter().filter_map(|pid| Pid::from_raw(*pid));
     // Not every one of them is ours; the others have a parent that reaps them.

@@ -336,7 +336,7 @@ async fn play(steps: &mut impl Iterator<Item = Step>) -> Option<Result<Frame<Byt
             Step::Wait(time) => tokio::time::sleep(time).await,
             Step::Stall => std::future::pending().await,
             Step::Break => {
-                // The pause lets the connection send what was said before it is cut.
+                // The pause lets the connection send earlier output before it is cut.
                 tokio::task::yield_now().await;
                 return Some(Err(Dropped));
             }

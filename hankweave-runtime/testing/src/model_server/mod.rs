@@ -1,10 +1,10 @@
 //! A model server that plays a script to any agent that talks to it.
 //!
-//! A [`Scenario`] says what the model answers and how the line misbehaves; [`ModelServer`] plays it on a free port
-//! of 127.0.0.1 until it is dropped. The dialect is chosen by the request path: `/v1/messages` (Anthropic),
-//! `/responses` and `/chat/completions` (OpenAI), `:generateContent` and `:streamGenerateContent` (Gemini). Everything that decides is a plain function from the request and
-//! the script to a list of steps; only `server` and `http` wait for anything. The scenario format is described in
-//! `docs/testing.md`.
+//! A [`Scenario`] defines what the model answers and how the line misbehaves; [`ModelServer`] plays it on a free port of
+//! 127.0.0.1 until it is dropped. The dialect is chosen by the request path: `/v1/messages` (Anthropic), `/responses` and
+//! `/chat/completions` (OpenAI), `:generateContent` and `:streamGenerateContent` (Gemini). Everything that decides is a
+//! plain function from the request and the script to a list of steps; only `server` and `http` wait for anything. The
+//! scenario format is described in `docs/testing.md`.
 //!
 //! ```
 //! use hankweave_testing::{ModelServer, Scenario};

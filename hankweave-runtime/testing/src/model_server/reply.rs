@@ -13,7 +13,7 @@ use super::tools::ToolCall;
 /// Values for `${NAME}` in the strings of a script.
 pub(super) type Variables = BTreeMap<String, String>;
 
-/// What the model says, before it is written in a dialect.
+/// Output of the model, before it is written in a dialect.
 #[derive(Debug)]
 pub(super) struct Reply<'a> {
     pub(super) id: Option<String>,

@@ -198,7 +198,7 @@ fn role(message: &Value) -> Option<&str> {
     message["role"].as_str()
 }
 
-/// What a message says; Gemini has a word of its own for it.
+/// Returns the content of a message; Gemini has a key of its own for it.
 fn said(message: &Value) -> &Value {
     match &message["parts"] {
         Value::Null => &message["content"],

@@ -1,4 +1,4 @@
-//! The scenario document as written: what the model says, turn by turn, and how the line fails.
+//! The scenario document as written: the model's answers, turn by turn, and the failures of the line.
 
 use std::str::FromStr;
 
@@ -218,7 +218,7 @@ pub(super) struct Usage {
     pub(super) reasoning: u64,
     /// Searches of the web; they are reported when the answer ends.
     pub(super) web_searches: u64,
-    /// What OpenRouter says that the answer cost, in US dollars.
+    /// Cost of the answer as OpenRouter reports it, in US dollars.
     pub(super) cost: Option<f64>,
 }
 

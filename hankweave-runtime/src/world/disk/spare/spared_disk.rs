@@ -64,7 +64,8 @@ impl SparedDisk {
         }
     }
 
-    /// Runs a step after which `keep` keeps its result twice, and says whether that was still there. Nothing is put back between the two.
+    /// Runs a step, after which `keep` keeps its result twice and returns whether the result still existed. Nothing is
+    /// put back between the two.
     fn change(
         &self,
         (path, made): (&Path, &Path),

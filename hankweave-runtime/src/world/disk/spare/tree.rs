@@ -272,7 +272,7 @@ fn open(folder: &Path) -> io::Result<OwnedFd> {
     Ok(open_dir(folder)?.into())
 }
 
-/// Opens a folder; `None` when it no longer exists or is none.
+/// Opens a folder; `None` if it no longer exists or is no folder.
 fn enter(parent: &OwnedFd, name: &OsStr) -> io::Result<Option<OwnedFd>> {
     match open_folder_in(parent, name) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),

@@ -76,7 +76,7 @@ fn deltas(reply: &Reply<'_>, index: usize, item: &Value, events: &mut Events) {
     }
 }
 
-/// An item at its beginning: known, but still without what it says.
+/// Returns an item at its beginning: known, but still without its content.
 fn started(item: &Value) -> Value {
     let mut item = item.clone();
     match item["type"].as_str() {
