@@ -26,7 +26,7 @@ use crate::world::disk::{
 /// Larger notes are not ours, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The folder of what comes from and goes to other machines.
+/// The folder for files that come from and go to other machines.
 const REMOTE: &str = "remote";
 
 /// Folder of the arriving files and of those that they replace.
@@ -44,7 +44,7 @@ const ELSEWHERE: &str = "sessions-elsewhere.json";
 pub struct WorkspaceSwap {
     /// Entries of the state directory that have a new one.
     pub replaced: BTreeSet<String>,
-    /// Those that the new record does not have.
+    /// Names that the new record does not have.
     pub removed: BTreeSet<String>,
     /// The checkpoint whose files are restored.
     pub checkpoint: Option<CheckpointSha>,
@@ -186,7 +186,7 @@ fn finish_swap(
         let left = arrival.left.clone().filter(known);
         store.restore(&RestoreRequest {
             target: target.clone(),
-            // What is as it was there is kept there.
+            // Files that are as in `left` are saved in that checkpoint already.
             spares_changed: false,
             safety: left.clone(),
             left,

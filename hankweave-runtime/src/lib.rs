@@ -13,11 +13,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`hank_files`] reads the hank, [`Builder`] takes agents ([`driver`]) and a checkpoint store ([`checkpoint`]) of your own, [`Hankweave::subscribe`] hands out
-//! the events of the run, and [`OpenDirectory`] undoes, restores and cleans up a directory in which no run is live. [`world`] has the seams to disk, processes,
-//! clock and network, for tests that need others.
+//! [`hank_files`] reads the hank. [`Builder`] accepts your own agents ([`driver`]) and checkpoint store ([`checkpoint`]).
+//! [`Hankweave::subscribe`] returns the events of the run. [`OpenDirectory`] undoes, restores and cleans up a directory
+//! in which no run is live. [`world`] has the seams to disk, processes, clock and network, for tests that replace them.
 //!
-//! Everything that decides is in [`hankweave_core`]. A program that only follows and commands live runs takes `hankweave-client` instead.
+//! Everything that decides is in [`hankweave_core`]. A program that only follows and commands live runs uses
+//! `hankweave-client` instead.
 //!
 //! Modules that this page does not list exist for the program `hankweave`, which is built on this crate; they change without notice. Comments cite the rules of
 //! [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.

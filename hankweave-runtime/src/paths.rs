@@ -94,7 +94,7 @@ impl ExecutionDir {
         self.state_dir().join("archive-manifest.json")
     }
 
-    /// The note about a codon whose results are being handed out.
+    /// Returns the path of the note about a codon whose results are being copied.
     #[must_use]
     pub fn aftermath(&self) -> PathBuf {
         self.state_dir().join("aftermath.json")

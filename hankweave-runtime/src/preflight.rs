@@ -169,7 +169,7 @@ fn refused_when_real(
     problems
 }
 
-/// The hank as a run with these options goes by it.
+/// Returns the hank as a run with these options would use it.
 #[must_use]
 pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     let mut hank = hank.clone();

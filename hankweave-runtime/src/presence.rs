@@ -1,4 +1,4 @@
-//! Which clients that may send commands are connected while a run continues.
+//! Number of connected clients that may send commands, during a run.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which module of a crate may import which ("ARCHITECTURE.md", "Dependencies").
+//! Allowed imports between the modules of a crate ("ARCHITECTURE.md", "Dependencies").
 
 #![expect(clippy::disallowed_methods, reason = "reads the sources")]
 
@@ -488,7 +488,7 @@ fn every_module_of_the_drivers_imports_from_below() {
     );
 }
 
-/// What each module in `folder` uses of the others there. A folder in it counts as one file.
+/// Returns the modules that each module in `folder` uses of the others there. A folder in it counts as one file.
 fn imports_within(lines: &[(String, String)], folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let own_file = format!("{}.rs:", folder.trim_end_matches('/'));
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
@@ -558,8 +558,8 @@ fn first_names(path: &str) -> Vec<&str> {
     paths.map(|path| named(path.trim_start())).collect()
 }
 
-/// What is printed is made harmless in `screen`, so nothing else may print. The scripted agent is a program of its own
-/// that we read.
+/// Printed text is made harmless in `screen`, so nothing else may print. The scripted agent is a program of its own,
+/// whose output we read.
 // covers: S9
 #[test]
 fn nothing_but_the_border_prints() {
@@ -705,7 +705,7 @@ fn every_test_that_a_page_names_exists() {
     check_page("protocol.md", 30);
 }
 
-/// What clients send and get is known from the types, and each of it has a row with a test that sees it on a real socket.
+/// The types define the messages of clients, and each message has a row with a test that sees it on a real socket.
 // covers: WIRE-15
 #[test]
 fn the_page_of_the_protocol_shows_every_event_and_every_command() {

@@ -243,7 +243,7 @@ fn live_record(execution: &Path) -> Option<ServerLockRecord> {
     record.is_live(&facts).then_some(record)
 }
 
-/// The first of the tokens that is there, those of the environment before those of the directory.
+/// Returns the first existing token. Tokens of the environment come before those of the directory.
 fn token(state_dir: &Path, wanted: &[Access]) -> Result<String, FindError> {
     let given = wanted
         .iter()

@@ -221,7 +221,7 @@ impl Client {
         self.commands.send(command).await
     }
 
-    /// The next message. What came before the end is handed out before the end.
+    /// Returns the next message. Messages from before the end are returned before the end.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use super::*;
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// What the server has received on all connections: handshakes and commands.
+/// Messages that the server has received on all connections: handshakes and commands.
 type Heard = Arc<Mutex<Vec<Value>>>;
 
 /// Serves one connection after another; `serve` gets the socket after its handshake and the number of the connection.

@@ -36,7 +36,7 @@ pub(super) struct PendingCommand {
 pub(super) struct ConnectionTask {
     target: RunAddress,
     handshake: Handshake,
-    /// The last event that was handed out, or is not wanted.
+    /// The last event that was passed on, or is not wanted.
     position: u64,
     requests: mpsc::Receiver<PendingCommand>,
     events: mpsc::Sender<ServerMessage>,

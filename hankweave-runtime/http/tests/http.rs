@@ -15,7 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 
-/// Returns a server on which every request counts as one of an agent's turns. It usually recognises those by their tools,
+/// Returns a server that treats no request as a side request. Agents' side requests are those without tools, and
+/// sentinels never have tools.
 /// and sentinels have no tools.
 fn server(turns: &str) -> ModelServer {
     let scenario = format!(r#"{{"aux_when": "never", {turns}}}"#);

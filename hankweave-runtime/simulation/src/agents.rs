@@ -1,4 +1,4 @@
-//! What agents and rig commands do, decided by the seed.
+//! Actions of agents and rig commands, decided by the seed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(crate) enum Fate {
 /// A pause, the opening line and a message.
 const UNTIL_ITS_FIRST_MESSAGE: usize = 3;
 
-/// What one process was asked to do.
+/// Work that one process was asked to do.
 #[derive(Debug, Clone)]
 pub(crate) struct Task<'a> {
     /// The codon, for an agent; `None` for a rig command.
@@ -74,7 +74,7 @@ pub(crate) struct Task<'a> {
     pub(crate) others: &'a [PathBuf],
 }
 
-/// What the codon `codon` leaves in the workspace when it completes.
+/// Returns the file that the codon `codon` leaves in the workspace when it completes.
 pub(crate) fn output_of(work_dir: &Path, codon: &str) -> (PathBuf, Vec<u8>) {
     let text = format!("what {codon} made\n").repeat(20);
     (work_dir.join(format!("{codon}.txt")), text.into_bytes())

@@ -1,4 +1,4 @@
-//! What must hold at any moment, whatever has happened: the small model that the runtime is compared with.
+//! Promises that must hold at any moment, whatever has happened: the small model with which the runtime is compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -250,7 +250,7 @@ impl Records {
         }
     }
 
-    /// What a completed codon made is in its checkpoint (G5).
+    /// Checks that the output of each completed codon is in its checkpoint (G5).
     fn check_completion_checkpoints(&self, vault: &Vault) -> Result<(), Broken> {
         for codon in self.state.runs.iter().flat_map(|run| &run.codons) {
             let CodonExecution::Completed(completed) = &**codon else {

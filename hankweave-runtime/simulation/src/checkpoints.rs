@@ -25,7 +25,7 @@ use crate::disk::{Content, SimDisk, Tree};
 /// The end of the names under which files arrive.
 const ARRIVING: &str = ".arriving";
 
-/// What all lives share.
+/// Checkpoints that all lives share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Vault(Arc<Mutex<Commits>>);
 

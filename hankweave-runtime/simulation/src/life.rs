@@ -26,7 +26,7 @@ use crate::world::LONGEST;
 /// How long the runtime may continue after it was asked to stop: a grace of 5 s and its ends (S3, D8).
 const LONGEST_STOP: Duration = Duration::from_secs(30);
 
-/// What happens to one life from outside.
+/// Plan of the outside events during one life.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LifePlan {
     pub(crate) disk: Plan,
@@ -164,7 +164,7 @@ async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd
     Ok(LifeEnd::Ran(outcome))
 }
 
-/// What must hold when a directory is taken into possession.
+/// Checks what must hold when a directory is opened.
 fn check_opened(machine: &Machine) -> Result<(), Broken> {
     let records = machine.records()?;
     records.check(&machine.witness.notes().told, &machine.vault)?;

@@ -21,16 +21,16 @@ use crate::rng::Rng;
 use crate::spectators::{Seen, Spectator};
 use crate::world::{Ids, SimClock, SimIdentity, SimIds};
 
-/// Where the hank lies.
+/// Folder of the hank.
 pub(crate) const HANK: &str = "/hank";
 
 /// The execution directory.
 pub(crate) const WORK: &str = "/work";
 
-/// What the wall clock shows when everything begins.
+/// Time of the wall clock at the beginning of everything.
 const BEGIN_MILLIS: i64 = 1_736_000_000_000;
 
-/// Everything that is there before a life of the runtime and after it.
+/// Everything that exists before a life of the runtime and after it.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) disk: SimDisk,
@@ -40,7 +40,7 @@ pub(crate) struct Machine {
     pub(crate) provider: Provider,
     /// The network of the present life.
     pub(crate) net: MemoryNet,
-    /// What the clients have seen in all lives; the first one is attentive.
+    /// Events that the clients have seen in all lives; the first client is attentive.
     pub(crate) spectators: Vec<Seen>,
     ids: Ids,
     clocks: Rng,
@@ -117,7 +117,7 @@ impl Machine {
         })
     }
 
-    /// Puts another hank in the place of the one that is there.
+    /// Replaces the hank.
     ///
     /// # Errors
     ///
@@ -240,7 +240,7 @@ impl Machine {
     }
 }
 
-/// What must hold when a process is started, even if the power went at this moment.
+/// Checks what must hold when a process is started, even if the power went at this moment.
 fn check_spawn(disk: &SimDisk, spec: &CommandSpec) -> Result<(), Broken> {
     let durable = document(&disk.durable(), &state_dir())?;
     let named = spec

@@ -19,13 +19,13 @@ pub(crate) const SENTINEL: &str = r#"{"sentinelConfig":{"id":"s","name":"S","mod
     "trigger":{"type":"event","on":["assistant.action"]},"execution":{"strategy":"immediate"},
     "llmParams":{"maxRetries":0},"timeoutSeconds":30,"errorHandling":{"maxConsecutiveFailures":100}}}"#;
 
-/// What one whole answer costs: a thousand tokens in, none out.
+/// Price of one whole answer: a thousand tokens in, none out.
 const PRICE: Usd = Usd::from_micros(1_000);
 
 const ANSWER: &str =
     r#"{"content":[{"type":"text","text":"said"}],"usage":{"input_tokens":1000,"output_tokens":0}}"#;
 
-/// What was asked and served in all lives.
+/// Requests and answers of all lives.
 #[derive(Debug, Clone)]
 pub(crate) struct Provider(Arc<Mutex<Books>>);
 

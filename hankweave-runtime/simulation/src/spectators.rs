@@ -23,7 +23,7 @@ use crate::rng::Rng;
 /// Longest token that is read, in bytes.
 const TOKEN_BYTES: u64 = 1_024;
 
-/// What a client has seen in all lives.
+/// Events that a client has seen in all lives.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<BTreeSet<u64>>>);
 

@@ -20,7 +20,7 @@ const WILD_LIVES: u64 = 6;
 /// Lives in which nothing goes wrong any more; one of them has to finish.
 const CALM_LIVES: u64 = 4;
 
-/// What a story went through.
+/// Events of a story, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Lives of the runtime.
@@ -40,7 +40,7 @@ pub struct Passed {
 pub struct Failed {
     /// The seed.
     pub seed: u64,
-    /// Which promise, and how.
+    /// The broken promise, and how it was broken.
     pub broken: String,
     /// The lives before.
     pub history: String,

@@ -18,7 +18,7 @@ use crate::rng::Rng;
 /// How far one jump of the wall clock may lead, in milliseconds: a month.
 const FARTHEST_JUMP: u64 = 30 * 24 * 3_600_000;
 
-/// A wall clock that goes with tokio's paused clock, and jumps now and then (D9).
+/// A wall clock that follows tokio's paused clock, and jumps now and then (D9).
 #[derive(Debug)]
 pub(crate) struct SimClock {
     begin: Instant,

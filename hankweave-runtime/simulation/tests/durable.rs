@@ -1,4 +1,4 @@
-//! What is durable when a step on the state files returns, and what a start reads of them (P1, D1 to D5).
+//! Durability of state files when a step returns, and the contents that a start reads from them (P1, D1 to D5).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -218,7 +218,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
-        // Timers are looked at however much else there is to do.
+        // Timers are checked however much other work there is.
         .event_interval(1)
         .build()
         .expect("a runtime on this thread needs nothing")
@@ -275,7 +275,7 @@ fn recorded(disk: &SimDisk) -> (usize, Vec<JournalEntry>) {
     (happened, page.expect("the virtual disk works").entries)
 }
 
-/// A start looks at the ends of the journal alone; how long that takes is in docs/benchmarks.md.
+/// A start reads only the ends of the journal; docs/benchmarks.md has the time that takes.
 // covers: P10
 #[test]
 fn a_start_reads_no_more_of_a_longer_journal() {

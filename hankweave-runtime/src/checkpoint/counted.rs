@@ -14,9 +14,9 @@ pub(super) struct FileProgress {
 /// Number of files that are done, out of a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Those that are done.
+    /// Number of files that are done.
     pub done: usize,
-    /// All of them, at least 1.
+    /// Number of all files, at least 1.
     pub total: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the git store does after crashes and losses: unfinished restores, missing objects, old safety checkpoints.
+//! Behaviour of the git store after crashes and losses: unfinished restores, missing objects, old safety checkpoints.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ fn repository(fixture: &Fixture) -> PathBuf {
     fixture.path(".hankweave/checkpoints")
 }
 
-/// Where the object is that `spec`, in git's words, names.
+/// Returns the path of the object that `spec` names, in git's notation.
 fn object(fixture: &Fixture, spec: &str) -> PathBuf {
     let folder = repository(fixture);
     let opened = Repository::open_bare(&folder).unwrap();
@@ -134,7 +134,7 @@ fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for (place, object) in objects.iter().enumerate() {
-            // What the store has in memory needs no folder of the repository.
+            // The store has these folders in memory and does not need them in the repository.
             let is_folder = [1, 2].contains(&place);
             let file = repository(&fixture)
                 .join("objects")
@@ -359,7 +359,7 @@ fn a_restore_that_needs_damaged_contents_changes_no_file() {
     }
 }
 
-/// What is damaged in a pack is written again into files of their own, and these are the ones to read.
+/// Objects that are damaged in a pack are written again as loose objects, and these are the ones to read.
 // covers: P8, G10
 #[test]
 fn an_object_that_was_written_anew_is_read_instead_of_the_damaged_one_in_a_pack() {

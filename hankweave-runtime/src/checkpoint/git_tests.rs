@@ -1,4 +1,4 @@
-//! What only the git store promises: a repository that git can read, that survives crashes, and that is never stale.
+//! Promises of the git store alone: a repository that git can read, that survives crashes, and that is never stale.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -383,7 +383,7 @@ fn damage_to_one_name_of_a_branch_hides_no_other() {
     fs::write(repository.join("refs/heads/torn"), &zeros[..41]).unwrap();
     fs::write(repository.join("HEAD"), zeros).unwrap();
     assert!(fixture.store.list().is_err());
-    // What must not be met at all is found first, and then the names as well.
+    // A forbidden entry is found first, and then the names as well.
     fs::write(repository.join("commondir"), "..").unwrap();
     let (store, report) = open_git(&fixture.workspace);
     assert_eq!(report.set_aside.len(), 4, "{report:?}");
@@ -424,7 +424,7 @@ fn nothing_in_the_repository_leads_elsewhere_or_keeps_anybody_waiting() {
     }
 }
 
-/// A file that is too large to be taken into memory as a whole is stored, compared, restored and verified in pieces.
+/// A file that is too large to be read into memory as a whole is stored, compared, restored and verified in chunks.
 // covers: G3, G6
 #[test]
 fn a_large_file_goes_through_in_pieces() {

@@ -119,7 +119,7 @@ impl GitHistory {
         self.restorable_beyond(shas, HashSet::new())
     }
 
-    /// Returns the restorable checkpoints after a look at the objects `good`, which all exist.
+    /// Returns the restorable checkpoints. The objects in `good` were found before and exist.
     pub(super) fn restorable_beyond(
         &self,
         shas: &[CheckpointSha],

@@ -1,4 +1,4 @@
-//! Which safety checkpoints are kept.
+//! Choice of the safety checkpoints to keep.
 
 use git2::{ErrorCode, Repository};
 use hankweave_core::id::CheckpointSha;

@@ -64,7 +64,7 @@ fn folders_that_are_the_same_in_two_checkpoints_are_not_read() {
     }
 }
 
-/// What one checkpoint takes over from another without reading it is what reading finds.
+/// A checkpoint that copies parts of another one without reading them equals one that reads everything.
 #[test]
 fn a_checkpoint_is_the_same_with_and_without_a_known_one() {
     let (fixture, first, second) = project(20);

@@ -277,7 +277,7 @@ fn bytes_of_objects(fixture: &Fixture) -> u64 {
     all.iter().map(|(.., contents)| contents.len() as u64).sum()
 }
 
-/// Runs that have nothing to do with one another: what each began with and left behind goes with it, in files of their own and in a pack.
+/// Unrelated runs: the files and objects of each are removed with it, as loose objects and in a pack.
 // covers: RUN-18, RUN-23
 #[test]
 fn a_run_that_began_anew_goes_with_all_that_it_began_with() {

@@ -163,7 +163,7 @@ fn refuse_repository(workspace: &Workspace, plan: &RestorePlan) -> Result<(), Re
     }
 }
 
-/// The paths that are there after `changes`.
+/// Returns the paths that exist after `changes`.
 fn present(changes: Vec<PathChange>) -> impl Iterator<Item = TreePath> {
     let present = changes
         .into_iter()

@@ -1,4 +1,4 @@
-//! Which files belong to a checkpoint: the walk through the workspace.
+//! Files that belong to a checkpoint: the walk through the workspace.
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;
@@ -371,8 +371,8 @@ impl Walker<'_> {
     }
 }
 
-/// The names in `folder` without `.` and `..`, in the order of the paths that begin with them. Not `list_in`: an entry whose kind cannot be
-/// looked at stays here, and fails no checkpoint.
+/// Returns the names in `folder` without `.` and `..`, in the order of the paths that begin with them. Does not use
+/// `list_in`: an entry whose kind cannot be read stays here, and fails no checkpoint.
 fn names(folder: &mut Dir) -> Result<Vec<RawEntry>, Errno> {
     let mut names: Vec<RawEntry> = Vec::new();
     while let Some(entry) = folder.read() {

@@ -125,7 +125,7 @@ pub(super) fn check(repository: &Path) -> Result<(), Box<dyn std::error::Error +
 
 #[derive(Default)]
 struct RepositoryScan {
-    /// The folder that is being looked at.
+    /// The folder that is being checked.
     path: PathBuf,
     found: Vec<UnsafeEntry>,
 }
@@ -385,7 +385,7 @@ mod tests {
             "\u{feff}[core]",
             "path",
         ] {
-            // A key without a section of its own belongs to the one before it, which was looked at.
+            // A key without a section of its own belongs to the section in front of it, which was checked.
             assert_eq!(foreign(bad).is_some(), bad != "path", "{bad}");
         }
     }

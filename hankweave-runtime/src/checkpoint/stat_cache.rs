@@ -51,7 +51,7 @@ pub(super) struct StatCache {
 /// How files looked when they were read, and what they held.
 pub(super) type StatMap = BTreeMap<TreePath, (FileStat, Oid)>;
 
-/// Recognises files that come in the order of their paths; one that comes too late is not recognised and costs time only.
+/// Recognises files that come in the order of their paths. A file that comes too late is not recognised, which only costs time.
 #[derive(Debug)]
 pub(super) struct Recognition<'a>(Peekable<btree_map::Iter<'a, TreePath, (FileStat, Oid)>>);
 

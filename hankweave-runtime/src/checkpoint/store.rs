@@ -259,7 +259,7 @@ pub struct SurveyedFile {
     pub(super) stat: FileStat,
 }
 
-/// All files of the workspace as they were seen, those aside that are never looked at (SENT-22).
+/// All files of the workspace as they were seen, except those that are never read (SENT-22).
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceSurvey {
     /// The files that a checkpoint would hold.
@@ -503,7 +503,7 @@ impl CheckpointError {
     }
 }
 
-/// Why checkpoints could not be looked at.
+/// Why checkpoints could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {

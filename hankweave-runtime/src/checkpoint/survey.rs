@@ -49,7 +49,7 @@ fn walk(
     Ok(selected.files)
 }
 
-/// Those of the files of a walk that match.
+/// Returns the matching files of a walk.
 pub(super) fn matching(files: &[SelectedFile]) -> Vec<SurveyedFile> {
     let matching = files.iter().filter(|found| found.matches);
     matching.map(surveyed).collect()

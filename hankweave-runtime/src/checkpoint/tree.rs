@@ -238,7 +238,7 @@ impl FromIterator<(TreePath, FileEntry)> for Listing {
     /// Of two entries for one path, which a folder that changes while it is listed can give, the first counts.
     fn from_iter<I: IntoIterator<Item = (TreePath, FileEntry)>>(files: I) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();
-        // Most come in order, and then this is one look at each.
+        // Most files are in order already, which takes one comparison each.
         files.sort_by(|(left, _), (right, _)| left.cmp(right));
         files.dedup_by(|(later, _), (path, _)| later == path);
         Self(files)

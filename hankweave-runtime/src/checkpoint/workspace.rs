@@ -228,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads a file that grows by one letter before each of the first `changes` looks at it but the very first.
+    /// Reads a file that grows by one letter before each of the first `changes` stats, except the very first.
     fn read_while_it_grows(changes: usize) -> Option<Vec<u8>> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"a").unwrap();

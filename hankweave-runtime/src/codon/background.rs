@@ -23,11 +23,11 @@ pub(super) struct BackgroundWait<'a> {
     pid: Option<u32>,
     /// The last reported wait: its work, and when it ends.
     told: Option<(Option<String>, Instant)>,
-    /// The last look at what the agent left running.
+    /// The last sample of the processes that the agent left running.
     seen: Option<(Instant, FamilyUse)>,
 }
 
-/// Result of a look at what an agent left running.
+/// State of the processes that an agent left running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftRunning {
     /// It computes or writes.

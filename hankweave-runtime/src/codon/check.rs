@@ -175,7 +175,7 @@ fn failed(
     let reason = match exceeded {
         _ if missed.is_over => check_cut_off(codon, missed.why),
         None => FailureReason::unknown(true, missed.why),
-        // The limit ends the codon: with a larger one its agent continues, and the work is looked at again.
+        // The limit ends the codon: with a larger one its agent continues, and the work is checked again.
         Some(exceeded) if codon.limits.consequence(&exceeded) == OnExceeded::Pause => {
             exit.verdict = Verdict::Failure {
                 reason: FailureReason::unknown(false, missed.why),

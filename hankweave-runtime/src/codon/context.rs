@@ -162,7 +162,7 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) orders: Orders,
     /// Its sentinels, as long as they work.
     pub(crate) watchers: Mutex<Option<Watchers>>,
-    /// Those of its sentinels that act on its end.
+    /// The sentinels that act on its end.
     pub(crate) end_watchers: Mutex<Option<EndWatchers>>,
     /// Whether these may ask their models.
     pub(crate) allowance: Arc<Allowance>,

@@ -185,7 +185,7 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files.
+    /// Makes a checkpoint of the workspace, and publishes the changes since the last survey.
     /// That happens before the end of the codon is published, so that none of its changes comes later.
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
         let request = self.checkpoint_request(kind);

@@ -41,7 +41,7 @@ pub(super) async fn finish(
     if work.exceeded(&exit.usage).is_some() {
         codon.allowance.close();
     }
-    // What the agent has written last is theirs to see as well.
+    // The sentinels must see the last files of the agent as well.
     codon.run.watch.survey(codon).await;
     let (mut completing, recorded) = codon.step(running, CompleteSentinels {}).await;
     codon.drain(&mut completing, recorded).await;

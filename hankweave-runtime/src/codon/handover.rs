@@ -1,4 +1,4 @@
-//! Summary for an agent that takes over what another one began, out of the record (HANK-81).
+//! Summary of the record for an agent that takes over the work of another one (HANK-81).
 
 use std::collections::{BTreeMap, BTreeSet};
 

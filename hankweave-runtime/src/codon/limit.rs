@@ -44,7 +44,7 @@ fn zone(world: &World, name: Option<&str>) -> Option<Vec<u8>> {
     let of_machine = || world.environment.get("TZ")?.to_str();
     match name.or_else(of_machine).map(|name| name.trim_start_matches(':')) {
         Some("") => Some(b"UTC0".to_vec()),
-        // What is no name is the zone itself, as in `TZ=JST-9`.
+        // A value that is no name is the zone itself, as in `TZ=JST-9`.
         Some(given) => of_name(world, given).or_else(|| name.is_none().then(|| given.as_bytes().to_vec())),
         None => read(world, Path::new("/etc/localtime")),
     }

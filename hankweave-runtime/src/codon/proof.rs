@@ -41,7 +41,7 @@ impl FileBaseline {
         }
     }
 
-    /// Turns a success that nothing shows into the failure that it has to be taken for.
+    /// Turns a success without proof into a failure.
     pub(super) async fn check_success(&self, codon: &CodonRun<'_>, exit: &mut ExitOutcome) {
         let Some(doubt) = exit.unless_shown.take() else {
             return;

@@ -73,8 +73,9 @@ pub(crate) async fn report_results(context: &RunContext, entry: &PlanEntry, conf
     }
 }
 
-/// Passes the usage limit that the agent of a rehearsal has met, or its provider's outage where other agents would take over: reports what a run would do, and takes the attempt
-/// for a success. A script meets its limit every time, so a rehearsal that waited would never end.
+/// Passes the usage limit that the agent of a rehearsal has met, or its provider's outage if other agents would take
+/// over. Reports what a run would do, and counts the attempt as a success. A script meets its limit every time, so a
+/// rehearsal that waited would never end.
 pub(super) async fn pass_limit(codon: &CodonRun<'_>, work: &mut AgentRun) {
     let AgentOutcome::Ended(exit) = &mut work.outcome else {
         return;

@@ -334,7 +334,7 @@ async fn after_silence(
             let found = background.sample(works).await;
             let now = Instant::now();
             let is_settled = silence.is_settled(now);
-            // What an agent waits for is waited for whether it is busy or not.
+            // Work that an agent waits for is waited for, busy or not.
             let is_busy = found == LeftRunning::Busy && works.is_empty();
             silence.looked(now, is_busy && is_settled);
             let ends = match works.is_empty() {

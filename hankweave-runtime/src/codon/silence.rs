@@ -46,7 +46,7 @@ struct SilenceLimits {
 pub(super) enum SilenceAction {
     /// A warning is published that the agent will be ended.
     Warning { silent: Duration, longest: Duration },
-    /// One looks at the processes that the agent has left running.
+    /// The processes that the agent has left running are sampled.
     Look,
     /// Processes that the agent has left running are ended, unless they are busy.
     Settled(Duration),
@@ -115,7 +115,7 @@ impl Silence {
         (self.busy, self.looked, self.warned) = (false, None, false);
     }
 
-    /// Notes a look at `now` at what the agent left running, and whether that was busy since the one before.
+    /// Notes a sample at `now` of processes that the agent left running, and whether they were busy since the sample before.
     pub(super) fn looked(&mut self, now: Instant, busy: bool) {
         self.looked = Some(now);
         if busy {
@@ -260,7 +260,7 @@ mod tests {
             silence.next(),
             (start + 20 * MINUTE, SilenceAction::Cut(20 * MINUTE))
         );
-        // What it prints meanwhile does not begin it anew, and its own work does.
+        // Output meanwhile does not start the wait again, but work of the agent does.
         silence.broken(start + MINUTE, true, true);
         assert_eq!(silence.waits_until(), Some(start + 20 * MINUTE));
         silence.broken(start + 2 * MINUTE, false, true);

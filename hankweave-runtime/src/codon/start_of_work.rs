@@ -10,9 +10,9 @@ use super::context::CodonRun;
 /// Attempts that count as one piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempts {
-    /// Those in the session of the present one.
+    /// Attempts in the session of the present one.
     InSession,
-    /// All since the codon last ended as completed or skipped.
+    /// All attempts since the codon last ended as completed or skipped.
     All,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct WatchState {
     pub(super) files: Option<Arc<FileMap>>,
     /// The files that no checkpoint holds, while sentinels wait for their changes (SENT-22).
     pub(super) unlisted: Option<Arc<FileMap>>,
-    /// Which files counted then.
+    /// Patterns of the files in the last survey.
     pub(super) patterns: Vec<String>,
     /// How many changes were seen, all surveys together.
     pub(super) changes: u64,
@@ -69,7 +69,7 @@ pub(super) struct FileChange {
 }
 
 impl WatchState {
-    /// Whether these are the files that were looked at.
+    /// Whether the last survey used these patterns.
     pub(super) fn knows(&self, patterns: &[String]) -> bool {
         self.files.is_some() && self.patterns == patterns
     }

@@ -103,7 +103,7 @@ impl FileWatcher {
         }
     }
 
-    /// Surveys before the agent begins; the files that are there, and no checkpoint holds, are not new to the sentinels.
+    /// Surveys before the agent starts. Existing files that no checkpoint holds are not new to the sentinels.
     pub(super) async fn begin_unlisted(&self, codon: &CodonRun<'_>) {
         self.0.lock().await.unlisted = None;
         if codon.file_interest().is_some() {

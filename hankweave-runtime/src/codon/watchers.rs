@@ -226,7 +226,7 @@ impl CodonRun<'_> {
         };
         ended.finish_sentinels(&records.states, records.cost);
         if !is_left {
-            // What they have written is not of the next codon.
+            // The files that they have written do not belong to the next codon.
             self.run.watch.survey(self).await;
         }
     }

@@ -31,7 +31,7 @@ const PASSED_OVER: [&str; 4] = ["node_modules", "__pycache__", "dist", "build"];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     hash: String,
-    /// Whether there was time to look at everything.
+    /// Whether there was time to read everything.
     complete: bool,
 }
 
@@ -96,7 +96,7 @@ impl FingerprintReader<'_> {
                 return Ok(());
             }
             let (place, path) = (folder.join(&name), at.join(&name));
-            // What vanished meanwhile, or leads nowhere, is not part of the data.
+            // An entry that vanished meanwhile, or a link without a target, is not part of the data.
             let Ok(found) = self.disk.metadata(&place) else {
                 continue;
             };

@@ -20,7 +20,7 @@ pub use fingerprint::Fingerprint;
 /// A larger record is not one of ours.
 const MAX_RECORD_BYTES: u64 = 64 << 10;
 
-/// Data that is there and can be linked.
+/// Existing data that can be linked.
 #[derive(Debug, Clone)]
 pub struct Data {
     /// Its real place.
@@ -86,7 +86,7 @@ struct DataRecord {
     fingerprint: Fingerprint,
 }
 
-/// How long a look at the data at the end of a run takes at most.
+/// Maximum time of the check of the data at the end of a run.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Link and record of an execution directory's data.

@@ -121,7 +121,7 @@ pub enum StartError {
         /// The driver's name.
         agent: String,
     },
-    /// A value for the command line could be taken for an option.
+    /// A value for the command line could be mistaken for an option.
     #[error(
         "{what} `{value}` cannot be passed to an agent: letters, digits and `._:/-` only, a letter or digit first"
     )]

@@ -1,4 +1,4 @@
-//! The channel of an agent's events. They come in lists, because waking the receiver for each event costs
+//! The channel of an agent's events. They are sent in lists, because waking the receiver for each event costs
 //! more than most events.
 
 use hankweave_core::agent::AgentEvent;

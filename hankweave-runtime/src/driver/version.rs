@@ -30,7 +30,7 @@ pub async fn version_of(world: &World, program: &Path) -> Option<String> {
     let mut process = world.spawner.spawn(spec).ok()?;
     let mut printed = Vec::new();
     let said = async {
-        // What cannot be read is no version.
+        // Output that cannot be read has no version.
         let _ = (&mut process.stdout)
             .take(LONGEST)
             .read_to_end(&mut printed)

@@ -108,7 +108,7 @@ pub fn find_in(disk: &dyn Disk, folder: &Path) -> Result<PathBuf, LoadHankError>
 
 /// Loads the hank at `path`, which is a hank.json (under any name) or the folder that holds a hank.json or hank.jsonc.
 ///
-/// Everything the hank names is looked at. The result can hold errors: see [`LoadedHank::problems`].
+/// Every file that the hank names is checked. The result can hold errors: see [`LoadedHank::problems`].
 ///
 /// # Errors
 ///

@@ -391,7 +391,8 @@ fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<QuarantinedEnt
     Ok(aside.map_err(IoError::at("move aside", state_dir))?)
 }
 
-/// Makes the state directory, or looks whether the existing one is ours; returns the permissions of one that is open to others.
+/// Makes the state directory, or checks whether the existing one is ours. Returns the permissions of a directory that is
+/// open to others.
 fn ensure_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockError> {
     let open_to_others = match world.disk.create_dir_private(state_dir) {
         Ok(()) => None,
@@ -424,8 +425,8 @@ fn check_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockEr
     })
 }
 
-/// Lets git pass over the state directory, which lies in a project that may be a repository: it holds prompts, what agents print, and tokens.
-/// What a user has put there instead stays (X12).
+/// Makes git ignore the state directory, which lies in a project that may be a repository: it holds prompts, output of
+/// agents, and tokens. An entry that a user has put there instead stays (X12).
 fn keep_out_of_git(disk: &dyn Disk, state_dir: &Path) -> Result<(), IoError> {
     let file = state_dir.join(GIT_IGNORE);
     match disk.metadata(&file) {

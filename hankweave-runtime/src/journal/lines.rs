@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::world::disk::RealDisk;
 
-    /// Where each line begins and how long it is.
+    /// Returns the beginning and the length of each line.
     fn lines_of(content: &[u8]) -> Vec<(u64, usize)> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

@@ -127,7 +127,7 @@ pub struct PageLimit {
 }
 
 impl PageLimit {
-    /// The largest page that goes to a client (D6).
+    /// The largest page that is sent to a client (D6).
     pub const CLIENT: Self = Self {
         entries: 1_000,
         bytes: 1 << 20,

@@ -45,7 +45,7 @@ pub fn newest(
     most: u64,
 ) -> Option<JournalEntry> {
     let mut left = most;
-    // What cannot be read has none.
+    // A file that cannot be read counts as one without such an event.
     let found = |segment: &PathBuf| newest_in(disk, segment, kind, wanted, &mut left).unwrap_or_default();
     segments.iter().rev().find_map(found)
 }

@@ -11,9 +11,9 @@ use super::OpenExecutionError;
 use crate::checkpoint::{CheckpointStore, CheckpointsBySha};
 use crate::world::World;
 
-/// Result of the start's look at the checkpoints.
+/// Result of the start's check of the checkpoints.
 pub(super) struct VerifiedCheckpoints {
-    /// Those that the document names and that can be restored.
+    /// The checkpoints that the document names and that can be restored.
     pub(super) restorable: CheckpointsBySha,
     /// Notices for people.
     pub(super) notices: Vec<String>,

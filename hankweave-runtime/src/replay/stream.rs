@@ -189,7 +189,7 @@ impl ReplayStream {
     fn count(&mut self, tokens: TokenUsage) {
         self.counted += 1;
         let id = self.counted.to_string();
-        // What it adds is in the totals.
+        // The cost of the message is in the totals.
         let _ = (self.messages).message(&id, &self.model, Billed::from(tokens), UsageConfidence::Final);
     }
 

@@ -70,7 +70,7 @@ struct ArchiveManifest {
 /// Files to move away, and for which codon or loop.
 #[derive(Debug, Clone)]
 pub struct ArchiveRequest {
-    /// Which files.
+    /// Patterns of the files.
     pub patterns: Vec<String>,
     /// The folder in the archive: `<codon id>`, or `<loop id>-<iteration>`.
     pub folder: String,
@@ -84,12 +84,12 @@ pub struct ArchiveRequest {
     pub at: Timestamp,
 }
 
-/// Which files were moved; paths are those in the workspace.
+/// Result of a move; paths are those in the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Those that were.
+    /// Files that were moved.
     pub paths: Vec<String>,
-    /// Those that could not be, and why.
+    /// Files that could not be moved, and why.
     pub failed: Vec<(String, String)>,
 }
 
@@ -290,7 +290,7 @@ fn is_in_place(root: &dyn Folder, entry: &ArchiveEntry) -> io::Result<bool> {
 }
 
 fn exists(root: &dyn Folder, path: &str) -> bool {
-    // What cannot be looked at may be there.
+    // An entry that cannot be examined may exist.
     root.lookup(Path::new(path)).map_or(true, |found| found.is_some())
 }
 
@@ -375,7 +375,7 @@ mod tests {
         }
     }
 
-    // What became empty goes.
+    // Folders that became empty are removed.
     // covers: HANK-27, RUN-21
     #[test]
     fn files_move_away_and_back_with_their_paths() {

@@ -15,7 +15,7 @@ use super::run::{Rig, RigEvent, RigFailure, StepError};
 use crate::world::process::{BoundedLines, CommandSpec, ProcessControl, Stdin, stop};
 use crate::world::suspension::Stopwatch;
 
-/// The longest line that is reported whole; a longer one comes in pieces.
+/// Longest line that is reported whole, in bytes; a longer one is reported in pieces.
 const LINE_BYTES: usize = 64 << 10;
 
 /// Most characters of a line that is named as the cause of a failure.

@@ -113,7 +113,7 @@ impl RigCopies {
     ///
     /// # Errors
     ///
-    /// What keeps it from being made.
+    /// Returns the reason if it cannot be made.
     pub fn put_back(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), KeptCopy> {
         let target = target::resolve(disk, &self.workspace, &copy.to).map_err(KeptCopy::Place)?;
         copy::copy(disk, &self.hank, &copy.from, &target, copy.replace).map_err(KeptCopy::Compare)?;

@@ -13,7 +13,7 @@ use crate::world::disk::{FileKind, Folder, OpenedEntry};
 /// A deeper tree is a mistake, and walking it costs one open folder for each level.
 const MAX_DEPTH: usize = 256;
 
-/// Which files are meant.
+/// Selection of files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RigSelection<'a> {
     pub(super) patterns: &'a Patterns,

@@ -57,7 +57,7 @@ pub enum RigEvent {
         index: usize,
         /// Stream of the line.
         stream: RigStream,
-        /// The line without its line break; at most 64 KiB, a longer one comes in pieces.
+        /// The line without its line break. It has at most 64 KiB; a longer one is reported in pieces.
         line: String,
     },
     /// A copy skipped this path, relative to the hank's folder.

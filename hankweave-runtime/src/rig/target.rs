@@ -83,7 +83,7 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Co
         .map_err(missing)?;
     let inside = parent.strip_prefix(&root).map_err(|_| left())?;
     check_written(inside.as_os_str().as_bytes()).map_err(|_| left())?;
-    // The real path has no links; one that is there now was planted since.
+    // The real path has no links; a link in it now was planted since.
     let folder = disk.open_folder(&root).map_err(missing)?;
     let folder = match folder.folder(inside) {
         Ok(inner) => inner.unwrap_or(folder),

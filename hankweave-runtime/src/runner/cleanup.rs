@@ -1,7 +1,7 @@
 //! Removing what old runs have left: their logs, and the checkpoints that nothing else needs (RUN-23).
 //!
-//! What goes is recorded before the first file is removed, so a cleanup that crashed is finished by the next one. No file of the workspace changes, and
-//! what runs cost stays on record.
+//! The removals are recorded before the first file is removed, so a cleanup that crashed is finished by the next one. No
+//! file of the workspace changes, and the costs of runs stay on record.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -90,7 +90,7 @@ impl CleanupPlan {
     }
 }
 
-/// Finds out what goes by `rule`. Changes nothing.
+/// Lists the items to remove by `rule`. Changes nothing.
 pub(crate) async fn plan(
     possession: &LockedExecution,
     rule: RetentionRule,

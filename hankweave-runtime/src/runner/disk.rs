@@ -1,7 +1,7 @@
 //! Room that the record of an execution directory takes (RUN-40).
 //!
-//! Between codons a run with a limit looks at its record. From four fifths of the limit on it removes what nothing needs and packs the checkpoints, and publishes what is
-//! still taken; at the limit it pauses before the next codon.
+//! Between codons a run with a limit measures its record. From four fifths of the limit on, it removes unneeded data,
+//! packs the checkpoints, and publishes the room that is still taken. At the limit it pauses before the next codon.
 
 use std::io;
 use std::path::Path;
@@ -89,7 +89,7 @@ impl DiskWatch {
     pub(crate) async fn no_room(&mut self, context: &RunContext) -> Option<String> {
         let limit = context.options.max_disk?;
         let found = measured(context, limit).await?;
-        // Each twentieth that is new is worth another look for what can go.
+        // Every growth by a twentieth of the limit justifies another cleanup.
         let has_grown = self
             .tidied
             .is_none_or(|before| found.used >= before.saturating_add(limit / 20));

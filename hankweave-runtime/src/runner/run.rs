@@ -313,7 +313,7 @@ async fn close(
                 false => run.step(complete).into_event(),
             }
         }
-        // What could not be recorded before cannot be recorded now.
+        // An event that could not be recorded before cannot be recorded now.
         Err(_) => return Ok(()),
     };
     // Before the run ends (RUN-16).

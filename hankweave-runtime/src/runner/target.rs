@@ -55,7 +55,7 @@ impl RollbackTarget {
 pub(super) struct OperationCause {
     pub(super) kind: OperationKind,
     pub(super) command: String,
-    /// The operation that an undo takes back.
+    /// The operation that is undone.
     pub(super) undoes: Option<String>,
 }
 

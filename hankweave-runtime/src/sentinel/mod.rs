@@ -143,7 +143,7 @@ impl Loadable {
     }
 }
 
-/// How sentinels come to their end.
+/// How sentinels end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SentinelShutdown {
     /// Not yet.

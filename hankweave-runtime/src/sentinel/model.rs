@@ -176,7 +176,7 @@ impl SentinelModel {
         let is_reported = reply.tokens != TokenUsage::ZERO;
         match price(reply.tokens) {
             Some(cost) => Some(cost).filter(|_| is_reported || price(A_MILLION_OF_EACH) == Some(Usd::ZERO)),
-            // What answers on this machine sends no bill.
+            // A model on this machine sends no bill.
             None => endpoint.is_local().then_some(Usd::ZERO),
         }
     }
@@ -243,7 +243,7 @@ impl SentinelModel {
                 () = context.allowance.closed() => {}
                 () = tokio::time::sleep(asked_for) => place = context.allowance.admit().await,
             }
-            // What is not asked once more stays without an answer.
+            // A question that is not asked again stays without an answer.
             if place.is_none() {
                 return Err(CallError::Model(refusal, uncounted));
             }

@@ -23,8 +23,8 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Accepts clients until the server closes, then waits for them to leave.
 pub(super) async fn accept(mut listener: Box<dyn Listener>, door: Arc<Door>) {
     let mut connections = JoinSet::new();
-    // Those that have not shown a token yet, oldest first; each is cancelled when it ends or shows one. One
-    // more than there is room for evicts the oldest, so that a client with a token gets in however many come
+    // Connections that have not shown a token yet, oldest first; each is cancelled when it ends or shows one. If there is no
+    // room for another one, the oldest is evicted, so that a client with a token gets in however many come
     // without one.
     let mut pending: VecDeque<CancellationToken> = VecDeque::new();
     loop {

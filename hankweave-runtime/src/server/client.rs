@@ -35,7 +35,7 @@ pub(super) struct ClientConnection {
     pub(super) mode: Option<Mode>,
     /// User whose commands it sends, if it has named one.
     pub(super) user: Option<String>,
-    /// Which events it gets.
+    /// The events that it gets.
     pub(super) feed: EventFeed,
     pub(super) sync: Option<Sync>,
     /// How far the hub had come when the part of the journal that is being read was asked for.
@@ -45,12 +45,12 @@ pub(super) struct ClientConnection {
     presence: Option<PresenceGuard>,
 }
 
-/// Which events a client gets.
+/// The events that a client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventFeed {
     /// None yet.
     Nothing,
-    /// Those of the journal after this number, until it has caught up.
+    /// Events of the journal after this number, until the client has caught up.
     CatchingUp(u64),
     /// New events, as they happen.
     Live,

@@ -1,4 +1,4 @@
-//! Which commands were carried out: a command that is sent again is answered again, and done once (F20,
+//! Ledger of the commands that were carried out: a command that is sent again is answered again, and done once (F20,
 //! WIRE-10).
 
 use std::collections::{HashMap, VecDeque};

@@ -6,8 +6,8 @@
 //!                    └► plain└► list  └── outbox ◄── hub (one task, folds the view) ◄── state manager
 //! ```
 //!
-//! What is refused is refused before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: what
-//! a client does not read waits in its outbox, which has an end. Connecting starts nothing.
+//! Refusals come before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: messages that
+//! a client does not read wait in its outbox, which has a limited size. Connecting starts nothing.
 
 mod accept;
 mod answers;
@@ -101,7 +101,8 @@ pub struct ServerOptions {
     pub limits: ServerLimits,
     /// Texts about the run; without them no report is sent.
     pub texts: Option<Arc<dyn RunTexts>>,
-    /// Host and port under which others reach the server, as through a proxy; answers of notifications may come to it (WIRE-50).
+    /// Host and port under which others reach the server, as through a proxy. Answers of notifications may arrive there
+    /// (WIRE-50).
     pub reached_as: Option<String>,
     /// Refuses commands that the owner of the run decides; without it none is refused for that.
     pub guard: Option<Arc<dyn CommandGuard>>,
@@ -259,7 +260,7 @@ struct Shared {
     closing: CancellationToken,
 }
 
-/// What the server shows.
+/// Source of the data that the server shows.
 #[derive(Debug)]
 enum ServedSource {
     /// A run at work.

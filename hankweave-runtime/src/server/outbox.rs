@@ -65,7 +65,7 @@ impl Outbox {
             queue.messages.push_back(message);
         }
         drop(queue);
-        // Where something waits already, the task has been woken for it, or waits for the client to read.
+        // If messages wait already, the task has been woken for them, or waits for the client to read.
         if was_empty || overflows {
             self.changed.wake();
         }

@@ -32,10 +32,10 @@ use crate::state_manager::Events;
 use crate::world::World;
 use crate::world::disk::IoError;
 
-/// How often the journal is looked at: as often as it is synced (D5).
+/// How often the journal is read: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Looks at the journal between two looks at the process of a run that has not ended.
+/// Readings of the journal between two checks of the process of a run that has not ended.
 const LOOKS_PER_CHECK: u32 = 5;
 
 /// Bytes of events that are passed on at once.
@@ -267,7 +267,7 @@ async fn follow(shared: &Shared, dir: &ExecutionDir, mut tail: JournalTail) {
             until_check
         };
         let (world, dir) = (shared.world.clone(), dir.clone());
-        // The process is looked at before the journal: it writes its last events before it goes.
+        // The process is checked before the journal is read, since it writes its last events before it ends.
         let looking = move || {
             let is_gone = is_check && !is_held(&world, &dir);
             let gone = is_gone.then(|| left_heartbeat(&world, &dir));

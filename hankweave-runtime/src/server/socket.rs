@@ -34,7 +34,7 @@ pub(super) struct ClientSocket {
     unflushed: bool,
 }
 
-/// Which of the optional events are wanted.
+/// Choice of the optional events.
 #[derive(Debug, Default)]
 pub(super) struct Interests {
     /// [`SocketEvent::Idle`]

@@ -114,7 +114,7 @@ impl Events {
         self.lines().map(BatchLine::value)
     }
 
-    /// Copies of the events, oldest first. To pick a few of many, look at [`values`](Self::values) first.
+    /// Returns copies of the events, oldest first. To pick a few of many, filter [`values`](Self::values) first.
     pub fn entries(&self) -> impl Iterator<Item = JournalEntry> {
         self.values().cloned()
     }

@@ -857,7 +857,7 @@ async fn play(story: &[StateEvent], faulty: &FaultyDisk, dir: &Path) -> usize {
             break;
         }
         if clean {
-            // The crash may come in here, when everything is acknowledged.
+            // The crash may happen in here, when everything is acknowledged.
             let _ = life.manager.shutdown().await;
             life.task.await.unwrap();
         } else {

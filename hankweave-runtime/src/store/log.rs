@@ -24,8 +24,8 @@ use crate::world::disk::{self, AppendFile, Disk};
 
 /// The log, open for appending.
 ///
-/// In front of its lines it has room: zeros, written and synced together with some earlier lines. Making lines durable that come to lie in
-/// the room changes no length, so the file system has nothing to record but the lines themselves, which takes about half the time.
+/// After its lines there is room: zeros, written and synced together with some earlier lines. Lines that are written into
+/// this room change no length, so a sync has nothing to record but the lines themselves, which takes about half the time.
 #[derive(Debug)]
 pub struct StateLog {
     file: Box<dyn AppendFile>,

@@ -192,7 +192,7 @@ mod tests {
             count.fetch_add(1, Ordering::SeqCst);
         })
         .unwrap();
-        // Those of the reserve have arrived; its worker threads may still be on their way.
+        // The threads of the reserve have started; the worker threads may still be starting.
         let at_first = started.load(Ordering::SeqCst);
         drop(runtime);
         assert!((RESERVE..=RESERVE + WORKERS).contains(&at_first), "{at_first}");

@@ -321,7 +321,7 @@ pub struct Metadata {
     pub owner: u32,
     /// Permission bits, such as `0o600`.
     pub mode: u32,
-    /// Which one it is, whatever it is called: the device and its number there.
+    /// Identity of the file, independent of its name: the device and its number there.
     pub identity: (u64, u64),
     /// When its content last changed: seconds since 1970 by the clock of the file system, and nanoseconds.
     pub modified: (i64, u32),

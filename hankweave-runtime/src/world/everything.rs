@@ -26,7 +26,7 @@ pub struct World {
     pub net: Arc<dyn Net>,
     /// Requests to servers of others.
     pub http: Arc<dyn Http>,
-    /// Which process and which boot this is.
+    /// Identity of this process and of the current boot.
     pub identity: Arc<dyn Identity>,
     /// Environment of the program at its start.
     pub environment: Arc<Environment>,

@@ -210,7 +210,7 @@ impl Database {
         })
     }
 
-    /// Where it is.
+    /// Returns its URL.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url

@@ -25,8 +25,8 @@ const MARKER: &str = "PROJECT_OF_A_TEST";
 /// Default limit for the duration of a call.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A temporary folder with a project, a home and a scratch folder. Everything in it goes away with it, also
-/// processes that are still there. Before that git looks at every checkpoint repository in it.
+/// A temporary folder with a project, a home and a scratch folder. Everything in it is removed with it, also
+/// running processes. Before that git checks every checkpoint repository in it.
 #[derive(Debug)]
 pub struct TestProject {
     folder: tempfile::TempDir,

@@ -193,7 +193,7 @@ pub fn free_addresses<const N: usize>() -> io::Result<[SocketAddr; N]> {
     Ok(addresses)
 }
 
-/// One address for several workers: each connection goes to the first of them that answers.
+/// One address for several workers: each connection is passed to the first worker that answers.
 #[derive(Debug)]
 pub struct Balancer {
     address: SocketAddr,

@@ -12,7 +12,7 @@ use crate::agents::Skip;
 
 const SSHD: &str = "/usr/sbin/sshd";
 
-/// Where a server that runs as root wants an empty folder.
+/// Path where a server that runs as root requires an empty folder.
 const EMPTY: &str = "/run/sshd";
 
 /// Ends the server when we do, however that is: our end of the pipe closes then.

@@ -30,7 +30,7 @@ impl TinyDisk {
         }
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
@@ -52,7 +52,7 @@ impl TinyDisk {
 
 impl Drop for TinyDisk {
     fn drop(&mut self) {
-        // Lazily: nothing that still looks at it may keep the mount.
+        // Lazily: a process that still uses it must not keep the mount.
         let _ = Command::new("umount").arg("-l").arg(self.path()).status();
     }
 }

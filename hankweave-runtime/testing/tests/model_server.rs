@@ -23,7 +23,7 @@ fn server(scenario: Value) -> ModelServer {
     ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap()
 }
 
-/// What came back. `whole` is false when the connection broke before the end.
+/// An answer. `whole` is false if the connection broke before its end.
 struct Got {
     status: u16,
     headers: hyper::HeaderMap,

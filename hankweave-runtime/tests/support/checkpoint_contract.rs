@@ -14,7 +14,7 @@ use hankweave_testing::git::SoundAtEnd;
 
 use super::*;
 
-/// A workspace with a store. Its fields go in this order, and git looks at the repository first.
+/// A workspace with a store. Its fields are dropped in this order, and git checks the repository first.
 pub(super) struct Fixture {
     _sound: Option<SoundAtEnd>,
     pub(super) folder: tempfile::TempDir,
@@ -620,7 +620,7 @@ fn a_restore_makes_no_repository_of_git(fixture: &Fixture) {
         fixture.write(path, "x");
     }
     let whole = fixture.create();
-    // What is one already stays one.
+    // An existing repository stays one.
     fixture.write("a", "2");
     let changed = fixture.create();
     fixture.restore(&whole, &changed);

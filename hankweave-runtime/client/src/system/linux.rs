@@ -18,7 +18,7 @@ pub(super) fn pid_namespace() -> Option<String> {
     Some(link.to_string_lossy().into_owned())
 }
 
-/// The process with this number; `None` where it cannot be looked at.
+/// Returns the process with this number; `None` if it cannot be examined.
 pub(super) fn find(pid: u32) -> Option<ProcessEntry> {
     let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(ProcessEntry {

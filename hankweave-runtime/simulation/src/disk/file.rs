@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 
-/// What a disk writes as a whole.
+/// Bytes that a disk writes as a whole.
 const SECTOR: usize = 512;
 
 /// Bytes as a program reads them, bytes that survive everything, and the way from these to those.

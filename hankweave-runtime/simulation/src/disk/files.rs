@@ -46,7 +46,7 @@ pub(super) enum Node {
 pub enum Content {
     /// Permission bits and bytes of a file.
     File(u32, Vec<u8>),
-    /// Where a link points.
+    /// Target of a link.
     Link(PathBuf),
 }
 
@@ -141,7 +141,7 @@ impl Files {
         found.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// What `path` leads to; a link at its end is not followed.
+    /// Returns the inode that `path` leads to; a link at its end is not followed.
     pub(super) fn find(&self, path: &Path) -> io::Result<Id> {
         let (directory, name) = self.place(path)?;
         match name {
@@ -150,7 +150,7 @@ impl Files {
         }
     }
 
-    /// What `path` leads to, and the path to it without links.
+    /// Returns the inode that `path` leads to, and the path to it without links.
     pub(super) fn find_followed(&self, path: &Path) -> io::Result<(Id, PathBuf)> {
         let (mut id, mut real) = (ROOT, PathBuf::from("/"));
         let mut links = 0;

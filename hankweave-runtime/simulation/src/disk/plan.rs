@@ -1,4 +1,4 @@
-//! What goes wrong with a disk during one life of the runtime, and when.
+//! Faults of a disk during one life of the runtime, and their times.
 
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub struct Trouble {
     pub first: u64,
     /// The last one.
     pub last: u64,
-    /// Which are, and how.
+    /// Which operations are affected, and how.
     pub kind: TroubleKind,
 }
 
@@ -34,7 +34,7 @@ pub enum TroubleKind {
     Broken,
 }
 
-/// What an operation needs.
+/// Resource that an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// Space for bytes or names.

@@ -17,7 +17,7 @@ use super::folder::SimFolder;
 use super::plan::{Need, Plan};
 use crate::rng::Rng;
 
-/// How the runtime comes to an end that it did not choose.
+/// An end of the runtime that it did not choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
     /// The process is killed; the system lives on, with everything that was written.
@@ -33,7 +33,7 @@ pub enum Crash {
 pub struct SimDisk {
     shared: Arc<Mutex<Shared>>,
     life: Option<u64>,
-    /// What happens before each use of the disk.
+    /// Called before each use of the disk.
     pause: Option<fn()>,
 }
 
@@ -419,7 +419,7 @@ impl Shared {
         Ok(id)
     }
 
-    /// Where the last name of `path` is or would be.
+    /// Returns the folder and the last name of `path`, which need not exist.
     fn name(&self, path: &Path) -> io::Result<(Id, OsString)> {
         let (directory, name) = self.files.place(path)?;
         Ok((directory, name.ok_or(ErrorKind::InvalidInput)?))

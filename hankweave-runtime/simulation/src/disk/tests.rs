@@ -24,7 +24,7 @@ fn open(disk: &SimDisk, plan: Plan) -> (SimDisk, Box<dyn AppendFile>) {
     (life, file)
 }
 
-/// What is at `path` after `work` and a loss of power, for many seeds.
+/// Returns the content of `path` after `work` and a loss of power, for many seeds.
 fn after_power_loss(path: &str, work: impl Fn(&SimDisk)) -> Vec<Option<Vec<u8>>> {
     let end = |seed| {
         let disk = disk(seed);

@@ -115,7 +115,7 @@ impl GitCheckpoints {
             branch: &branch,
             tip: None,
             base,
-            // What it was made from can go without it.
+            // The base is no parent, so that cleaning up can remove the base.
             parent: beginning(repository, &reader)?,
             message,
             at: request.at,

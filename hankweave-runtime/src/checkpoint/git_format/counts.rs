@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// Packs that were opened to look at the length of an object.
+    /// Packs that were opened to read the length of an object.
     pub(in crate::checkpoint) static PACKS: Cell<usize> = const { Cell::new(0) };
     /// Folders that were read.
     pub(in crate::checkpoint) static TREES: Cell<usize> = const { Cell::new(0) };

@@ -117,7 +117,7 @@ struct Packs {
 }
 
 impl Packs {
-    /// Those in the folder of objects; one whose index cannot be read is left alone.
+    /// Finds the packs in the folder of objects; a pack whose index cannot be read is left alone.
     fn of(objects: &Path) -> io::Result<Self> {
         let folder = objects.join("pack");
         let names = names(&folder)?;
@@ -138,7 +138,7 @@ impl Packs {
         })
     }
 
-    /// Those that hold anything that is not needed.
+    /// Keeps the packs that hold an unneeded object.
     fn with_others(mut self, needed: &HashSet<Oid>) -> Self {
         self.indexes
             .retain(|(_, ids)| ids.iter().any(|id| !needed.contains(id)));

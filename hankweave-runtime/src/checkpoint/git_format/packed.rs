@@ -1,6 +1,7 @@
-//! How long objects in packs are.
+//! Lengths of objects in packs.
 //!
-//! libgit2 takes an object into memory as a whole, so its length is looked at before; and the kind, since `git2` panics at one that does not exist.
+//! libgit2 reads an object into memory as a whole, so its length is checked in advance. So is its kind, since `git2`
+//! panics at a kind that does not exist.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -46,7 +47,7 @@ pub(super) struct PackIndex {
 }
 
 impl OpenPacks {
-    /// Those in the folder of objects; none is opened yet.
+    /// Returns the packs in the folder of objects; none is opened yet.
     pub(super) fn of(objects: &Path) -> Self {
         Self {
             folder: objects.join("pack"),

@@ -16,10 +16,10 @@ use super::trees::{self, TreeEntry};
 use crate::checkpoint::object::{AT_ONCE, ContentError, as_git, begin_sum, damaged};
 use crate::world::disk::{open_dir, open_folder_in, open_regular_in};
 
-/// Longest commit or folder, in bytes: more than a folder of a million names. It is taken into memory.
+/// Longest commit or folder, in bytes: more than a folder of a million names. It is read into memory.
 const MOST_OF_FOLDER: u64 = 64 << 20;
 
-/// Longest content of a file in a pack, in bytes, which is taken into memory; longer ones are in files of their own.
+/// Longest content of a file in a pack, in bytes. It is read into memory; longer content is in loose objects.
 const MOST_OF_PACKED: u64 = 512 << 20;
 
 /// Reads objects of one repository, for one operation: the folder of objects, packs and their indexes are opened once (G13).

@@ -136,7 +136,7 @@ mod tests {
         ];
         assert!(is_list(good.join("\n").as_bytes()) && is_list(b""));
         for bad in ["", "x", "../x", "refs/heads/a b", "refs/heads/x.lock"] {
-            // What the bad name led to must not be taken for what the good one before it names.
+            // The target of the bad name must not be taken for that of the good name in front of it.
             let list = format!("{}\n{id} {bad}\n^{id}\n", good.join("\n"));
             assert!(!is_list(list.as_bytes()), "{bad}");
             assert!(

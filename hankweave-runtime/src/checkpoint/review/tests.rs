@@ -1,4 +1,4 @@
-//! Branches in a repository that the `git` program has made and looks at.
+//! Branches in a repository that the `git` program has made and reads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ fn a_branch_begins_at_head_and_gets_the_files_of_each_checkpoint_once() {
         stage.git(&["log", "-1", "--format=%an %s", "task/x"]),
         "hankweave task x"
     );
-    // What the user adds there stays.
+    // Additions of the user stay.
     stage.git(&["checkout", "-q", "task/x"]);
     stage.commit("note", "well done");
     stage.git(&["checkout", "-q", "main"]);

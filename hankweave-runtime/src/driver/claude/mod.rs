@@ -1,6 +1,6 @@
 //! Claude as an agent.
 //!
-//! Which arguments and which environment it needs was measured (AGENT-13).
+//! The necessary arguments and environment were measured (AGENT-13).
 
 mod options;
 mod transcripts;

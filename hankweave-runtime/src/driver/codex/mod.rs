@@ -1,7 +1,7 @@
 //! Codex as an agent.
 //!
-//! What npm installs as `codex` is a script that starts the native program as its child, and leaves it running when it is killed itself. The native
-//! program is started instead (AGENT-16).
+//! The `codex` that npm installs is a script. It starts the native program as its child, and leaves that running when it
+//! is killed itself. So the native program is started instead (AGENT-16).
 
 mod options;
 mod rollouts;

@@ -116,7 +116,7 @@ impl ProcessHost {
         self.world.identity.user_id()
     }
 
-    /// Writes a new file for this user alone, or replaces the one that is there.
+    /// Writes a file for this user alone, and replaces an existing one.
     pub(in crate::driver) fn write_private(&self, path: &Path, content: &str) -> io::Result<()> {
         let disk = &*self.world.disk;
         disk.make_private_dirs(parent(path))?;

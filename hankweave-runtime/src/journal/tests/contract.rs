@@ -1,4 +1,4 @@
-//! What every journal promises.
+//! Promises of every journal.
 
 use hankweave_core::id::EventId;
 use hankweave_core::time::Timestamp;

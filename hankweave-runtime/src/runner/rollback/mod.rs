@@ -63,7 +63,7 @@ pub struct Rollback {
     pub next: Option<CodonId>,
     /// Whether the target codon had failed.
     pub failed: bool,
-    /// The operation that this takes back, if it is an undo.
+    /// The operation that is undone, if this is an undo.
     pub undoes: Option<String>,
     /// Record of it, once it is done; of a preview, the record that it would have.
     pub record: PendingRollback,

@@ -68,7 +68,7 @@ impl RollbackPlan {
         let target = &self.source.checkpoint_sha;
         let files = match plan.write.is_empty() && plan.delete.is_empty() {
             true => target,
-            // What is only added needs no safety checkpoint.
+            // Files that are only added need no safety checkpoint.
             false => safety.or(self.left.as_ref()).unwrap_or(target),
         };
         Some(Operation {

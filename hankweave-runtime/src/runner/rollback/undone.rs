@@ -53,7 +53,7 @@ struct CutOff {
 /// Files that were made since the work began.
 #[derive(Default)]
 pub(super) struct NewFiles {
-    /// Those of the work.
+    /// Files that the work made.
     pub(super) made: BTreeSet<TreePath>,
     /// Files whose maker is unknown: the work or the user.
     pub(super) stay: BTreeSet<TreePath>,
@@ -196,8 +196,9 @@ fn paths(changes: Vec<PathChange>) -> BTreeSet<TreePath> {
     changes.into_iter().map(|change| change.path).collect()
 }
 
-/// Asks for a checkpoint of the files that a crash has left, on the branch of the run that crashed. The patterns are those with which the first codon began, so
-/// that a file which only later ones watch is not taken for new.
+/// Returns the request for a checkpoint of the files that a crash has left, on the branch of the run that crashed. Its
+/// patterns are those with which the first codon started, so that a file that only later codons watch does not count as
+/// new.
 fn request(
     opened: &OpenedExecution,
     state: &HankweaveState,

@@ -20,7 +20,7 @@ pub(super) struct AgentOfCodon<'c> {
     pub(super) config: Cow<'c, CodonConfig>,
     /// Agent for the record; `None` if the codon has no fallbacks.
     pub(super) chosen: Option<ChosenAgent>,
-    /// Whether a fallback takes over: neither the codon's own agent nor that of the attempt before.
+    /// Whether a fallback takes over, which is neither the codon's own agent nor that of the attempt before.
     pub(super) falls_back: bool,
 }
 

@@ -112,7 +112,7 @@ async fn a_clock_that_is_set_makes_no_codon_longer_and_uses_up_no_time() {
             outcome.codons[0].duration >= Duration::from_secs(2),
             "{outcome:?}"
         );
-        // What the earlier run has recorded counts as it was measured.
+        // The record of the earlier run counts as it was measured.
         stage.write(&["slow", "two"], &json!({}));
         let outcome = run(&stage).await;
         assert_eq!(statuses(&outcome), [CodonStatus::Completed], "{outcome:?}");

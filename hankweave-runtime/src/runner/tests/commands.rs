@@ -23,7 +23,7 @@ use crate::state_manager::{Delivery, StateManager, Subscription};
 pub(super) struct Live {
     commander: Commander,
     events: Subscription,
-    /// What has come with the event that was waited for last.
+    /// Entries that came with the event that was waited for last.
     arrived: VecDeque<JournalEntry>,
     manager: StateManager,
     shutdown: Shutdown,

@@ -1,4 +1,4 @@
-//! What happens to a restore that does not get to its end.
+//! Restores that do not reach their end, and what follows.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

@@ -177,7 +177,7 @@ impl SentinelLoop {
 
     /// Works until it is asked to end. Returns itself if some sentinels wait for the end of the codon.
     pub(super) async fn run(mut self, mut asked: watch::Receiver<SentinelShutdown>) -> Option<Self> {
-        // What was on its way when they were loaded is not theirs to see.
+        // Events from before the sentinels were loaded are not shown to them.
         if let Some(loading) = self.loading.take()
             && let Ok(loaded) = loading.await
         {
@@ -289,7 +289,7 @@ impl SentinelLoop {
             recorded = unloaded.or(recorded);
         }
         if self.after_end {
-            // What comes next is decided by what they have cost.
+            // The next step depends on their recorded costs.
             let recorded = match recorded {
                 Some(recorded) => recorded,
                 None => self.record().await,
@@ -321,7 +321,7 @@ impl SentinelLoop {
     async fn tell_withheld(&mut self, index: usize) {
         let one = &mut self.sentinels[index];
         let left_undone = one.left_undone();
-        // What waits for the end of its codon comes here again.
+        // A sentinel that waits for the end of its codon comes here again.
         (one.withheld, one.busy) = (0, false);
         if let Some(what) = left_undone {
             let id = &one.loadable.config.id;
@@ -365,7 +365,7 @@ impl SentinelLoop {
             return None;
         }
         one.tracked.tally.triggers = one.engine.fired();
-        // What waits for a sentinel that is out of service is never asked.
+        // Events that wait for a sentinel that is out of service never lead to a question.
         one.engine.give_up();
         let dropped = one.engine.dropped();
         let tally = one.tracked.tally;

@@ -20,7 +20,7 @@ use crate::state_manager::Ticket;
 /// Longest answer or failure in the state document, in bytes.
 const MOST_WORDS: usize = 240;
 
-/// Which sentinel it was, how often it was triggered and on how many events it acts.
+/// Index of the sentinel, number of its trigger, and number of events on which it acts.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     pub(super) index: usize,

@@ -1,4 +1,4 @@
-//! Which events are shown to which sentinels.
+//! Routing of events to sentinels.
 
 use std::sync::Arc;
 use std::time::Duration;

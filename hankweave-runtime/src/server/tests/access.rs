@@ -1,4 +1,4 @@
-//! Who comes in and what they may do (WIRE-2, WIRE-6).
+//! Access of clients, and their rights (WIRE-2, WIRE-6).
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Error;

@@ -406,7 +406,7 @@ async fn what_needs_a_moment_without_a_codon_waits_for_the_results_of_one_that_h
     guest
         .send(json!({"id": "2", "type": "codon.redo", "data": null}))
         .await;
-    // What is sent after it is answered first.
+    // A later command is answered first.
     guest
         .refused("codon.approve", json!({"codonId": "b"}), "NOT_ASKED")
         .await;

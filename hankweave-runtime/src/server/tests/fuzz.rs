@@ -104,7 +104,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-/// What readers of heads and frames stumble over.
+/// Inputs that readers of heads and frames stumble over.
 const STUMBLES: [&[u8]; 6] = [
     b"\r\n",
     b"\r\n\r\n",

@@ -1,4 +1,4 @@
-//! What clients may cost (F13).
+//! Limits of the resources that clients may use (F13).
 
 use std::time::{Duration, Instant};
 

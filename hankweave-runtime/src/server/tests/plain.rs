@@ -1,4 +1,4 @@
-//! What is answered without an upgrade (WIRE-28).
+//! Requests that are answered without an upgrade (WIRE-28).
 
 use super::guest::exchange;
 use super::*;

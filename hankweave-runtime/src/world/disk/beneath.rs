@@ -83,7 +83,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// Those of `find` but [`PathError::Missing`].
+    /// Returns the errors of `find`, except for [`PathError::Missing`].
     pub fn lookup(&self, path: &Path) -> Result<Option<OpenedEntry>, PathError> {
         match self.find(path) {
             Err(PathError::Missing) => Ok(None),
@@ -95,7 +95,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// Those of `find` for the folder, and the error of `act`.
+    /// Returns the errors of `find` for the folder, and the error of `act`.
     pub fn at<T>(
         &self,
         path: &Path,
@@ -108,7 +108,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// Those of `at`, and the failure to create a folder.
+    /// Returns the errors of `at`, and the failure to create a folder.
     pub fn make<T>(
         &self,
         path: &Path,
@@ -133,7 +133,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// Those of `find`.
+    /// Returns the errors of `find`.
     pub fn folder(&self, path: &Path) -> Result<Option<Box<dyn Folder>>, PathError> {
         self.enter(&names(path)?, MissingFolders::Refuse)
     }

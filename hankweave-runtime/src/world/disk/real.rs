@@ -110,7 +110,7 @@ impl Disk for RealDisk {
     fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
         let made: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
         fs::create_dir_all(path)?;
-        // Those are the user's, not ours.
+        // These folders are the user's, not ours.
         if let Some(umask) = umask_of_user() {
             for folder in made.iter().filter(|folder| folder.file_name().is_some()) {
                 open_dir(folder)?.set_permissions(fs::Permissions::from_mode(0o777 & !umask | 0o700))?;

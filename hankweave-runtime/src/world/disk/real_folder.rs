@@ -99,7 +99,7 @@ impl Folder for RealFolder {
         };
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(&self.descriptor, name, flags, Mode::empty())?;
-        // What is made in it is ours to write, whatever the umask.
+        // We must be able to write into it, whatever the umask.
         Ok(rustix::fs::fchmod(
             &folder,
             Mode::from_raw_mode((0o777 & !umask | 0o700) as RawMode),
@@ -203,7 +203,7 @@ pub(super) fn remove_in(folder: impl AsFd, name: &OsStr) -> io::Result<()> {
     absent_is(remove(), ())
 }
 
-/// Opened in append mode, so that each write goes to the end that the file has at that moment.
+/// Opened in append mode, so that each write goes to the file's end at that moment.
 #[derive(Debug)]
 struct RealSharedFile {
     file: File,

@@ -27,7 +27,7 @@ impl dyn Folder + '_ {
             }
             inner = match folder.open(name) {
                 Ok(OpenedEntry::Folder(next)) => Some(next),
-                // What is missing holds nothing, and what is no folder is refused by the write itself.
+                // A missing entry holds nothing, and the write itself refuses an entry that is no folder.
                 Ok(OpenedEntry::File(_) | OpenedEntry::Other(_)) => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 Err(error) => return Err(error),

@@ -62,7 +62,7 @@ const RESERVED: [&str; 24] = [
 pub(crate) fn child_name(variable: &OsStr) -> Option<&OsStr> {
     let name = variable.to_str()?.strip_prefix(PREFIX)?;
     let is_reserved = RESERVED.contains(&name)
-        // A family, because an agent is added without a look at this list: HANKWEAVE_<AGENT>_PATH is its program.
+        // A family, because agents are added without a change of this list: HANKWEAVE_<AGENT>_PATH is the program of an agent.
         || name.ends_with("_PATH")
         || ["RUNTIME_", "SENTINEL_", "TEST_"].iter().any(|family| name.starts_with(family));
     let name = OsStr::new(name);
@@ -150,7 +150,7 @@ mod tests {
             }
         }
         assert!(named.contains("HANKWEAVE_REGISTRY"), "{named:?}");
-        // Those of the build are read by the compiler alone.
+        // Variables of the build are read by the compiler alone.
         named.retain(|name| !name.starts_with("HANKWEAVE_BUILD_") && child_name(OsStr::new(name)).is_some());
         assert_eq!(named, BTreeSet::new(), "agents would get their values");
     }

@@ -47,7 +47,7 @@ pub(super) fn command(spec: &CommandSpec) -> Command {
 fn prepare(parent: Pid, of_user: Option<u32>) -> Result<(), Errno> {
     setsid()?;
     system::end_with(parent)?;
-    // That of this process keeps our own files private (X5); what a child makes is the user's.
+    // The umask of this process keeps our own files private (X5); files that a child makes are the user's.
     if let Some(of_user) = of_user {
         umask(Mode::from_raw_mode(of_user as RawMode));
     }
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// What a program prints, once it has ended.
+    /// Returns the output of a program, once it has ended.
     async fn printed(spec: &CommandSpec) -> io::Result<String> {
         let output = command(spec).output().await?;
         Ok(String::from_utf8([output.stdout, output.stderr].concat()).unwrap())

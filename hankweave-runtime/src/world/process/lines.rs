@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-/// Reads line by line; one that is too long comes in several pieces.
+/// Reads line by line; a line that is too long is returned in several pieces.
 #[derive(Debug)]
 pub struct BoundedLines<R = Pin<Box<dyn AsyncRead + Send>>> {
     reader: BufReader<R>,

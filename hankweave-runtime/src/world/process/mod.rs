@@ -4,7 +4,7 @@
 //! and carries a marker in its environment, because killing its group is not enough: agents run their tools
 //! in sessions of their own (AGENT-14, S1 to S4).
 //!
-//! What each system does in its own way is in `world::system`.
+//! The parts that differ between systems are in `world::system`.
 
 mod activity;
 mod child;

@@ -11,13 +11,13 @@ use super::sweep;
 use super::table::Process;
 use crate::world::{suspension, system};
 
-/// How long a look for processes may take: some start others without end.
+/// Maximum time of a scan for processes: some start others without end.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// How long children may take that suspend themselves: a run stops its agents first.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often one looks whether they have.
+/// How often their state is checked.
 const INTERVAL: Duration = Duration::from_millis(5);
 
 /// Wakes threads that wait to start a process.

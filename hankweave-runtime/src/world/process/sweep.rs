@@ -14,7 +14,7 @@ use super::SPARED_MARKER;
 use super::table::{Process, ProcessKey, carries};
 use crate::world::system;
 
-/// How long a sweep may take in any case: a part of the ten seconds of a whole stop (S3).
+/// Minimum time for a sweep: a part of the ten seconds of a whole stop (S3).
 pub(super) const DEADLINE: Duration = Duration::from_millis(2_500);
 
 /// How often the process table is read while killed processes disappear.
@@ -66,7 +66,7 @@ pub fn marked(marker: &str) -> Vec<i32> {
     pids
 }
 
-/// Result of one look at the process table.
+/// Result of one scan of the process table.
 #[derive(Debug, Default)]
 pub(super) struct SweepScan {
     /// To be killed.
@@ -145,7 +145,7 @@ async fn hold(find: &impl Fn(SweepDepth<'_>) -> SweepScan, deadline: Instant) ->
     }
 }
 
-/// The processes with these numbers that are there.
+/// Returns the existing processes with these numbers.
 pub(super) fn processes_of(pids: &[i32]) -> impl Iterator<Item = Process> {
     pids.iter().filter_map(|pid| system::process(*pid))
 }
@@ -159,7 +159,8 @@ pub(super) struct ProcessSet<'a> {
 }
 
 impl ProcessSet<'_> {
-    /// When the first of it may have started. What is older needs no look at its environment, which takes the longest.
+    /// Returns when the first process of the set may have started. Older processes need no check of their environment,
+    /// which takes the longest.
     fn begin(&self) -> u64 {
         let of_ours = self.session.and_then(|_| system::process(own_pid()));
         of_ours.map_or(0, |own| own.start_time)
@@ -327,7 +328,7 @@ mod tests {
     use super::super::MARKER_VARIABLE;
     use super::*;
 
-    /// Its end may have come between a look at what it had started and a look at itself.
+    /// Its end may come between the scan of the processes that it had started and the scan of itself.
     // covers: S2, P9, F9
     #[test]
     fn behind_an_orphan_that_has_ended_one_looks_again() {

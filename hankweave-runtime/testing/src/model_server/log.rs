@@ -1,4 +1,4 @@
-//! What the server was asked, as tests read it and as the program writes it down.
+//! Requests to the server, as tests read them and as the program writes them down.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,12 +14,12 @@ pub struct Asked {
     pub method: String,
     /// Path without the query.
     pub path: String,
-    /// What the request was about.
+    /// Kind of the request.
     #[serde(flatten)]
     pub kind: AskedKind,
 }
 
-/// What a request was about.
+/// Kind of a request.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum AskedKind {

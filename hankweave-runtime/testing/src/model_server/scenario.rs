@@ -107,7 +107,7 @@ pub(super) enum Select {
     History,
 }
 
-/// What is answered when the turns run out.
+/// Answer when the turns run out.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(super) enum After {
@@ -127,7 +127,7 @@ impl Default for After {
     }
 }
 
-/// Which requests are side requests (an agent asking for a title) and get `aux` instead of a turn.
+/// Rule for side requests (an agent asking for a title), which get `aux` instead of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AuxWhen {
@@ -194,7 +194,7 @@ pub(super) struct PortableCall {
     pub(super) fields: Map<String, Value>,
 }
 
-/// What a portable call does, whatever the agent calls its tool.
+/// Operation of a portable call, independent of the agent's name for its tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Operation {
@@ -281,7 +281,7 @@ impl Default for Failure {
     }
 }
 
-/// Where the connection is cut.
+/// Position at which the connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Cut {

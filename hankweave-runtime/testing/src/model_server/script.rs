@@ -1,4 +1,4 @@
-//! Which turn answers which request.
+//! Choice of the turn that answers a request.
 
 use super::request::ModelRequest;
 use super::scenario::{After, AuxWhen, Lane, Repeat, RepeatWord, Scenario, Select, Turn, When};

@@ -1,4 +1,4 @@
-//! What the server does with a connection, as a list: so that every fault is plain data before anything waits.
+//! Actions of the server on a connection, as a list: so that every fault is plain data before anything waits.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ pub struct Secured {
     pub cluster: Cluster,
     /// The certificate of the authority that has signed the server's, as PEM.
     pub authority: PathBuf,
-    /// That of an authority that has not.
+    /// The certificate of an authority that has not signed it.
     pub other: PathBuf,
     port: u16,
 }

@@ -88,7 +88,7 @@ impl SparedFile {
     /// Runs a step that changes the file, also on the copy.
     fn change(&mut self, step: impl Fn(&mut dyn AppendFile) -> io::Result<()>) -> io::Result<()> {
         let spare = Arc::clone(&self.spare);
-        // Nothing is put back between the look at the names and the step: the file might be copied too early.
+        // Nothing is put back between the check of the names and the step: the file might be copied too early.
         spare.with(|inner| {
             self.stand(inner)?;
             step(&mut *self.file)?;

@@ -502,7 +502,7 @@ impl Spare {
         }
     }
 
-    /// Whether each write to the file looks whether it still has its names.
+    /// Whether each write to the file checks that it still has its names.
     fn is_watched(&self, path: &Path) -> bool {
         !path.starts_with(self.state_dir.join(LOGS))
     }

@@ -73,7 +73,7 @@ pub(super) fn claim(records: &Path, root: &Path) -> io::Result<Option<Claimed>> 
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        // Somebody may have removed it between the two steps.
+        // Another process may have removed it between the two steps.
         if lock.as_ref().is_some_and(|lock| !lock.still_guards()) {
             continue;
         }
@@ -149,7 +149,7 @@ pub(super) fn remove(folder: &Path) {
 /// Removes the folder of all records and the one around it when nothing is in them.
 pub(super) fn tidy(records: &Path) {
     for folder in records.ancestors().take(2) {
-        // What others have in it stays.
+        // Entries of other programs stay.
         if fs::remove_dir(folder).is_err() {
             break;
         }
