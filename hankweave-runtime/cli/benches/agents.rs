@@ -1,7 +1,7 @@
 //! What `hankweave run` of one codon with the real claude takes beyond claude alone, measured on whole processes.
 //!
-//! Both ask the scripted model server, with the same arguments, environment and prompt. Each round measures one and then the other, every second round the
-//! other way round, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark.
+//! Both ask the scripted model server with equal arguments, environment and prompt. Each round measures one and then the other, and every second
+//! round swaps the order, so that a machine whose speed drifts affects both alike. That is why this is no criterion benchmark.
 //!
 //! `cargo bench -p hankweave-cli --bench agents`
 

@@ -1,7 +1,7 @@
 //! Cost of a codon late in a long night, next to its cost early: by processor time, bytes and calls of our own process.
 //!
 //! `cargo bench -p hankweave-cli --bench nights [ITERATIONS]`, 10,000 by default. A loop of that many iterations runs with the scripted agent, and
-//! then a hank of that many codons; afterwards the commands that only read look at each. A night that stays flat has the same figures in every line.
+//! then a hank with that number of codons. Afterwards the commands that only read are measured on each. A flat night has equal figures in every line.
 
 #![expect(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use support::{HANKWEAVE, ProcessCost};
 
-/// After so many codons of a hundred the figures are taken.
+/// Percentages of the codons after which the figures are taken.
 const MARKS: [usize; 6] = [1, 2, 10, 50, 90, 100];
 
 fn main() {
@@ -162,7 +162,7 @@ fn last_line(text: &str) -> &str {
     text.trim_end().lines().last().unwrap_or_default()
 }
 
-/// Runs the command beneath a tool that measures it, and returns what both print on standard error; `None` where there is no such tool.
+/// Runs the command under a tool that measures it, and returns what both print on standard error; `None` if the tool is missing.
 fn said(tool: &[&str], arguments: &[&str], work: &Path) -> Option<String> {
     let ended = Command::new(tool[0])
         .args(&tool[1..])

@@ -1,7 +1,7 @@
 //! What a talkative agent costs in time and memory, and how long a start takes after a crash, measured on whole processes.
 //!
-//! Baselines are measured in the same round. `cargo bench -p hankweave-cli --bench output`; `-- lines` or `-- recovery` is one of the two, and
-//! `-- --gib` adds the stream of one GiB and the journal of one GiB, which need 3 GB of disk.
+//! Baselines are measured in each round as well. `cargo bench -p hankweave-cli --bench output` measures both; `-- lines` or `-- recovery` measures
+//! one. `-- --gib` adds a stream and a journal of one GiB each, which need 3 GB of disk.
 
 #![expect(
     clippy::disallowed_methods,
@@ -297,7 +297,7 @@ fn crashed(large: bool) -> tempfile::TempDir {
     folder
 }
 
-/// Records a hundred runs and ends in the middle of the last one, without a word to anybody.
+/// Records a hundred runs, and stops in the middle of the last one without recording its end.
 async fn record(state_dir: &Path, behind: u64) {
     let disk = Arc::new(RealDisk);
     let journal = FileJournal::open(disk.clone(), &state_dir.join("events"), JournalLimits::default());

@@ -26,7 +26,7 @@ use support::{HANKWEAVE, median, millis, shell, succeed, tree};
 
 const ROUNDS: usize = 7;
 
-/// Files of the tree in which some are taken back, and how many of them.
+/// Number of files in the tree of the rollback, and of those that are rolled back.
 const FILES: usize = 5_000;
 const CHANGED: usize = 50;
 
@@ -55,7 +55,7 @@ fn main() {
     );
 }
 
-/// The time of a rollback after a codon that changed some files, and of the same with git.
+/// Returns the time of a rollback after a codon that changed some files, and the time of such a checkout with git.
 fn way_back() -> (Duration, Duration) {
     let ours = tree(FILES);
     let change = format!(

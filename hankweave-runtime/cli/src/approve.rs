@@ -142,7 +142,7 @@ fn asked(args: &ApproveArgs, opened: &OpenDirectory, hints: &HintCommands) -> Re
     }
 }
 
-/// How long nobody looks for keys while another program has the terminal.
+/// Pause between two looks for keys while another program has the terminal.
 const AWAY: Duration = Duration::from_millis(200);
 
 /// The answers of the person at the terminal of a run to what waits for an approval.
@@ -166,7 +166,7 @@ impl Answers {
         &self.prompt
     }
 
-    /// Waits for a key where nobody else reads keys, for as long as a question waits for its answer.
+    /// Waits for a key if no other task reads keys, for as long as a question is open.
     pub(crate) async fn key(&self) -> Option<u8> {
         self.prompt.opened().await;
         key().await

@@ -1,7 +1,7 @@
 //! `hankweave run --open`: the page in a browser.
 //!
-//! Its address holds the token, and everybody on the machine may read what a program is started with. So a file that only its owner can read
-//! sends the browser to the page, and that file is what is opened (WIRE-27).
+//! The address of the page holds the token, and every user of the machine can read the arguments of a program. So the browser opens a file that only
+//! its owner can read, and that file redirects it to the page (WIRE-27).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ const OPENER: &str = "xdg-open";
 /// The file in the state directory.
 const FILE: &str = "page.html";
 
-/// Gives the browser the user's umask instead of ours, with which nobody else could read its downloads.
+/// Shell command that starts the browser with the user's umask. With the umask of hankweave, other users could not read what the browser downloads.
 const WITH_UMASK: &str = r#"umask "$0" && exec "$@""#;
 
 /// The page on its way into a browser; the file goes when this is dropped.
@@ -53,7 +53,7 @@ impl Browser {
 
     /// Waits until the program that opens files is done; says whether it did what it should.
     pub(crate) async fn opened(&mut self) -> bool {
-        // A sweep may have reaped it: then nobody knows.
+        // A sweep may have reaped the process: its exit status is unknown then.
         self.opener.wait().await.is_ok_and(|status| status.success())
     }
 }

@@ -24,7 +24,7 @@ enum StdinCommand {
     Unknown,
 }
 
-/// Reads commands from standard input, one a line, and says what became of each. The end of the input changes nothing.
+/// Reads commands from standard input, one per line, and prints the outcome of each. The end of the input changes nothing.
 pub(crate) async fn obey(
     commander: Option<Commander>,
     shutdown: Shutdown,

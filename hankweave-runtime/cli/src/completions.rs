@@ -99,7 +99,7 @@ fn add(
     }
 }
 
-/// The record of the execution directory that commands look at when none is named. Whoever types is told nothing of what cannot be read.
+/// Returns the record of the execution directory that commands use by default; `None`, without an error, if it cannot be read.
 fn state() -> Option<HankweaveState> {
     let environment = Environment::of_process();
     let execution = environment.get("HANKWEAVE_EXECUTION");

@@ -23,7 +23,7 @@ use crate::terminal::output;
 use crate::terminal::screen::{SafeText, print_stderr};
 use crate::terminal::shell::{path_word, word};
 
-/// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
+/// Shows the settings that `run` would use with these flags, and the source of each value. Starts nothing and writes nothing.
 pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, CliError> {
     let loaded = match hank_files::load(&args.hank) {
         Ok(loaded) => Some(loaded),
@@ -92,7 +92,8 @@ fn trust(configuration: &Configuration) -> Result<(), CliError> {
     })
 }
 
-/// The remote that is typed or that the settings name (CLI-61). One that only the folder names is refused with `command`, in which it stands for `URL`.
+/// Returns the remote that was typed or that the settings name (CLI-61). A remote that only the settings of the folder name is refused: the error
+/// suggests `command`, with the remote in place of `URL`.
 pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Result<Option<String>, CliError> {
     let given = typed.map(|url| (Setting::Remote, SettingValue::Text(url.to_owned())));
     let configuration = resolve(None, &Flags::from_iter(given))?;
@@ -242,7 +243,7 @@ fn as_text(configuration: &Configuration, hank: &str) -> SafeText {
             SettingSource::File(place) => at(configuration.file.unwrap_or_default(), *place),
             SettingSource::Default => "default".to_owned(),
         };
-        // What somebody has set stands out.
+        // Values that were set catch the eye.
         let style = match is_default {
             true => Style::new().dimmed(),
             false => Style::new().bold(),

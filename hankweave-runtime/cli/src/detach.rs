@@ -270,7 +270,7 @@ impl Detachment {
     fn report(&mut self, report: &DetachReport) {
         let mut line = serde_json::to_vec(report).unwrap_or_default();
         line.push(b'\n');
-        // Closed with its terminal, the command reads no more; the run continues all the same.
+        // The command that waits for this line may have been closed with its terminal; the run continues without it.
         let _ = self.reports.write_all(&line);
     }
 

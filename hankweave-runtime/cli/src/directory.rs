@@ -108,7 +108,7 @@ pub(crate) fn last_sign(execution: &Path) -> Option<Timestamp> {
     inspect::last_sign(&RealDisk, &ExecutionDir::new(execution.to_owned()), heartbeat)
 }
 
-/// Returns how long the open codon of a run whose process is gone has worked at least.
+/// Returns the least time at work of the open codon of a run whose process no longer exists.
 pub(crate) fn lived(execution: &Path, codon: &CodonExecution) -> Option<Duration> {
     let dir = ExecutionDir::new(execution.to_owned());
     Some(inspect::lived(&RealDisk, &dir, codon, last_sign(execution)?))

@@ -84,7 +84,7 @@ impl Requeue {
         }
     }
 
-    /// Returns the worker that is there to act, after the command that does the same.
+    /// Returns words about the worker that will act by itself, to follow the command with that effect; `None` without a worker.
     fn by_another(&self) -> Option<String> {
         let worker = self.by.as_ref()?;
         Some(format!("; {}", self.by(worker, "does so")))
@@ -389,7 +389,7 @@ impl AbsentWorker {
         matches!(self, Self::Late { .. } | Self::Gone { .. })
     }
 
-    /// Whether the task is worked on all the same: by hand, or by the run of a worker that alone is suspended.
+    /// Whether work on the task continues: by hand, or in the run of a worker that is suspended without its run.
     pub(crate) const fn works_on(&self) -> bool {
         match self {
             Self::ByHand { .. } => true,

@@ -15,7 +15,7 @@ use crate::hints::in_folder;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 
-/// Schema beside the hank, which its `$schema` names.
+/// File name of the schema next to the hank, to which its `$schema` points.
 const SCHEMA: &str = "hank.schema.json";
 
 /// Folders of an execution that are no part of its hank.

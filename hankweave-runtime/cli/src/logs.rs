@@ -166,7 +166,7 @@ impl<'a> SpeakerFilter<'a> {
 }
 
 struct LogPrinter<'a> {
-    /// All where there is none; a codon of a loop stands for all its iterations.
+    /// Codon to print; all codons without it. The configured id of a codon in a loop selects all its iterations.
     codon: Option<&'a CodonId>,
     want: SpeakerFilter<'a>,
     /// Thoughts and the answers of tools as well.
@@ -174,9 +174,9 @@ struct LogPrinter<'a> {
     out: LogsOutput,
     /// The codon that spoke last.
     speaker: Option<CodonId>,
-    /// Codons that are not wanted, for whoever has mistyped one.
+    /// Codons that were not selected, for the hint after a mistyped id.
     others: BTreeSet<String>,
-    /// Events that were removed from the journal before the line that is read, and are not told yet.
+    /// Number of events that were removed from the journal before the current line and that are not reported yet.
     removed: u64,
     is_empty: bool,
     /// Starts of the attempts that count no longer.
@@ -294,7 +294,8 @@ fn interruption(entry: &JournalEntry) -> Option<MarkedText> {
     Some(MarkedText { mark, style, words })
 }
 
-/// Returns the codon and the reason of a message that its agent was asked again; `None` for another one, and after a check, which is told by itself.
+/// Returns the codon and the reason from a message that its agent was asked again. `None` for other messages, and after a check, which has a
+/// line of its own.
 fn asked_again(message: &str) -> Option<(&str, &str)> {
     let (codon, why) = message.split_once(": ")?;
     let (before, after) = why.split_once("the agent continues (retry ")?;
@@ -333,7 +334,7 @@ impl LogPrinter<'_> {
         print(std::mem::take(text))
     }
 
-    /// Whether the codon is wanted; a codon of a loop stands for all its iterations.
+    /// Whether the codon is selected; the configured id of a codon in a loop selects all its iterations.
     fn matches(&self, codon: &CodonId) -> bool {
         self.codon
             .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())

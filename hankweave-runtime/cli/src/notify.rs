@@ -1,4 +1,4 @@
-//! Tells somebody who does not look that a run waits for a command, or has ended (CLI-27).
+//! Notifies users who do not watch a run that it waits for a command or has ended (CLI-27).
 
 mod ntfy;
 
@@ -68,7 +68,7 @@ impl Notification {
     }
 }
 
-/// How it is told.
+/// Method of notification.
 #[derive(Debug)]
 enum NotifyMethod {
     Bell,
@@ -172,13 +172,13 @@ impl Notifier {
         self
     }
 
-    /// Why nothing will be told.
+    /// Returns the reason why no notification will be sent.
     pub(crate) fn obstacle(&self) -> Option<String> {
         let is_missing = matches!(self.way, NotifyMethod::Desktop(None));
         is_missing.then(|| format!("nobody is notified: there is no {DESKTOP} on PATH"))
     }
 
-    /// Tells each time that a run waits for a command which nobody has just given, for an approval, or for the end of a usage limit.
+    /// Sends a notification each time that a run waits for a command that was not just given, for an approval, or for the end of a usage limit.
     pub(crate) async fn watch(&self, mut events: Subscription, commands: &NextCommands) -> Infallible {
         let mut asked = None;
         while let Ok(Some(delivery)) = events.next().await {
@@ -210,7 +210,7 @@ impl Notifier {
         std::future::pending().await
     }
 
-    /// Tells it. That nobody could be told is no reason to fail.
+    /// Sends a notification. A notification that cannot be sent is no reason to fail.
     pub(crate) async fn send(&self, news: &Notification) {
         let title = format!("hankweave: {}", news.event);
         match &self.way {
@@ -255,7 +255,7 @@ impl Notifier {
         ]
     }
 
-    /// The address may hold a secret, so it is not told.
+    /// Posts a notification. The address may hold a secret, so no message names it.
     async fn post(&self, address: &str, headers: Vec<(Cow<'static, str>, String)>, body: Vec<u8>) {
         let request = HttpRequest {
             url: address.to_owned(),
@@ -298,7 +298,7 @@ impl Notifier {
         };
         let (mut nowhere, mut nobody) = (tokio::io::sink(), tokio::io::sink());
         let ended = async {
-            // What it prints is read by nobody, and must not keep it.
+            // The output is read and discarded: a full pipe would block the command.
             let _ = tokio::join!(
                 tokio::io::copy(&mut process.stdout, &mut nowhere),
                 tokio::io::copy(&mut process.stderr, &mut nobody)

@@ -1,4 +1,4 @@
-//! `hankweave op` and `hankweave undo`: what changed the files and the record, and the way back from it (CLI-31, CLI-32).
+//! `hankweave op` and `hankweave undo`: operations that changed the files and the record, and how to undo them (CLI-31, CLI-32).
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -280,7 +280,7 @@ fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String
     undone
 }
 
-/// The newest rows, at most so many.
+/// Returns the newest rows, `most` at most.
 fn rows(execution: &Path, state: &HankweaveState, most: usize) -> Result<Vec<OperationRow>, CliError> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let history =

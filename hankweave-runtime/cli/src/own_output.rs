@@ -6,7 +6,7 @@ use hankweave_core::discovery::STATE_DIR;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 
-/// Returns the sentence for a run whose standard output or error is a file of the workspace; `None` where it is not, and where the system does not tell.
+/// Returns the notice for a run whose standard output or error is a file of the workspace. `None` if neither is, or if the system does not show it.
 pub(crate) fn notice(directory: &ExecutionDir) -> Option<String> {
     let root = RealDisk.real_path(directory.root()).ok()?;
     let of = |descriptor: &str| {

@@ -261,7 +261,7 @@ impl OwningTask {
 
     /// Asks the registry, which knows what happened after the newest run. One that does not answer leaves what the files say.
     pub(crate) fn looked_up(self) -> Self {
-        // Within another runtime nobody can wait for the registry.
+        // A thread of another async runtime must not block on the registry.
         if self.row.is_some() || self.is_of_restate || Handle::try_current().is_ok() || !is_there(&self.place)
         {
             return self;
@@ -392,7 +392,7 @@ impl OwningTask {
         TaskEnd::of(self.status, self.row.as_ref())
     }
 
-    /// Returns how the task stands whose newest files are elsewhere: `completed in /tasks on host-b, where its newest files are`.
+    /// Returns the status of a task whose newest files are elsewhere: `completed in /tasks on host-b, where its newest files are`.
     pub(crate) fn went_on(&self) -> Option<String> {
         Some(format!(
             "{} {}",
@@ -406,7 +406,7 @@ impl OwningTask {
         self.went_on_in.is_some()
     }
 
-    /// Whether its registry was asked and did not answer, so that its files alone say how it stands.
+    /// Whether the registry was asked and did not answer, so that the status comes from the files alone.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.is_unanswered
     }
@@ -826,7 +826,7 @@ impl OwningTask {
         }
     }
 
-    /// Whether the task, by its files, is not running any more, so that its run works for nobody.
+    /// Whether the task, by its files, is not running any more, so that the work of its run is of no use.
     fn is_taken_from_run(&self) -> bool {
         let state = self.files.load_state().ok().flatten();
         state.is_some_and(|state| state.status != TaskStatus::Running)
@@ -838,7 +838,7 @@ impl OwningTask {
     }
 }
 
-/// Clients may do no more to a run than the commands of the same names (TASK-126).
+/// A client may do no more to a run than the command of that name (TASK-126).
 impl CommandGuard for OwningTask {
     fn check(&self, command: &Command) -> Result<(), CommandRefusal> {
         self.check_command(command).map_err(|refused| CommandRefusal {

@@ -1,4 +1,4 @@
-//! How hank.json has changed since the plan of a run was made, as commands tell it that only look (STATE-45).
+//! Changes of hank.json since the plan of a run was made, as commands show them that only read (STATE-45).
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};

@@ -18,7 +18,7 @@ use crate::settings::{Configuration, Flags};
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 
-/// Shows what models cost and who says so; `run` in the same folder with the same flag uses the same prices.
+/// Shows the prices of models and the source of each. In this folder, `run` uses these prices if it gets this flag.
 pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, CliError> {
     let flags = with_prices(Flags::new(), args.prices.as_deref())?;
     let prices = effective_prices(&resolve(None, &flags)?)?;

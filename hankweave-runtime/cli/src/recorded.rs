@@ -1,4 +1,4 @@
-//! Reading what is recorded, once or for as long as somebody reads.
+//! Reads the journal of an execution directory: once, or on and on while it grows.
 
 use std::io;
 use std::ops::ControlFlow;

@@ -270,7 +270,7 @@ impl Registry {
         self.world.blocking.run(make).await
     }
 
-    /// Does something with the files of a task that nobody else holds meanwhile. `act` gets the task as it is under the lock, and the token.
+    /// Runs `act` on the files of a task under its exclusive lock. `act` gets the task as it is under the lock, and the fencing token.
     pub(crate) async fn under_lock<T>(
         &self,
         id: &TaskId,
@@ -383,7 +383,7 @@ fn failure(error: &TaskError, place: &RegistryArgs) -> CliError {
     told.hint(hint)
 }
 
-/// Remedy where two registries use the same folder of tasks.
+/// Remedy for two registries that use one folder of tasks.
 pub(crate) const FOLDER_TAKEN: &str = "use another id, or give this registry a folder of its own with --tasks DIR or HANKWEAVE_TASKS, for its workers, too; a begun task stays with the workers of the folder in which it was begun";
 
 /// Whether the registry is a database server.

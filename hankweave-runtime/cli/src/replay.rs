@@ -125,7 +125,7 @@ fn choose_report(global: &Global, speed: Speed) -> Reporter {
     }
 }
 
-/// A replay on its way to whoever watches, and to its directory.
+/// Replay, with the outputs that its events go to: the report, and the journal of its own directory.
 struct ReplaySession {
     replay: Replay,
     tail: JournalTail,

@@ -74,7 +74,7 @@ fn listing(target: &RollbackTarget) -> String {
     format!("{command}{of} --dry-run")
 }
 
-/// A way back that somebody asked for.
+/// Rollback that was requested.
 pub(crate) struct RollbackRequest<'a> {
     pub(crate) execution: &'a Path,
     pub(crate) target: RollbackTarget,
@@ -97,7 +97,7 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
         .map_err(|error| CliError::from_error(CliErrorKind::Io, &error))?;
     let shutdown = Shutdown::new();
     let performed = runtime.block_on(async {
-        // What was begun is finished, unless somebody insists: then whatever starts next finishes it.
+        // A rollback that has started is finished, unless the user insists: then the next program in the directory finishes it.
         tokio::select! {
             biased;
             never = signals::watch(shutdown.clone(), HangUp::Stops) => match never {},
@@ -105,7 +105,7 @@ pub(crate) fn roll_back(global: &Global, back: &RollbackRequest<'_>) -> Result<E
             performed = perform(global, back, &log, &shutdown) => performed.transpose(),
         }
     });
-    // A thread that is in the middle of it must not keep whoever insists.
+    // A thread in the middle of a rollback must not delay a user who insists.
     runtime.shutdown_background();
     let Some((rollback, state)) = performed.transpose()? else {
         return Ok(signals::stopped(&shutdown));
@@ -242,7 +242,7 @@ async fn consent(
     Ok(is_meant)
 }
 
-/// Describes what the user is asked about: the way back, and its files. `lists` is the command that lists all of them.
+/// Returns the text that the user is asked about: the rollback, and its files. `lists` is the command that lists all of them.
 fn question(preview: &Rollback, outlook: Option<&Outlook>, lists: &str) -> String {
     let all = text(preview, true, outlook);
     let is_file = |line: &&str| line.starts_with("  would ");

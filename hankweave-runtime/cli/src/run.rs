@@ -344,7 +344,7 @@ async fn serve(
     if !hankweave.is_finished() {
         start.tell_replaced(&hankweave.state_reader()(), &report);
     }
-    // Where nothing is left to do, the page would be gone before anybody could open it.
+    // With nothing left to do, the page would close before a user could open it.
     if !hankweave.is_finished()
         && let Err(error) = hankweave
             .serve(start.server_options(hankweave.directory().root()))
@@ -360,7 +360,7 @@ async fn serve(
     drive(start, hankweave, report, watch, &shutdown).await
 }
 
-/// Lets the run continue to its end, and shows it, tells it and obeys meanwhile.
+/// Lets the run continue to its end; meanwhile shows it, sends notifications and obeys commands.
 async fn drive(
     start: &Start<'_>,
     hankweave: Hankweave,
@@ -544,9 +544,9 @@ impl Start<'_> {
         }
     }
 
-    /// Tells how one looks at the run and continues with it, and opens the page where that is wanted.
+    /// Prints how to watch the run and how to continue it, and opens the page if the user wants that.
     fn announce(&self, hankweave: &Hankweave, report: &Reporter) -> Option<Browser> {
-        // A rehearsal is over before anybody could look.
+        // A rehearsal ends before a user could open its page.
         let is_watched = !self.args.rehearse || self.args.open;
         if let Some(address) = hankweave.page_address().filter(|_| is_watched) {
             let hints = match self.copy {
@@ -574,9 +574,9 @@ impl Start<'_> {
         browser
     }
 
-    /// Who is told beside the terminal, and what is in the way of that.
+    /// Returns the notifier, if one is configured; reports what prevents it from sending.
     fn notifier(&self, execution: &Path, hankweave: &Hankweave, report: &Reporter) -> Option<Notifier> {
-        // Nobody is to be told of work that was not done.
+        // A rehearsal does no work, so there is nothing to notify of.
         if self.args.rehearse {
             return None;
         }
@@ -697,7 +697,7 @@ async fn may_go_on(
     if let Err(error @ RunError::NothingLeft { .. }) = &files {
         return Err(refused(error));
     }
-    // What cannot be read now is told by the run that needs it.
+    // An error of this read is not reported here: the run that needs the files reports it.
     let question = Arc::new(RecoveryQuestion::new(trouble, files.ok().flatten().as_ref()));
     let asked = Arc::clone(&question);
     let ask = world.blocking.run(move || asked.ask());
@@ -723,7 +723,7 @@ fn host_of(address: &str) -> String {
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
-/// Waits for work after the end of the run, which an interrupt cuts short: nobody has to wait for it.
+/// Waits for work after the end of the run. An interrupt cuts the wait short, because the user need not wait for this work.
 async fn until_interrupted<T>(work: impl Future<Output = T>) {
     tokio::select! {
         _ = work => {}
@@ -743,7 +743,7 @@ fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBu
     }
 }
 
-/// Tells somebody when the run waits for a command.
+/// Sends a notification when the run waits for a command.
 fn watch_for<'n>(
     notifier: Option<&'n Notifier>,
     hankweave: &Hankweave,
@@ -784,7 +784,7 @@ fn open_page(world: &World, hankweave: &Hankweave, address: &str, report: &Repor
         .ok()
 }
 
-/// Tells our own log when the page did not open.
+/// Writes into our own log when the page did not open.
 async fn note_opened(browser: Option<&mut Browser>) -> Infallible {
     if let Some(browser) = browser
         && !browser.opened().await
@@ -794,7 +794,7 @@ async fn note_opened(browser: Option<&mut Browser>) -> Infallible {
     std::future::pending().await
 }
 
-/// Nothing is drawn again where commands are typed: what is typed would stand in the middle of it.
+/// Chooses the form of the report. Nothing is redrawn on a terminal where commands are typed: the drawing would cut the typed text in two.
 fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContext) -> Reporter {
     let answers = !waits && can_answer(global, args);
     let is_typed_on = waits && std::io::stdin().is_terminal();

@@ -15,7 +15,7 @@ const LIMIT: u64 = 8 << 20;
 /// Maximum number of bytes queued for the file; later text is dropped.
 const WAITING: usize = 64 << 10;
 
-/// The log, shared between the subscriber, which writes, and whoever opens the directory.
+/// Log, shared between the subscriber, which writes to it, and the code that opens the directory.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerLog(Arc<Mutex<Sink>>);
 

@@ -91,7 +91,7 @@ struct ThreadView<'a> {
     process: RunProcess,
     /// Lock record of that process.
     holder: Option<ServerLockRecord>,
-    /// How long the open codon of a run whose process is gone has worked at least.
+    /// Least time at work of the open codon of a run whose process no longer exists.
     lived: Option<Duration>,
     /// Next codon of the directory, or what blocks it, as `status` says it.
     outlook: Option<String>,
@@ -157,7 +157,7 @@ impl ThreadView<'_> {
         }
     }
 
-    /// Writes the row of a codon with the sums of its attempts, which follow beneath.
+    /// Writes the row of a codon with the sums of its attempts, which follow below.
     fn write_sum(
         &self,
         text: &mut SafeText,
@@ -172,7 +172,7 @@ impl ThreadView<'_> {
         writeln!(text, "  {}  {} attempts", line.trim_end(), sum.count)
     }
 
-    /// Writes the row of a codon, or of one of its attempts beneath that.
+    /// Writes the row of a codon, or of one of its attempts below that row.
     fn write_codon(
         &self,
         text: &mut SafeText,

@@ -1,6 +1,6 @@
 //! Keys of the run screen: `t` shows the run on the whole screen (CLI-35), those of an open question answer it.
 //!
-//! One task reads the keys, so none is taken by somebody who does not know it.
+//! One task reads the keys, so that no other reader takes a key that is not meant for it.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::remote::on_whole_screen;
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::screen::print_stderr;
 
-/// How long the whole screen of a run that has ended waits for a key: nobody may be there.
+/// Time that the whole screen of a run that has ended waits for a key: the user may be away.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whole screen of a run, which a key shows.
@@ -24,7 +24,7 @@ pub(crate) struct Toggle {
 }
 
 impl Toggle {
-    /// Does what keys say for as long as the run lives. Without a keyboard keys are only read while somebody is asked something.
+    /// Acts on keys for as long as the run lives. Without a keyboard, keys are read only while a question is open.
     pub(crate) async fn answer(
         &self,
         keyboard: Option<&Keyboard>,
@@ -55,7 +55,7 @@ impl Toggle {
         }
     }
 
-    /// Waits until the whole screen is not shown, which somebody may look at after the end of the run.
+    /// Waits until the whole screen is closed, which the user may read after the end of the run.
     pub(crate) async fn left(&self) {
         // Its sender lives as long as this.
         let _ = self.is_shown.subscribe().wait_for(|is_shown| !is_shown).await;
@@ -72,7 +72,7 @@ async fn answer_only(answers: Option<&Answers>) -> Infallible {
     }
 }
 
-/// Shows the whole screen until somebody leaves it.
+/// Shows the whole screen until the user leaves it.
 async fn show_whole(keyboard: &Keyboard, execution: &Path) {
     let target = RunAddress::Execution(execution.to_owned());
     let shown = on_whole_screen(target, Some(execution), Some(PATIENCE)).await;

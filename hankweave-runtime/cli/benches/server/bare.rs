@@ -42,7 +42,7 @@ impl Source for Bare {
     }
 }
 
-/// A client of a socket that somebody just fills with these bytes.
+/// Connects a client to a socket that sends only these bytes.
 pub(crate) async fn replay(bytes: Vec<u8>) -> Reader {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let address = listener.local_addr().expect("it listens");

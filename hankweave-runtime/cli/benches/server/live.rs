@@ -22,7 +22,7 @@ use crate::{MANY, SERVERS, Source};
 
 const HANK: &str = r#"{"hank":[{"id":"a","name":"a","model":"m","continuationMode":"fresh","promptText":"x","agent":"talker"}]}"#;
 
-/// A run whose agent says what it is told to, and its server.
+/// A run whose agent says the texts that it gets, and its server.
 pub(crate) struct Live {
     _folder: TempDir,
     authority: String,
@@ -56,7 +56,7 @@ impl Live {
                 let outcome = hankweave.run(Shutdown::new()).await;
                 outcome.expect("the run is recorded");
             });
-            // The agent speaks once everything about its start has been told.
+            // The agent speaks once every event about its start has been published.
             let started = |event: &Event| matches!(event, Event::CodonStarted { .. });
             while let Ok(Some(delivery)) = events.next().await {
                 if matches!(&delivery, Delivery::Events(events) if events.entries().any(|entry| started(&entry.event))) {

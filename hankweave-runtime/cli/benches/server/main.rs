@@ -1,8 +1,8 @@
-//! What the socket costs beside bare loops over sockets that do nothing else.
+//! Cost of the socket, compared with bare loops over sockets that do nothing else.
 //!
-//! Events go the whole way: an agent tells them, the run records and publishes them, the server hands them to clients on the loopback. The bare
-//! loops send texts of the same form through tokio-tungstenite, or the same bytes through a socket, to the same readers. Both take turns, since
-//! the speed of a machine changes, and a ratio is that of two turns of the same round.
+//! Events take the full path: an agent says them, the run records and publishes them, and the server sends them to clients on the loopback. The
+//! bare loops send texts of this form through tokio-tungstenite, or these bytes through a socket, to equal readers. Both take turns, since the speed
+//! of a machine changes; a ratio compares two turns of one round.
 //!
 //! `cargo bench -p hankweave-cli --bench server`
 
@@ -29,7 +29,7 @@ use self::reader::Reader;
 
 const ROUNDS: usize = 7;
 
-/// Events that go to many clients: one at a time, or so many at once, which is fewer than may wait for one client.
+/// Number of clients, and of the events that are sent to them at once: one, or a burst that is smaller than the queue of a client.
 const MANY: usize = 100;
 const BURSTS: [usize; 2] = [1, 500];
 const EVENTS: usize = 1_000;
@@ -132,7 +132,7 @@ fn history() {
     live.end();
 }
 
-/// A run of agents that do nothing, among connections that only take time; bare is the same run alone.
+/// Measures a run of agents that do nothing among connections that only take time, against such a run without them.
 fn company() {
     use strangers::{DEAF, HALF_OPEN, run};
     let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
@@ -161,7 +161,7 @@ trait Source {
     /// A client that gets what happens from now on.
     async fn reader(&mut self) -> Reader;
 
-    /// Sends an event with this text to everybody.
+    /// Sends an event with this text to all clients.
     fn publish(&mut self, text: String) -> impl Future<Output = ()> + Send;
 }
 
@@ -234,7 +234,7 @@ fn now() -> u64 {
     BEGIN.elapsed().as_nanos() as u64
 }
 
-/// What an agent says; the number stands where a reader finds it quickly.
+/// Returns a text of an agent; the number is at the end, where a reader finds it quickly.
 fn text(number: u64) -> String {
     format!(
         "The parser now accepts a trailing comma; the tests of the module pass, the next is the printer. {number:012}~"

@@ -1,4 +1,4 @@
-//! Those who read what is sent, the same for all who send.
+//! Readers of what is sent, common to all senders.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 pub(crate) struct Reader {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// What stands in front of this in the buffer was given out.
+    /// Start of the unread part of the buffer.
     next: usize,
 }
 

@@ -15,8 +15,8 @@ pub(crate) const DEAF: usize = 40;
 /// As many of them as the server takes.
 const SERVED: usize = 32;
 
-/// The milliseconds of a whole run of so many codons, among strangers or without them. That they come is a part of it, on the same processors.
-/// What it writes stays in `folder`: files that were just deleted make the next ones slow.
+/// Returns the milliseconds of a run of this number of codons, among strangers or without them. The arrival of the strangers is part of the time,
+/// on the processors of the run. The files of the run stay in `folder`: files that were just deleted make the next ones slow.
 pub(crate) fn run(folder: &Path, codons: usize, among: bool) -> f64 {
     let folder = tempfile::tempdir_in(folder).expect("the folder is ours").keep();
     std::fs::write(folder.join("hank.json"), hank(codons)).expect("the folder is ours");

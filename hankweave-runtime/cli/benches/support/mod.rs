@@ -19,7 +19,7 @@ pub(crate) fn median(mut values: Vec<Duration>) -> Duration {
     values[values.len() / 2]
 }
 
-/// A temporary folder with so many small files.
+/// Returns a temporary folder with this number of small files.
 pub(crate) fn tree(files: usize) -> TempDir {
     let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
     for index in 0..files {
@@ -65,7 +65,7 @@ impl ProcessCost {
     pub(crate) fn of(pid: u32) -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).expect("it runs");
         let (stat, io) = (read("stat"), read("io"));
-        // The name of the program, which stands first, may have spaces.
+        // The name of the program, in front of all other fields, may contain spaces.
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let ticks = |field: usize| fields[field].parse::<u64>().expect("the system counts ticks");

@@ -142,7 +142,7 @@ impl Catalogue {
         format!("`{}` lists all of them", self.hints.command("checkpoints"))
     }
 
-    /// The repository; whoever found a row that is not missing has one.
+    /// Returns the repository. A row that is not missing proves that it exists; otherwise this is an error with a hint.
     pub(super) fn history(&self) -> Result<&GitHistory, CliError> {
         self.history.as_ref().ok_or_else(|| {
             CliError::new(CliErrorKind::Input, "there is no checkpoint repository").hint(format!(

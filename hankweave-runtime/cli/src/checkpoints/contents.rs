@@ -1,4 +1,4 @@
-//! `hankweave diff`: what changed in the files, as git tells it.
+//! `hankweave diff`: changes of the files, as git prints them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -234,7 +234,7 @@ fn newest_iteration(catalogue: &Catalogue, what: Option<&str>, to: &CheckpointRo
     ))
 }
 
-/// Returns what stands in the place of differences where there are none.
+/// Returns the sentence that is printed in place of differences if there are none.
 fn unchanged(what: Option<&str>, from: &CheckpointRow, to: &CheckpointRow) -> String {
     let is_of_codon = !what.is_some_and(|what| what.contains(".."));
     match to.codon_id.as_ref().filter(|_| is_of_codon) {
@@ -520,7 +520,7 @@ fn git(
 /// Most files that a command line names.
 const MOST_NAMED: usize = 1_000;
 
-/// The program in which a person reads what is long; nobody has to have one.
+/// Starts `less` for a long text; `None` if the terminal cannot be drawn on, or if `less` is missing or does not start.
 fn pager() -> Option<Child> {
     if !is_drawable() {
         return None;
@@ -571,7 +571,7 @@ fn show(mut git: Child, mut print: impl FnMut(SafeText) -> io::Result<()>) -> io
         is_read = print(colored(&text)).is_ok();
         line.clear();
     }
-    // What nobody reads git need not finish.
+    // If the reader has left, git need not finish: the closed pipe ends it.
     drop(lines);
     let status = git.wait()?;
     Ok(match status.success() || !is_read {

@@ -26,7 +26,7 @@ pub(super) async fn check_agents(world: &World, drivers: &DriverSet) -> Vec<Find
     findings
 }
 
-/// Programs that are known to speak the Agent Client Protocol, as they stand in a hank.
+/// Programs that are known to speak the Agent Client Protocol, as a hank names them.
 const SPEAKERS: [&str; 5] = [
     "opencode acp",
     "gemini --acp",
@@ -138,7 +138,7 @@ async fn git(world: &World) -> Finding {
     }
 }
 
-/// A version beside those that were tested.
+/// Comparison of a version with the tested versions.
 #[derive(Debug, PartialEq, Eq)]
 enum VersionStatus {
     Tested,

@@ -96,7 +96,7 @@ struct Finding {
     hint: Option<String>,
 }
 
-/// How it stands.
+/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckStatus {

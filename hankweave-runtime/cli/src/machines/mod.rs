@@ -100,7 +100,7 @@ pub(crate) fn clone(global: &Global, args: &CloneArgs) -> Result<ExitCode, CliEr
     report(global, &directory, &cloned)
 }
 
-/// The world in which so much may arrive.
+/// Returns a world with the size limit of arriving data from the arguments.
 fn world(limits: &ArrivalArgs) -> World {
     match limits.max_size {
         Some(size) => {
@@ -160,7 +160,7 @@ fn existing(execution: &Path) -> Result<ExecutionDir, CliError> {
     Ok(ExecutionDir::new(real))
 }
 
-/// Adds how to name a remote, when somebody named one in the place of the directory, as git is told it.
+/// Adds a hint on how to name a remote, for a user who typed its URL in place of the directory, as git takes it.
 fn hint_at_remote(error: CliError, named: &Path) -> CliError {
     let is_bare = || RealDisk.metadata(&named.join("HEAD")).is_ok();
     match named.to_str() {

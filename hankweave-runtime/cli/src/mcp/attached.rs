@@ -1,5 +1,5 @@
-//! Agents that work on tasks through this server: it holds the lease of each task, and lets it go when the agent leaves, somebody calls the task off, or it ends
-//! itself (CLI-57).
+//! Agents that work on tasks through this server (CLI-57). The server holds the lease of each task, and releases it when the agent leaves, when the
+//! task is cancelled, or when the server itself ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,7 +57,7 @@ impl Attached {
         found.cloned()
     }
 
-    /// Takes a pending task for an agent, and starts it. A new one is created under the same lock, so no worker claims it in between.
+    /// Takes a pending task for an agent and starts it. A new task is created under the lock of its attempt, so no worker claims it in between.
     pub(super) async fn attach(
         &self,
         id: &TaskId,
@@ -124,7 +124,7 @@ impl Attached {
         one.is_over.cancelled().await;
     }
 
-    /// Lets all go. Those that still run wait for whoever takes them up.
+    /// Ends all attachments. Tasks that still run are requeued.
     pub(super) async fn close(&self) {
         let all: Vec<(TaskId, Attachment)> = {
             let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);

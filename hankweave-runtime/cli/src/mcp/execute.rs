@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 /// Number of kept bytes of each output stream.
 const KEPT: usize = 64 << 10;
 
-/// How long it may take to stop in order when its time is over, and how long what it has printed may take to be read.
+/// Time that a command gets to stop in order after its limit, and time for reading the rest of its output.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Result of a command.

@@ -32,7 +32,7 @@ pub(super) fn of(used: &AttemptUsage) -> Vec<Value> {
 }
 
 fn histogram(name: &str, unit: &str, points: Vec<Value>) -> Value {
-    // 1 is delta: each point tells one try.
+    // 1 is delta: each point is about one attempt.
     json!({"name": name, "unit": unit, "histogram": {"aggregationTemporality": 1, "dataPoints": points}})
 }
 

@@ -1,7 +1,7 @@
 //! OpenTelemetry (CLI-37): traces and metrics of a run over OTLP, as JSON over HTTP, once an endpoint is set.
 //!
-//! Written by hand: spans come out of recorded events with their own times, so nothing of the usual SDK is of use here, and its exporter would bring
-//! fifty crates for two documents of JSON. It only listens: a run neither waits for it nor fails with it.
+//! Written by hand: spans are made from recorded events with their own times, so the usual SDK is of no use here. Its exporter would add fifty crates
+//! to write two JSON documents. The exporter only listens: a run neither waits for it nor fails with it.
 
 mod metrics;
 mod settings;
@@ -36,7 +36,7 @@ pub(crate) struct Exporter {
 }
 
 impl Exporter {
-    /// `None` when nobody wants it.
+    /// Returns `None` if no export is configured.
     pub(crate) fn new(world: &World) -> Option<Self> {
         Some(Self {
             settings: Settings::of(&world.environment)?,
@@ -104,7 +104,7 @@ impl Exporter {
         }
     }
 
-    /// The address and the headers may hold a secret, so they are not told.
+    /// Posts a document. The address and the headers may hold a secret, so errors do not name them.
     async fn post(&self, address: &str, document: &Value) -> Result<(), String> {
         let mut headers = vec![("content-type".into(), "application/json".to_owned())];
         let own = self.settings.headers.iter();

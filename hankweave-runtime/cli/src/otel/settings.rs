@@ -64,7 +64,7 @@ fn pairs(list: Option<String>) -> Vec<(String, String)> {
     pairs.filter(|(name, _)| !name.is_empty()).collect()
 }
 
-/// Text in which `%20` stands for a space and so on.
+/// Decodes percent-encoding, such as `%20` for a space.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -12,7 +12,7 @@ use hankweave_core::view::{AttemptKey, AttemptState, RunState, RunView};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use serde_json::{Value, json};
 
-/// Tool calls that are followed at the same time; others have no span.
+/// Largest number of open spans of tool calls; calls beyond it have no span.
 const OPEN_TOOLS: usize = 1_000;
 
 /// A span that has ended, as OTLP writes it in JSON.
@@ -158,7 +158,7 @@ impl Spans {
         let attempt = known.cloned().unwrap_or_default();
         let at = attempt.ended.unwrap_or(now);
         let state = match attempt.state {
-            // Nobody has told its end.
+            // No event has reported the end of this attempt.
             AttemptState::Running => AttemptState::Crashed,
             ended => ended,
         };
@@ -236,7 +236,7 @@ impl Spans {
         OpenSpan { id, began }
     }
 
-    /// Ids follow from the run, so that a run has the same ones wherever its events are read.
+    /// Returns an id that depends only on the run and `part`, so that a run has equal ids wherever its events are read.
     fn hash(&self, part: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.run_id().map(RunId::as_str), part).hash(&mut hasher);

@@ -32,7 +32,7 @@ pub(super) struct Outcome {
     pub(super) why: Option<String>,
     /// Time at work, as far as it is known.
     pub(super) worked_ms: u64,
-    /// A crash interrupted it, and nobody knows when.
+    /// A crash interrupted it at an unknown time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) time_is_unknown: bool,
     pub(super) cost: Usd,
@@ -54,7 +54,7 @@ pub(super) struct AttemptReport {
     /// A rollback undid it, or a later run repeats it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) undone: bool,
-    /// Agent with script and model, where not all attempts of the codon had the same.
+    /// Agent with script and model; `None` if all attempts of the codon had one agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) agent: Option<String>,
     /// Name of the agent.
@@ -95,7 +95,7 @@ impl AttemptReport {
     }
 }
 
-/// Leaves the agent out of attempts of a codon that had the same in all of them.
+/// Removes the agent from the attempts of each codon whose attempts all had one agent.
 fn name_changes_of_agents(attempts: &mut [AttemptReport]) {
     let mut agents: BTreeMap<CodonId, BTreeSet<String>> = BTreeMap::new();
     for attempt in &*attempts {
@@ -151,7 +151,7 @@ impl Outcome {
 }
 
 impl AttemptReport {
-    /// Returns the agent with its permissions, as for the newest attempt of a codon; `None` where all attempts had the same.
+    /// Returns the agent with its permissions, as for the newest attempt of a codon; `None` if all attempts had one agent.
     pub(super) fn agent_words(&self) -> Option<String> {
         let agent = self.agent.as_ref()?;
         Some(match &self.permissions {

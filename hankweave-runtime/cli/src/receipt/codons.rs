@@ -56,7 +56,7 @@ pub(super) struct CodonReport {
     /// Lines that it added and removed; `None` without a checkpoint or git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<LineCounts>,
-    /// Files that it changed in all its attempts, ordered by path, the first ones; empty where they are not told from those of others.
+    /// First files, ordered by path, that it changed in all its attempts. Empty if they cannot be told apart from the changes of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) changes: Vec<FileReport>,
     /// Command that shows them all.

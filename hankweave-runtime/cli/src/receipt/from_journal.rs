@@ -50,9 +50,9 @@ pub(crate) struct Heard {
     pub(super) occasions: Vec<Occasion>,
     /// Crash of the newest run.
     pub(super) crash: Option<ReportedCrash>,
-    /// Number of prompts that each codon had in its newest attempt when it was told last that it lacks what it must have done.
+    /// Number of prompts in each codon's newest attempt at the time of its agent's last reminder of missing work.
     pub(super) reminded: BTreeMap<CodonId, u32>,
-    /// How often in all its attempts.
+    /// Number of reminders of each codon in all its attempts.
     pub(super) reminders: BTreeMap<CodonId, u32>,
     /// Number of prompts of each codon in its newest attempt after which its work did not pass.
     missed: BTreeMap<CodonId, u32>,
@@ -337,7 +337,7 @@ impl Heard {
                 ..
             } => {
                 self.name_idle_run();
-                // After a denial nobody is asked any more.
+                // After a denial no question is open.
                 let is_denied = self.view.approved == Some(false);
                 if *interrupted_by == Some(InterruptedBy::Approval) && !is_denied {
                     self.asked.get_or_insert(at);

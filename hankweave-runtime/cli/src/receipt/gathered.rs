@@ -33,7 +33,7 @@ use crate::owning_task::OwningTask;
 use crate::status::{StatusView, UnseenCrash};
 use crate::terminal::screen::one_line;
 
-/// A run, as it is told to people who were not there (CLI-44).
+/// Report of a run for people who did not watch it (CLI-44).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Receipt {
@@ -181,7 +181,7 @@ impl Receipt {
             undone: status.drawn.undone.sum(),
             more_codons: recorded.saturating_sub(LISTED),
             planned: status.state.execution_plan.len().saturating_sub(recorded),
-            // The newest ones say more about where the run stands.
+            // The newest codons show best how far the run is.
             codons: codons.into_iter().skip(recorded.saturating_sub(LISTED)).collect(),
             files: FilesReport::of(execution, status),
             rollbacks: rollbacks(execution, status),
@@ -215,7 +215,7 @@ fn has_failed(status: &StatusView<'_>) -> bool {
     task.is_some_and(|task| task.status() == TaskStatus::Failed)
 }
 
-/// Returns why the run ended; nothing of a run that was taken back since, which its words say.
+/// Returns the reason why the run ended. `None` for a run that was rolled back since, because its status names the rollback.
 fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<String> {
     let crashed = || Some(format!("The run crashed: {}", crash?.words));
     let failed = || {

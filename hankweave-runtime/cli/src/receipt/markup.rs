@@ -20,7 +20,8 @@ pub(super) fn plain(text: &str) -> String {
     escaped
 }
 
-/// Text of the record within a line, with its times as the other ones of the report; the ids of iterations, such as `mend#1`, and what stands in backticks are code.
+/// Formats text of the record for one line of the report. Its times get an offset, as elsewhere in the report. Ids of iterations, such as `mend#1`,
+/// and text in backticks become code.
 pub(super) fn with_ids(text: &str) -> String {
     let text = with_offset_times(&one_line(text));
     let parts: Vec<&str> = text.split('`').collect();

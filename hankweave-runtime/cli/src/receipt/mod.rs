@@ -43,10 +43,10 @@ use crate::terminal::output;
 use crate::terminal::screen::{columns_of_output, print};
 use crate::validate::describe;
 
-/// Longest journal that is read when a run ends and nobody has listened to it, in bytes: half a second of reading.
+/// Largest journal, in bytes, that is read at the end of a run whose events were not followed: half a second of reading.
 const MOST_AT_END: u64 = 64 << 20;
 
-/// Longest journal that is read when a run starts, in bytes, so that its report needs no reading at the end: as little as nobody waits for.
+/// Largest journal, in bytes, that is read at the start of a run, so that the report at its end needs no reading. Too small to delay the start.
 const MOST_AT_START: u64 = 2 << 20;
 
 /// Name of the report in `.hankweave`.
@@ -122,7 +122,7 @@ impl Listening {
         })))
     }
 
-    /// Returns what was heard up to the end; `None` when the journal has to be read.
+    /// Returns the events up to the end; `None` if the journal has to be read.
     pub(crate) async fn end(self) -> Option<Heard> {
         self.0.await.ok()?
     }
@@ -187,7 +187,8 @@ pub(crate) fn recorded(execution: &Path) -> Result<RunReport, CliError> {
     })
 }
 
-/// Writes the report of a run that has ended, or waits for a person, beside its record, and returns its path. That it could not be written is no reason to fail.
+/// Writes the report of a run that has ended, or waits for a person, next to its record, and returns its path. A report that cannot be written is
+/// no reason to fail.
 pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
     let written = gather(execution, OwningTask::of(execution), MOST_AT_END, heard).and_then(|receipt| {
@@ -212,7 +213,8 @@ fn forget(disk: &dyn Disk, execution: &Path) {
     let _ = disk.remove_file(&path);
 }
 
-/// Gathers a report from the journal, unless that was `heard`; of one beyond `most` bytes it says so instead of what only that knows.
+/// Gathers a report from `heard`, or without it from the journal. A journal of more than `most` bytes is not read; the report says so in place
+/// of the facts that only the journal has.
 fn gather(
     execution: &Path,
     task: Option<OwningTask>,

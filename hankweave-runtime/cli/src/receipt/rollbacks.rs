@@ -46,10 +46,10 @@ pub(super) struct RollbackReport {
     /// Command that prints a file of that, once it is named in the place of FILE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prints: Option<String>,
-    /// Command that brings that back.
+    /// Command that rolls back to that checkpoint; `None` in a task, where only the worker rolls back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) brings_back: Option<String>,
-    /// Codons that have begun since, whose work that command takes back.
+    /// Codons that started since, whose work that command undoes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) takes_back: Vec<CodonId>,
 }

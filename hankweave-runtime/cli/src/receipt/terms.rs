@@ -1,4 +1,4 @@
-//! Terms of codons in a report: set-up, approval, requirements and session; and how long loops go on.
+//! Terms of codons in a report: set-up, approval, requirements and session; and the ends of loops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -19,7 +19,7 @@ use crate::validate::{asked_of_loop, limits_of_codon, limits_of_container, until
 pub(super) struct LoopReport {
     id: LoopId,
     name: String,
-    /// How long it goes on.
+    /// End of the loop, in words.
     until: String,
     /// Limits of all its iterations together, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ struct RequiresReport {
     /// Number of the try in the newest attempt, from 1.
     #[serde(rename = "try")]
     number: u32,
-    /// How often its agent was told in all attempts that it lacks them.
+    /// Number of times in all attempts that its agent was reminded of missing requirements.
     reminders: u32,
 }
 
@@ -160,7 +160,7 @@ impl CodonTerms {
         !self.set_up.is_empty()
     }
 
-    /// Returns each of them as Markdown; what is the same for all iterations with the `first` one.
+    /// Returns each term as Markdown. Terms that all iterations share are only in the words of the `first` one.
     fn words(&self, first: bool, attempt: usize) -> Vec<String> {
         let steps: Vec<String> = self.set_up.iter().map(SetUpStep::as_markdown).collect();
         let set_up = (first && !steps.is_empty()).then(|| format!("its set-up {}", steps.join(", ")));

@@ -86,7 +86,7 @@ pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Cli
     runtime()?.block_on(follow(global, target, options, args.control, hints.as_ref()))
 }
 
-/// Returns how a run ended whose process is gone, with the command that tells how it continues.
+/// Returns how a run ended whose process no longer exists, with the command that shows how to continue.
 fn end_without_events(hints: &About) -> String {
     let state = crate::state::read_execution(hints.execution()).ok();
     let newest = state.as_ref().and_then(|state| state.runs.front());
@@ -124,7 +124,7 @@ pub(crate) async fn on_whole_screen(
     left.map_err(|error| CliError::from_error(CliErrorKind::Io, &error))
 }
 
-/// Returns the view of the run, from which events continue; an empty one where the server is too old to tell it.
+/// Returns the view of the run, from which events continue; an empty view if the server is too old to send one.
 async fn view_of(commands: &CommandSender) -> RunView {
     match commands.send(Command::ViewGet).await {
         Ok(DirectPayload::View { view }) => serde_json::from_value(view).unwrap_or_default(),
@@ -221,7 +221,7 @@ async fn follow(
         () = press(keyboard.as_ref().filter(|_| control), &prompt, &commands, checkpoints, hints) => Ok(()),
         () = ignore_keys(keyboard.as_ref().filter(|_| !control)) => Ok(()),
         () = obey(&commands, hints), if control && keyboard.is_none() => Ok(()),
-        // Without a handler nobody would give the terminal back as it was.
+        // Without this handler Ctrl+C would end the program before the terminal is restored.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
     };
     drop(keyboard);
@@ -267,7 +267,7 @@ struct Followed<'t> {
 }
 
 impl Followed<'_> {
-    /// Shows everything until the run ends or nobody reads, and passes lists of checkpoints on.
+    /// Shows everything until the run ends or the output is closed, and passes lists of checkpoints on.
     async fn show(
         &mut self,
         client: &mut Client,
@@ -361,7 +361,7 @@ impl RecordedLines for Followed<'_> {
     }
 }
 
-/// Does what keys say until somebody detaches.
+/// Acts on keys until the user detaches.
 async fn press(
     keyboard: Option<&Keyboard>,
     prompt: &PromptLine,
@@ -398,7 +398,7 @@ async fn press(
     }
 }
 
-/// Takes the keys of somebody who only watches: a shell would get them afterwards.
+/// Discards the keys of a user who only watches: a shell would get them afterwards.
 async fn ignore_keys(keyboard: Option<&Keyboard>) {
     let Some(keyboard) = keyboard else {
         return std::future::pending().await;
@@ -424,7 +424,7 @@ async fn list(
     Some(checkpoints.borrow_and_update().clone())
 }
 
-/// Does what is typed until somebody detaches. The end of the input changes nothing.
+/// Obeys typed commands until the user detaches. The end of the input changes nothing.
 async fn obey(commands: &CommandSender, hints: Option<&About>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {

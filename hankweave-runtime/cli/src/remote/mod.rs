@@ -81,7 +81,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
     let auto_restart = false;
     let command = match (&args.to, &args.codon) {
         (Some(prefix), _) => {
-            // The live run may have made the checkpoint since somebody looked, and then knows better.
+            // The live run may have a checkpoint that is newer than this look-up: it gets the typed prefix, and resolves it itself.
             let full = checkpoints::full_name(&args.execution.execution, prefix);
             let name = match &full {
                 Ok(sha) => sha.as_str(),
@@ -186,7 +186,7 @@ fn asking(execution: &Path) -> Option<u32> {
         .map(|holder| holder.pid)
 }
 
-/// `hints` is `None` where the server was named by its address, and nobody knows the directory.
+/// Describes a failure to connect. `typed` is `None` if the server was named by its address, so that the directory is unknown.
 fn connect_failure(error: &ConnectError, hints: Option<&HintCommands>) -> CliError {
     match error {
         ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {

@@ -29,7 +29,7 @@ struct ConvertedFile {
     sentinel: ConvertedSentinel,
 }
 
-/// Converts each file, and tells line by line what that has changed. Nothing is written unless all of them can be read.
+/// Converts each file, and prints its changes line by line. Nothing is written unless all files can be read.
 pub(super) fn convert(global: &Global, args: &SentinelConvertArgs) -> Result<ExitCode, CliError> {
     let files: Vec<ConvertedFile> = args
         .files

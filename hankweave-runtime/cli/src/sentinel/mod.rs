@@ -38,7 +38,7 @@ struct Sentinel {
     prompt: Option<String>,
 }
 
-/// Shows what a sentinel would have been asked, and when; nobody is asked (CLI-25).
+/// Shows the questions that a sentinel would have put to its model, and when; no model is asked (CLI-25).
 fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, CliError> {
     let sentinel = read(&args.file)?;
     let mut rehearsal = Rehearsal::new(
@@ -61,7 +61,7 @@ fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, CliError> 
     Ok(code)
 }
 
-/// Reads the file and the prompts that it names, and tells everything that is wrong with them.
+/// Reads the file and the prompts that it names, and reports everything that is wrong with them.
 fn read(path: &Path) -> Result<Sentinel, CliError> {
     let folder = parent(path);
     let name = path

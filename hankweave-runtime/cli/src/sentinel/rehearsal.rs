@@ -21,15 +21,15 @@ use crate::terminal::report::counted;
 
 pub(super) struct Rehearsal<'a> {
     config: &'a SentinelConfig,
-    /// All where there is none; a codon of a loop stands for all its iterations.
+    /// Codon to watch; all codons without it. The configured id of a codon in a loop selects all its iterations.
     wanted: Option<&'a CodonId>,
     asked: RehearsalOutput<'a>,
     watched: Option<WatchedCodon>,
     codons: usize,
     times: usize,
-    /// Types of the events that it was shown, for whoever has mistyped one.
+    /// Types of the events that the sentinel got, for the hint after a mistyped type.
     kinds: BTreeSet<String>,
-    /// Codons that are not wanted, for the same.
+    /// Codons that were not selected, for the hint after a mistyped id.
     others: BTreeSet<String>,
 }
 

@@ -326,7 +326,7 @@ fn uninstall(global: &Global, execution: &Path) -> Result<ExitCode, CliError> {
             CliError::new(CliErrorKind::Input, message).hint("`hankweave service status` lists the services")
         );
     }
-    // A systemd that is out of reach runs nothing; the files go all the same.
+    // A systemd that cannot be reached runs nothing, so the files are removed without its help.
     let disabled = systemctl(&["disable", "--now", "--", &name]);
     fs::remove_file(&file).map_err(io_failure("remove", &file))?;
     match fs::remove_file(&environment) {

@@ -30,7 +30,7 @@ pub(super) struct SettingsFile {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the user's own file. Where it cannot be reached, as with a home that is somebody else's, there is none: nobody asked for it.
+/// Reads the user's own file. If it cannot be reached, as in the home of another user, it counts as missing: the user did not ask for it.
 pub(super) fn read_of_user(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, RefError> {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match disk.metadata_followed(path) {

@@ -230,7 +230,7 @@ impl Configuration {
                 Some(SettingValue::Dollars(dollars)) => Some(*dollars),
                 _ => None,
             },
-            // More than a duration can hold is no limit that anybody reaches.
+            // A limit above the longest duration is no limit in practice.
             max_time: seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
         }
     }

@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Values that the user has accepted, by their settings.
 type Accepted = BTreeMap<String, String>;
 
-/// The user's word for settings of folders. It stands outside of all of them: in the user's folder for state.
+/// The user's decisions on the settings of folders. They are stored outside of these folders, in the user's folder for state.
 #[derive(Debug)]
 pub(crate) struct TrustedSettings<'d> {
     disk: &'d dyn Disk,

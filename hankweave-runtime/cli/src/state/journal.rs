@@ -1,4 +1,4 @@
-//! The state events in a journal that nobody may write to meanwhile but that is read without its lock.
+//! State events of a journal that is read without its lock, while no process may write to it.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(super) fn is_shortened(segments: &[PathBuf]) -> bool {
 pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorded<StateEvent>> {
     let mut events: Vec<Recorded<StateEvent>> = Vec::new();
     for segment in segments {
-        // A crash may have left a file beside what was kept of it.
+        // A crash may have left a file next to its shortened copy, so events that are known already are skipped.
         let known = events.last().map_or(0, |event| event.seq);
         let read = each_line(disk, segment, |line| {
             let line = serde_json::from_slice::<StateEventLine>(line).ok();

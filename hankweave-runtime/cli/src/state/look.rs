@@ -244,7 +244,8 @@ pub(super) fn state_dir(document: &Document) -> PathBuf {
     ExecutionDir::new(document.execution.execution.clone()).state_dir()
 }
 
-/// Which of the commits that `state` names exist: by the list in `file`, or by the repository of the execution directory; `None` when nobody knows.
+/// Returns the commits named by `state` that exist, according to the list in `file` or else the repository of the execution directory. `None` if that
+/// is unknown.
 pub(crate) fn known_checkpoints(
     document: &Document,
     state: &HankweaveState,
@@ -263,7 +264,8 @@ pub(crate) fn known_checkpoints(
     }
 }
 
-/// Returns the checkpoints named by `state`: none when the repository is gone. One that cannot be read is reported and left out.
+/// Returns the checkpoints named by `state`: none if the repository no longer exists. A repository that cannot be read is reported, and the result is
+/// `None`.
 fn repository(execution: &Path, state: &HankweaveState) -> Option<CheckpointTable> {
     let path = ExecutionDir::new(execution.to_owned()).checkpoints();
     let recorded = inspect::recorded_checkpoints(state);

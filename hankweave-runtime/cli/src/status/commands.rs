@@ -26,7 +26,7 @@ use crate::terminal::suspended_run::SuspendedRun;
 /// A command, and what it does.
 pub(crate) type SuggestedCommand = (String, String);
 
-/// Returns the effect of a command without what is said beside it.
+/// Returns the effect of a command without the remarks after it.
 pub(super) fn first_part(purpose: &str) -> String {
     purpose.split("; ").next().unwrap_or_default().to_owned()
 }
@@ -125,7 +125,7 @@ impl StatusView<'_> {
         offers
     }
 
-    /// Returns the command that leads on from where files were taken back to.
+    /// Returns the command that lists how to undo each operation, while a rollback is pending.
     fn way_forward(&self) -> Option<SuggestedCommand> {
         self.state.pending_rollback.as_ref()?;
         let show = self.hints.command("op show ID");
@@ -402,7 +402,7 @@ impl StatusView<'_> {
         Some(format!("a {key} well above {used}"))
     }
 
-    /// Names the agent of a codon's newest attempt that stands in for another one: `, on codex with gpt-5.6`.
+    /// Returns the fallback agent of a codon's newest attempt in words, as `, on codex with gpt-5.6`; empty if the codon has its own agent.
     fn on_stand_in(&self, id: &CodonId) -> String {
         let chosen = self.attempts_of(id).next().and_then(CodonExecution::chosen_agent);
         let stand_in = chosen.filter(|chosen| chosen.entry > 0);
@@ -467,7 +467,7 @@ impl StatusView<'_> {
             .run_with_more(self.more(), self.patience(), also.as_slice())
     }
 
-    /// Returns what the next attempt of a task does first, which asks nobody; `None` where that is nothing.
+    /// Returns the first step of a task's next attempt, which asks no question; `None` if there is no step.
     pub(super) fn next_attempt(&self, run: &RunRecord) -> Option<String> {
         let stopped = self.thread.next_codon_id.as_ref().filter(|_| self.is_stopped());
         let newest = self.thread.codons.first().map(|entry| entry.codon.codon_id());
@@ -482,7 +482,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Describes where a run continues that asks nobody, after `id` has not completed.
+    /// Describes where a run that asks no question continues after `id` has not completed.
     pub(super) fn default_way(&self, id: &CodonId) -> String {
         match self.thread.default_recovery() {
             Recovery::CrashPoint => format!("keeps the files and runs {id} again from its set-up"),
@@ -502,7 +502,7 @@ impl StatusView<'_> {
         } else {
             "; asks first on a terminal"
         };
-        // Only a checkpoint of the end tells the work of a codon from what the user has changed since.
+        // Only a checkpoint at its end separates the work of a codon from later changes of the user.
         let newest = self.thread.codons.first().map(|entry| &entry.codon);
         let goes_back = self.thread.default_recovery() == Recovery::LastSuccess
             && newest.is_some_and(|newest| newest.end_checkpoint().is_none());
@@ -585,7 +585,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Whether the newest codon was stopped with its run, so that somebody may choose where it continues.
+    /// Whether the newest codon was stopped with its run, so that the user may choose where it continues.
     fn is_stopped(&self) -> bool {
         self.thread.interruption().is_some_and(|by| !by.is_pause())
     }

@@ -38,7 +38,7 @@ pub(crate) struct UnseenCrash {
 }
 
 impl UnseenCrash {
-    /// Returns the crash of the newest run; `None` unless its process is gone and no start has recorded that.
+    /// Returns the crash of the newest run; `None` unless its process no longer exists and no start has recorded the crash.
     pub(super) fn of(execution: &Path, status: &StatusView<'_>) -> Option<Self> {
         let newest = status.state.runs.front();
         let run = newest.filter(|run| run.status == RunStatus::Running && !status.live)?;

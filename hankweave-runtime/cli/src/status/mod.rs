@@ -321,7 +321,7 @@ pub(crate) struct StatusView<'a> {
 }
 
 impl<'a> StatusView<'a> {
-    /// Reads all that the commands tell of a directory.
+    /// Reads everything about a directory that the commands show.
     pub(crate) fn whole(
         execution: &Path,
         state: &'a HankweaveState,
@@ -532,7 +532,7 @@ impl StatusView<'_> {
         Some((self.asked_codon()?, denied))
     }
 
-    /// Whether the task has ended after its newest run, which may have paused for something that nobody waits for any more.
+    /// Whether the task has ended after its newest run. What that run paused for does not matter any more.
     fn is_ended_by_others(&self) -> bool {
         self.end_of_task().is_some()
     }
@@ -583,7 +583,7 @@ impl StatusView<'_> {
         self.task.as_ref().filter(is_over)
     }
 
-    /// Returns how the task stands where a later attempt has worked elsewhere, so that the newest run here says nothing of that.
+    /// Returns the status of the task if a later attempt has worked elsewhere, so that the newest run here does not show it.
     pub(crate) fn went_on(&self) -> Option<String> {
         self.task_at_rest()?.went_on()
     }
@@ -688,7 +688,7 @@ impl StatusView<'_> {
         run.codons.iter().any(|codon| is_lost(codon))
     }
 
-    /// How long an open codon has been run, in the same way.
+    /// Returns the time for which an open codon has run, from the lock record of the process that holds the directory.
     pub(crate) fn elapsed(&self, codon: &CodonExecution) -> Duration {
         elapsed(codon, self.holder.as_ref(), self.now)
     }
@@ -702,7 +702,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Whether the newest run continues: a process that only brings the directory in order has none.
+    /// Whether a process continues the newest run. A process that only repairs the directory does not.
     fn is_working(&self, run: &RunRecord) -> bool {
         self.live && run.status == RunStatus::Running
     }
@@ -723,7 +723,7 @@ impl StatusView<'_> {
         self.state.cost_is_lower_bound() || newest.is_some_and(|run| run.spends_at_least())
     }
 
-    /// Whether a failure keeps the next run from simply continuing. A run that completed all the same had ignored it (HANK-44).
+    /// Whether a failure keeps the next run from simply continuing. A run that completed in spite of its failure had ignored it (HANK-44).
     fn is_blocked(&self) -> bool {
         let newest = self.thread.codons.first();
         let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);

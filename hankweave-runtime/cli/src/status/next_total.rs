@@ -7,8 +7,10 @@ use crate::config;
 use crate::hints::HintCommands;
 use crate::settings::Flags;
 
-/// Returns the total of a run of the same command, before it is raised, where the last run had `last`, and the hank and the settings now allow `own`: a limit that was
-/// typed stays, so that what is offered never spends more than somebody wanted beside a larger one of the hank.
+/// Returns the total budget of the next run of this command, before it is raised.
+///
+/// `last` is the total of the last run, and `own` is what the hank and the settings now allow. A limit that was typed stays, even if the hank now has
+/// a larger one: an offered command never spends more than the user wanted.
 pub(super) fn next_total(last: Ceiling, own: Option<Ceiling>, hints: &HintCommands) -> Ceiling {
     let Some(own) = own else { return last };
     let is_typed = |name| hints.option(name).is_some();

@@ -38,7 +38,7 @@ pub(crate) fn undone_words(view: &RunView) -> Option<String> {
 /// Columns of a command next to its purpose.
 const COMMAND: usize = 48;
 
-/// Columns of a purpose without which it stands below its command.
+/// Least columns of a purpose next to its command; with less room it is printed below the command.
 const PURPOSE: usize = 30;
 
 /// Writes commands with their purposes next to them, in lines of at most `columns`.
@@ -149,7 +149,7 @@ impl StatusView<'_> {
         };
         let period = self.period(run);
         writeln!(text, "{last}run {}: {state_words}, {period}", run.run_id)?;
-        // Once it is answered, what the run paused for is told with its answer.
+        // Once the question is answered, the cause of the pause is printed with the answer.
         let cause = self.drawn.cause.as_ref();
         if let Some(cause) = cause.filter(|_| self.drawn.approved.is_none() || self.answer().is_some()) {
             writeln!(text, "  {}", with_local_times(cause))?;
@@ -280,7 +280,7 @@ impl StatusView<'_> {
         write_commands(text, &self.commands(), columns_of_output())
     }
 
-    /// Writes that the files were taken back after the newest run, so that its outcome is no longer what the directory holds.
+    /// Writes that the files were rolled back after the newest run, so that the directory no longer holds its outcome.
     fn write_rollback(&self, text: &mut SafeText) -> std::fmt::Result {
         let Some(pending) = &self.state.pending_rollback else {
             return Ok(());
@@ -311,7 +311,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// Returns the state of the newest run in words; a process that is suspended answers nobody.
+    /// Returns the state of the newest run in words. A suspension is part of it: a suspended process answers no client.
     pub(crate) fn state_words(&self, run: &RunRecord) -> String {
         match self.suspended {
             _ if !self.is_working(run) => self.drawn.state_words(),

@@ -650,7 +650,7 @@ fn agent_of(row: &TaskRow) -> Option<String> {
     record["agentId"].as_str().map(str::to_owned)
 }
 
-/// Asks, unless told not to.
+/// Asks the user to confirm, unless `--force` is given.
 pub(super) fn sure(args: &TaskDeleteArgs) -> Result<(), CliError> {
     if args.force {
         return Ok(());

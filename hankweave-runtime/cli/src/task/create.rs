@@ -23,7 +23,7 @@ use crate::terminal::screen::{columns_of_errors, one_line, print_stderr};
 use crate::terminal::wrap::hanging;
 use crate::validate::{TaskLimits, load_planned};
 
-/// Number of ids that are tried when tasks are created in the same millisecond.
+/// Number of ids that are tried when several tasks are created in one millisecond.
 const IDS: i64 = 100;
 
 pub(super) async fn create(
@@ -134,7 +134,7 @@ fn metadata(given: Option<&str>) -> Result<Map<String, Value>, CliError> {
     }
 }
 
-/// The hank and the arguments must be such that `run` takes them; where the worker is another machine, it must have the hank at the same place.
+/// Returns the spec of a task, if `run` would take its hank and arguments. A worker on another machine must have the hank at this path.
 pub(crate) fn order(hank: &Path, data: Option<&Path>, arguments: Vec<String>) -> Result<TaskSpec, CliError> {
     let settings = settings_of_run(hank, &arguments).map_err(|why| {
         let message = format!("`run` refuses the arguments of the task: {why}");

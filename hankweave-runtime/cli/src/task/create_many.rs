@@ -25,7 +25,7 @@ use crate::validate::TaskLimits;
 /// Longest input that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Number of tasks with the same limit that are named.
+/// Number of tasks that are named for one limit.
 const NAMED: usize = 3;
 
 /// Tasks of a file, with the numbers of their lines.
@@ -195,7 +195,7 @@ pub(super) async fn create_many(
 
 /// Returns the limits of tasks, a line each that names the tasks with this limit.
 fn limits_of(rows: &[TaskRow]) -> Vec<String> {
-    // Many tasks have the same hank, which is read once.
+    // Tasks often share a hank, which is read once.
     let mut read: BTreeMap<(PathBuf, Vec<String>), Vec<String>> = BTreeMap::new();
     let mut lines: Vec<(String, Vec<&TaskId>)> = Vec::new();
     for row in rows {

@@ -59,7 +59,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the lines of a text in a terminal with so much room, each after an indent; one line where nobody looks at a terminal.
+/// Wraps a text to `room` columns without the indent. Returns one line if the output is no terminal or has little room.
 pub(super) fn broken(text: &str, room: Option<usize>, indent: usize) -> Vec<String> {
     let room = room.map(|room| room.saturating_sub(indent));
     match room.filter(|room| *room >= LEAST_ROOM) {

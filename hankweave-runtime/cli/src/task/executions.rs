@@ -85,7 +85,7 @@ impl CountedAttempts {
     }
 }
 
-/// Effect of a cost that no attempt of a table has, beside its amount.
+/// Words next to the cost that belongs to no attempt of the table.
 pub(super) const OF_LOST: &str =
     "at least, more of attempts that lost their workers, as far as it is known here";
 
@@ -216,7 +216,7 @@ impl RecordedWork {
 /// Returns the duration of an attempt in words; `recorded` is the time at work that its runs have recorded.
 fn took(execution: &TaskExecution, recorded: Option<RecordedTime>, open: &OpenAttempt) -> String {
     let since_start = |end: Timestamp| short_duration(execution.worked(end));
-    // An attempt that lost its worker ended before it was requeued or cancelled, and nobody knows when.
+    // An attempt that lost its worker ended at an unknown time before it was requeued or cancelled.
     let is_cancelled = execution.status == TaskStatus::Cancelled.as_str();
     let is_ended_by_others = matches!(execution.error.as_deref(), Some(ORPHANED | "DETACHED"))
         || (is_cancelled && (execution.cost.is_none() || execution.cost_is_lower_bound));

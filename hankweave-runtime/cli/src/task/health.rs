@@ -18,7 +18,7 @@ use crate::terminal::screen::one_line;
 /// How long a registry may take to answer before it counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A task of a worker that has ended is told after this time.
+/// Time after which a task of a worker that has ended is reported.
 pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// Check of the registry's health beyond its answer, in this order (TASK-116).
@@ -163,7 +163,7 @@ impl HealthCheck {
     }
 }
 
-/// Takes a lock that nobody else asks for and releases it: what does not write on a full disk answers all the same.
+/// Takes and releases a lock of its own name, to test that the registry can be written: on a full disk, reads still succeed.
 async fn write(registry: &Registry) -> Result<(), CliError> {
     let locks = &registry.locks;
     let name = format!("health:{}", registry.world.ids.nonce());

@@ -75,7 +75,7 @@ async fn rows(registry: &Registry) -> Result<Vec<(String, Value)>, CliError> {
     Ok(rows)
 }
 
-/// A field of CSV (RFC 4180) with what anybody may have chosen.
+/// Returns a field of CSV (RFC 4180), quoted where its text needs it: users choose these texts freely.
 fn field(text: &str) -> String {
     match text.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

@@ -216,7 +216,7 @@ pub(super) fn without_own_worker(
 ) -> Option<String> {
     let here = registry.layers.location();
     let is_begun_here = FilesLocation::of(&row.record)? == here;
-    // A worker of an older version does not tell its folder.
+    // A worker of an older version does not report its folder.
     let is_own = |worker: &WorkerPresence| worker.location.as_ref().is_none_or(|there| *there == here);
     let is_left = is_begun_here && row.record.status() == TaskStatus::Pending;
     let worker = registry.command("worker");

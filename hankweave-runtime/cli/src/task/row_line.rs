@@ -55,7 +55,7 @@ pub(super) struct LineWidths {
     time: usize,
 }
 
-/// Widths for usual tasks, so that lines that come one by one stand below one another and leave room for a name in 80 columns.
+/// Widths for usual tasks, so that lines that are printed one at a time align and leave room for a name in 80 columns.
 impl Default for LineWidths {
     fn default() -> Self {
         Self {
@@ -155,7 +155,7 @@ const STATUS: usize = 12;
 /// Least room for a name that is cut, in columns.
 const LEAST_NAME: usize = 12;
 
-/// A colour for a status that somebody looks for in a long list.
+/// Returns the colour of a status; statuses that a user looks for in a long list have one.
 fn style_of(status: TaskStatus) -> Style {
     match status {
         TaskStatus::Failed => AnsiColor::Red.on_default(),

@@ -219,7 +219,7 @@ pub(super) async fn show(global: &Global, registry: &Registry, id: &TaskId) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns who asked that a task with this cost may start anew, and what became of that.
+/// Returns who asked to start a task with this cost anew, and the effect of the request.
 fn anew(row: &TaskRow, cost: TaskCost) -> Option<String> {
     let AnewRequest { by, at } = AnewRequest::of(&row.record)?;
     let effect = match cost.before_anew {
@@ -278,7 +278,7 @@ fn cost_words(cost: TaskCost, last: Option<&TaskExecution>) -> String {
     }
 }
 
-/// Adds the budget of the task. One that has not ended is told where it comes from, with the limits of its codons and loops.
+/// Adds the budget of the task. If the task has not ended, adds the source of the budget and the limits of its codons and loops.
 fn add_limits(details: &mut Details, row: &TaskRow) {
     let is_anew = TaskCost::of(&row.record).is_some_and(|cost| cost.before_anew.is_some());
     let since = |words: String| match is_anew {
@@ -303,7 +303,7 @@ fn add_limits(details: &mut Details, row: &TaskRow) {
     }
 }
 
-/// Returns that the files of the newest run were taken back, so that codons of an attempt count no longer.
+/// Returns a sentence on a rollback after the newest run, so that codons of an attempt no longer count; `None` without one.
 fn undone(workspace: &Path) -> Option<String> {
     let state = receipt::has_record(workspace).then(|| crate::state::read_execution(workspace).ok());
     Some(rolled_back(state.flatten()?.pending_rollback.as_ref()?))
@@ -470,7 +470,7 @@ fn cost_of(codon: &Value) -> String {
     Usd::from_dollars(cost).map_or_else(|_| dollars(cost), |cost| cost.display(is_unknown))
 }
 
-/// As money is told everywhere.
+/// Formats an amount of money as in all commands.
 fn dollars(amount: f64) -> String {
     format!("${amount:.4}")
 }

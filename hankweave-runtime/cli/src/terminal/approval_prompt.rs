@@ -69,7 +69,7 @@ impl ApprovalPrompt {
         has_changed
     }
 
-    /// Takes the question back, because nobody can answer it any more.
+    /// Withdraws the question, because it cannot be answered any more.
     pub(crate) fn withdraw(&mut self) {
         *self = Self::default();
     }

@@ -85,7 +85,8 @@ impl CliError {
         self.hint.as_deref()
     }
 
-    /// Puts the refusals of some of `all` tasks together; `None` where there is none. The first one decides the exit code, and a remedy that several have is told once.
+    /// Combines the refusals of some of `all` tasks; `None` if there is none. The first one decides the exit code, and a remedy that several share is
+    /// printed once.
     pub(crate) fn of_several(mut refused: Vec<Self>, all: usize) -> Option<Self> {
         if all == 1 {
             return refused.pop();
@@ -148,7 +149,7 @@ impl CliError {
     }
 }
 
-/// Breaks a text between words where a terminal would break it anywhere; `before` stands in front of it.
+/// Breaks a text between words, where a terminal would break it anywhere. `before` is printed in front of it.
 fn broken(text: &str, before: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else {
         return text.to_owned();

@@ -54,8 +54,8 @@ impl Keyboard {
 
     /// Waits a moment for a key; `None` when none was pressed (CLI-41).
     ///
-    /// Cancel safe: nothing but the answer takes a key, so one that is pressed while somebody stops waiting is there for whoever waits next. Standard
-    /// input is read past the buffer of `std`, which would keep keys for itself.
+    /// Cancel safe: a key is read only by the call that returns it, so a key that is pressed after a call was dropped is there for the next one.
+    /// Standard input is read past the buffer of `std`, which would keep keys for itself.
     ///
     /// # Errors
     ///

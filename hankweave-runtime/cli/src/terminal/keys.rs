@@ -1,7 +1,7 @@
 //! Keys of a terminal out of the bytes that it sends.
 //!
-//! crossterm decodes none that it is given: it reads the terminal itself, ahead and into a buffer of its own, so keys would be lost to whoever waits next
-//! (CLI-41), and a program that reads while a shell has the terminal is stopped.
+//! crossterm cannot decode bytes that a caller has read: it reads the terminal itself, ahead and into a buffer of its own. Keys would be lost to the
+//! next reader (CLI-41), and a program that reads while a shell has the terminal is stopped.
 
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

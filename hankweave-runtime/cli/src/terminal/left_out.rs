@@ -45,7 +45,7 @@ impl LeftOut {
     }
 }
 
-/// The first of so many files on one line, with why they are left out; `None` when there are none.
+/// Returns the first of `count` files on one line, each with the reason why it is left out; `None` if there are none.
 pub(crate) fn named(files: &[LeftOutFile], count: usize) -> Option<String> {
     let named: Vec<String> = files.iter().take(NAMED).map(with_reason).collect();
     let more = match count.saturating_sub(named.len()) {

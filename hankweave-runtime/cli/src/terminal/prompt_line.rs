@@ -23,7 +23,7 @@ pub(crate) enum PromptForm {
     Silent,
 }
 
-/// Question on a terminal. It follows the view that is drawn beside it, or folds one itself where nothing is drawn.
+/// Question on a terminal. It follows the view that is drawn next to it, or keeps a view of its own where nothing is drawn.
 #[derive(Debug)]
 pub(crate) struct PromptLine {
     form: PromptForm,
@@ -153,7 +153,7 @@ impl PromptLine {
             pressed = match (asked.keys.press(byte), byte) {
                 (Some(key), _) => asked.prompt.press(key),
                 (None, None) => asked.prompt.pause(),
-                // The beginning of a key that takes several bytes is nobody else's either.
+                // The first bytes of a key that takes several bytes belong to the prompt, too.
                 (None, Some(_)) => PromptKey::Taken,
             };
             denies = asked.prompt.is_denying() && !before;

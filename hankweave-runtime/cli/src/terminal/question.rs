@@ -30,7 +30,7 @@ pub(crate) enum RecoveryChoice {
     Nothing,
 }
 
-/// Whether somebody at a terminal can be asked. Otherwise nothing is chosen, and the run continues by its defaults.
+/// Whether a user at a terminal can be asked. Otherwise nothing is chosen, and the run continues by its defaults.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -54,7 +54,7 @@ impl RecoveryQuestion {
         self.answer(&mut io::stdin().lock(), &mut put)
     }
 
-    /// Prints the question again each time that the program continues after Ctrl+Z: what the shell has printed meanwhile stands below it.
+    /// Prints the question again each time that the program continues after Ctrl+Z, below what the shell has printed meanwhile.
     pub(crate) async fn repeat(&self) -> Infallible {
         let continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()));
         let Ok(mut continued) = continued else {
@@ -319,7 +319,7 @@ mod tests {
             text.starts_with("survey was stopped on request: the fan is loud\n"),
             "{text}"
         );
-        // After a failed set-up the files are kept unless somebody chooses otherwise.
+        // After a failed set-up the files are kept unless the user chooses otherwise.
         let set_up = UnfinishedCodon {
             default: Recovery::CrashPoint,
             ..stopped(false, SuccessTarget::Beginning)

@@ -1,4 +1,4 @@
-//! Showing the events of a run, on a thread of its own: whoever does not read our output keeps neither the run nor its end (CLI-6).
+//! Shows the events of a run on a thread of its own, so that a slow reader of our output delays neither the run nor its end (CLI-6).
 
 use std::future::Future;
 use std::pin::pin;
@@ -33,7 +33,7 @@ impl EventPrinter {
         Self(AbortOnDropHandle::new(tokio::spawn(showing)))
     }
 
-    /// Waits until everything is shown, and a little longer than `stopped` otherwise; `None` when nobody reads it.
+    /// Waits until everything is shown, or until a little after `stopped`; then returns `None`, because the output is not read.
     pub(crate) async fn end(self, stopped: impl Future<Output = ()>) -> Option<Reporter> {
         tokio::select! {
             biased;
@@ -77,7 +77,7 @@ async fn show_all(events: &mut Subscription, report: &mut Reporter) {
     }
 }
 
-/// The next delivery. What was said before is written out before anybody waits.
+/// Returns the next delivery. If it has to wait, it first writes out what was shown before.
 async fn next(events: &mut Subscription, report: &mut Reporter) -> Result<Option<Delivery>, IoError> {
     let mut next = pin!(events.next());
     match poll!(&mut next) {
@@ -94,7 +94,7 @@ async fn next(events: &mut Subscription, report: &mut Reporter) -> Result<Option
 /// Names of events that come with each message of an agent.
 const FREQUENT: [&str; 3] = ["CostsUpdated", "CostsIncremented", "AssistantMessageCountUpdated"];
 
-/// Tells our own log where the run is; what agents say is in the journal only.
+/// Writes the position of the run into our own log; output of agents is only in the journal.
 fn log_transition(entry: &JournalEntry) {
     let Event::StateTransition {
         transition_type,

@@ -26,7 +26,7 @@ impl SuspendSignals {
         })
     }
 
-    /// Waits until the program is asked to suspend itself (`true`), or has continued after somebody else had stopped it.
+    /// Waits until the program is asked to suspend itself (`true`), or has continued after another process had stopped it (`false`).
     ///
     /// # Cancel safety
     ///
@@ -62,11 +62,13 @@ impl SuspendSignals {
     }
 }
 
-/// Takes what is drawn away when somebody presses Ctrl+Z and gives the terminal back; each time that the program continues, sets the terminal again and
+/// Suspends the program each time that the user presses Ctrl+Z.
+///
+/// Before the suspension it erases what is drawn and gives the terminal back. Each time that the program continues, it sets the terminal again and
 /// draws below what the shell has written meanwhile.
 ///
-/// `signals` are those of [`SuspendSignals::new`], made before anything can be suspended: where no shell watches the process, the system drops a signal
-/// that nobody waits for yet.
+/// `signals` are those of [`SuspendSignals::new`], made before anything can be suspended: where no shell watches the process, the system drops a
+/// signal for which the program does not wait yet.
 pub(crate) async fn answer(signals: io::Result<SuspendSignals>, keyboard: Option<&Keyboard>) -> Infallible {
     let Ok(mut signals) = signals else {
         return std::future::pending().await;
@@ -87,8 +89,8 @@ pub(crate) async fn answer(signals: io::Result<SuspendSignals>, keyboard: Option
     }
 }
 
-/// Suspends a worker with its runs each time that somebody presses Ctrl+Z (S12). Leases are not renewed meanwhile; the worker of a task whose lease has ended
-/// stops the run once it continues (TASK-52).
+/// Suspends a worker with its runs each time that the user presses Ctrl+Z (S12). Leases are not renewed meanwhile; a worker that has lost the lease of
+/// a task stops its run once it continues (TASK-52).
 pub(crate) async fn answer_for_runs() -> Infallible {
     let Ok(mut signals) = SuspendSignals::new() else {
         return std::future::pending().await;

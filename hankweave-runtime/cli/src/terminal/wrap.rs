@@ -2,7 +2,7 @@
 
 use console::measure_text_width;
 
-/// Returns the words of a text. What stands in backticks is one word if it fits into a line, so that it can be copied.
+/// Returns the words of a text. Text in backticks is one word if it fits into a line, so that it can be copied.
 fn words(text: &str, columns: usize) -> Vec<String> {
     let mut words = Vec::new();
     let mut quoted: Vec<&str> = Vec::new();
@@ -55,8 +55,8 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks a line between its words into lines of at most `columns`, those after the first one with `indent`. Blanks between words stay, but where a line
-/// ends. What stands between backticks is one word, because commands are pasted whole; a longer word is left to the terminal.
+/// Breaks a line between its words into lines of at most `columns`; lines after the first one start with `indent`. Blanks between words stay, except
+/// at the end of a line. Text between backticks is one word, because commands are pasted whole; a longer word is left to the terminal.
 pub(crate) fn hanging(line: &str, columns: usize, indent: &str) -> Vec<String> {
     let start = line.len() - line.trim_start().len();
     let mut lines = vec![line[..start].to_owned()];
@@ -79,7 +79,7 @@ pub(crate) fn hanging(line: &str, columns: usize, indent: &str) -> Vec<String> {
     lines
 }
 
-/// Returns the words of a line, each with the blanks in front of it. What stands between backticks is one.
+/// Returns the words of a line, each with the blanks in front of it. Text between backticks is one word.
 fn whole_words(line: &str) -> Vec<(usize, &str)> {
     let (mut words, mut rest) = (Vec::new(), line);
     while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
@@ -116,7 +116,7 @@ pub(crate) fn broken(text: &str, columns: usize) -> String {
     whole
 }
 
-/// Returns what stands below a blank or a branch of a tree; `None` for the start of a text.
+/// Returns the character to draw below a blank or a branch of a tree; `None` for the start of a text.
 const fn below(c: char) -> Option<char> {
     match c {
         '│' | '├' => Some('│'),

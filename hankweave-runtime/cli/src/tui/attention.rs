@@ -9,7 +9,7 @@ use crate::terminal::report::duration;
 use crate::terminal::screen::local_time;
 use crate::terminal::suspended_run::SuspendedRun;
 
-/// Facts about this client beside the view.
+/// Facts about this client that are not in the view.
 #[derive(Debug, Default)]
 pub(super) struct Viewer {
     /// Name of this client at the server.
@@ -19,7 +19,7 @@ pub(super) struct Viewer {
     pub(super) suspended: Option<SuspendedRun>,
     /// Why no event comes any more.
     pub(super) gone: Option<String>,
-    /// Command that tells how an interrupted run continues.
+    /// Command that shows how an interrupted run continues.
     pub(super) status: Option<String>,
     pub(super) prompt: ApprovalPrompt,
 }

@@ -1,4 +1,4 @@
-//! The differences of one file of the workspace from a checkpoint, as git tells them.
+//! Differences of one file of the workspace from a checkpoint, as git prints them.
 
 use std::path::Path;
 

@@ -29,7 +29,7 @@ const WIDE: u16 = 72;
 /// Least number of columns of the plan next to the part.
 const LEAST_PLAN: u16 = 28;
 
-/// Columns of the costs beside a title.
+/// Columns of the costs next to a title.
 const COSTS: usize = 31;
 
 /// Columns of the number of changed files, where there is room for them.
@@ -46,7 +46,7 @@ const UNDONE: &str = "undone or run again";
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-/// Not bold: many terminals make that bright yellow, which nobody can read on white.
+/// Style of a warning. It is not bold: many terminals draw bold yellow as bright yellow, which is unreadable on white.
 const WARN: Style = Style::new().fg(style::Color::Yellow);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 

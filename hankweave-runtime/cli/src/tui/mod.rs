@@ -61,15 +61,15 @@ pub(crate) struct TuiContext {
     pub(crate) execution: Option<PathBuf>,
     /// View of the run, as the server has it.
     pub(crate) view: RunView,
-    /// Command that tells how an interrupted run continues.
+    /// Command that shows how an interrupted run continues.
     pub(crate) status: Option<String>,
-    /// How what became of a command is said.
+    /// Function that describes the outcome of a command.
     pub(crate) words: Option<fn(&DirectPayload) -> String>,
     /// How long the screen of a run that has ended waits for a key; for ever when absent.
     pub(crate) patience: Option<Duration>,
 }
 
-/// Shows the run until it ends or somebody leaves. `client` begins with the first event.
+/// Shows the run until it ends or the user leaves. `client` begins with the first event.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
     let mut leaves_at: Option<Instant> = None;
     let mut pressed = std::pin::pin!(keyboard.key());
     loop {
-        // Every arm is cancel safe: whoever looks for a key is only borrowed.
+        // Every arm is cancel safe: the pending look for a key is only borrowed.
         tokio::select! {
             biased;
             _ = terminated.recv() => return Ok(ExitReason::Terminated),
@@ -145,7 +145,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
                 if decoded.is_some_and(|key| watched.press(key)) {
                     return Ok(ended.map_or(ExitReason::ByKey, ExitReason::Ended));
                 }
-                // What is pressed after the key that leaves is for whoever comes next.
+                // The next look starts only here: keys after the one that leaves the screen belong to the next reader.
                 pressed.set(keyboard.key());
             }
             Some(done) = watched.tasks.join_next(), if !watched.tasks.is_empty() => watched.done(done),
@@ -196,7 +196,7 @@ async fn until(moment: Option<Instant>) {
 }
 
 impl App {
-    /// Returns when the screen is left by itself, if nobody presses a key from now on.
+    /// Returns the time at which the screen closes by itself if no key is pressed from now on.
     fn leaves_at(&self) -> Option<Instant> {
         self.known
             .patience
@@ -246,7 +246,7 @@ impl App {
         }
     }
 
-    /// Takes a key; whether somebody leaves with it.
+    /// Takes a key; returns whether it leaves the screen.
     fn press(&mut self, key: Key) -> bool {
         if self.viewer.may_command && matches!(self.view.front, Overlay::Nothing) {
             match self.viewer.prompt.press(key) {
@@ -271,7 +271,7 @@ impl App {
         false
     }
 
-    /// Sends a command, and says what became of it when that is known. It ends with the connection.
+    /// Sends a command, and shows its outcome if that is known. The command ends with the connection.
     fn send(&mut self, command: Command) {
         let is_list = matches!(command, Command::CheckpointList { .. });
         let (commands, words) = (self.commands.clone(), self.known.words);

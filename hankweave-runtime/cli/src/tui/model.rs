@@ -1,4 +1,4 @@
-//! Model of a run: its view, and the transcript beside it. Always bounded.
+//! Model of a run: its view, and the transcript next to it. Both are bounded.
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::event::StateEvent;

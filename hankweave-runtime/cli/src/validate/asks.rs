@@ -160,7 +160,7 @@ fn of_failure(codon: &CodonConfig) -> Option<String> {
     }
 }
 
-/// Returns how long a loop goes on: `until `make test` passes, at most 5 times`.
+/// Returns the end of a loop in words: `until `make test` passes, at most 5 times`.
 pub(crate) fn until(found: &LoopConfig) -> String {
     match &found.terminate_on {
         TerminateOn::IterationLimit { limit } => times(u64::from(*limit)),

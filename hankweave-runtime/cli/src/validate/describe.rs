@@ -1,4 +1,4 @@
-//! Description of one codon, for whoever decides on it before it starts (WIRE-52).
+//! Description of one codon, for the user who decides on it before it starts (WIRE-52).
 
 use std::path::Path;
 

@@ -94,7 +94,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliEr
     })
 }
 
-/// Describes the next codon, and how a run gets past a failure or crash; beside a process that has the directory, that a run is refused.
+/// Describes the next codon, and how a run gets past a failure or crash. While a process holds the directory, says that a run is refused.
 fn recorded(execution: &Path, state: &HankweaveState, outlook: String, args: &RunArgs) -> String {
     if let Some(holder) = holder(execution) {
         let question = question_there(execution).map_or_else(String::new, |question| format!(": {question}"));

@@ -103,9 +103,9 @@ struct ValidationInput {
     ceiling: Ceiling,
     /// Total budget that the hank itself names.
     own: Ceiling,
-    /// Codons without the fallbacks that the hank has, because the scripted agent stands in for all, with those.
+    /// Codons whose fallbacks are left out, because the scripted agent replaces all agents, with those fallbacks.
     left_out: Vec<(CodonId, String)>,
-    /// Codons without the options of agents that the hank has, for the same reason, with those.
+    /// Codons whose options of agents are left out because of the scripted agent, with those options.
     options_left_out: Vec<(CodonId, String)>,
     prices: Arc<Prices>,
     /// Directory in which a run would work.
@@ -136,7 +136,7 @@ impl ValidationInput {
 
     fn as_text(&self) -> SafeText {
         let mut text = as_text(&self.loaded, &self.prices);
-        // Of a hank that is refused nothing stands in without its options.
+        // A refused hank is not played, so no agent runs without these options.
         let options = self.options_left_out.iter().filter(|_| self.is_valid());
         for line in stand_ins(&self.left_out, options) {
             // Writing to a text cannot fail.
@@ -188,7 +188,7 @@ fn load_input(
     })
 }
 
-/// Returns in words for what the scripted agent stands in: fallbacks, and options of agents.
+/// Returns a line for each codon whose fallbacks or options of agents are left out, because the scripted agent plays it.
 fn stand_ins<'a>(
     fallbacks: &'a [(CodonId, String)],
     options: impl Iterator<Item = &'a (CodonId, String)>,
@@ -201,7 +201,7 @@ fn stand_ins<'a>(
     )
 }
 
-/// Returns in words for what the scripted agent stands in where a run with these options plays a hank with it.
+/// Returns the lines of `stand_ins` for a run of a hank with these options.
 pub(crate) fn stand_ins_of_run(written: &Hank, options: &RunOptions) -> Vec<String> {
     let planned = planned(written, options);
     let (fallbacks, options) = (
@@ -222,7 +222,7 @@ fn fallbacks_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> 
     left_out.collect()
 }
 
-/// Returns the codons with options of agents for which the scripted agent stands in.
+/// Returns the codons whose options of agents do not count because the scripted agent plays them, with those options.
 fn options_left_out(written: &Hank, planned: &Hank) -> Vec<(CodonId, String)> {
     let codons = written.codons().zip(planned.codons());
     let left_out = codons.filter_map(|(codon, planned_codon)| {

@@ -39,7 +39,7 @@ pub(super) fn write(text: &mut SafeText, hank: &Hank, codons: &[CodonView<'_>]) 
     Ok(())
 }
 
-/// Codons below one stem; `last` tells whether nothing follows them there.
+/// Writes codons below one branch. `last` is whether nothing follows them there.
 fn branch<'v, 'a: 'v>(
     text: &mut SafeText,
     indent: &str,

@@ -93,7 +93,7 @@ impl<'a> CodonView<'a> {
         for item in &hank.items {
             let loop_id = item.as_loop().map(|found| &found.id);
             for (index, codon) in item.codons().iter().enumerate() {
-                // The first codon of a loop continues what stands before the loop, and later the iteration before.
+                // The first codon of a loop continues the codon in front of the loop, and in later iterations the last codon of the loop.
                 let last = item.codons().last().filter(|_| index == 0 && loop_id.is_some());
                 let continues = [before, last.map(|codon| &codon.id)];
                 views.push(Self::of(

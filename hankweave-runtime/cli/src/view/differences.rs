@@ -32,7 +32,7 @@ const LIMITS: ExportLimits = ExportLimits {
     bytes: 16 << 20,
 };
 
-/// About how much a line or a file takes beside its texts, in bytes.
+/// Approximate size of a line or a file without its texts, in bytes.
 const OVERHEAD: usize = 64;
 
 /// Differences of the attempts of a view.

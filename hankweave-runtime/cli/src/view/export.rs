@@ -134,7 +134,7 @@ fn described(execution: &Path, view: &RunView) -> Vec<CodonDescription> {
     described.take(MAX_DESCRIBED).take_while(is_room).collect()
 }
 
-/// Returns the notes on what the file does not hold beside its transcripts.
+/// Returns the notes on what the file leaves out, apart from its transcripts.
 fn left_out(record: &Record) -> String {
     let left_out = record.differences.left_out;
     let files = usize::try_from(left_out.files + left_out.lines).unwrap_or(usize::MAX);
@@ -174,7 +174,7 @@ fn refuse_record(state_dir: &Path, file: &Path) -> Result<(), CliError> {
 #[derive(Default)]
 struct Record {
     view: RunView,
-    /// Events as they stand in the journal.
+    /// Events as they are written in the journal.
     events: VecDeque<(u64, String)>,
     bytes: usize,
     /// Number of the newest event that is left out for the limit; 0 when all are there.

@@ -1,4 +1,4 @@
-//! `/metrics` for Prometheus: one small page on an address that the user names, for whoever can reach it (TASK-59).
+//! `/metrics` for Prometheus: one small page on an address that the user names, for every client that can reach it (TASK-59).
 
 use std::convert::Infallible;
 use std::io;
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::screen::print_stderr;
 
-/// How long somebody who asks may take, and how much he may say.
+/// Limits of a client's request: time, and length in bytes.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_REQUEST: usize = 8 << 10;
 

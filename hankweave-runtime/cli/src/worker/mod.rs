@@ -152,7 +152,7 @@ fn for_terminal(line: &str) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Warns of another worker of this name: every screen tells workers apart by their names.
+/// Warns of another worker of this name: every screen distinguishes workers by their names.
 async fn warn_of_namesake(registry: &Registry, name: &str) {
     // A registry that does not answer is waited for later.
     let workers = registry.coordinator.workers().await.unwrap_or_default();
@@ -165,7 +165,7 @@ async fn warn_of_namesake(registry: &Registry, name: &str) {
     }
 }
 
-/// Removes what writers that are gone have not finished.
+/// Removes the unfinished files of writers that no longer exist.
 async fn sweep(world: &World, layers: &TaskLayers) -> Result<(), LayerError> {
     let layers = layers.clone();
     let swept = world.blocking.run(move || layers.sweep()).await?;

@@ -1,4 +1,4 @@
-//! `hankweave worker --restate`: Restate keeps the tasks, and hands them to whoever answers at the registered address (CLI-60).
+//! `hankweave worker --restate`: Restate stores the tasks, and sends them to the process that answers at the registered address (CLI-60).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

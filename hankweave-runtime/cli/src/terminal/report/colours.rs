@@ -10,7 +10,7 @@ use hankweave_core::view::AttemptState;
 use crate::terminal::screen::SafeText;
 use crate::terminal::wrap::hanging;
 
-/// Style of the name of a codon, by its state. One that completed needs nobody, so it has no colour.
+/// Returns the style of a codon's name for its state. A completed codon needs no attention, so it has no colour.
 pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> Style {
     let colour = match status {
         CodonStatus::Completed => return Style::new(),
@@ -32,7 +32,7 @@ pub(crate) fn style_of_attempt(state: AttemptState) -> Style {
     colour.on_default()
 }
 
-/// Writes problems, as they show themselves, with the words in colours that tell what kind they are.
+/// Writes problems in their own words, and colours the word that names the kind of each.
 ///
 /// Lines break between words at `columns`, if there are any.
 pub(crate) fn write_problems(text: &mut SafeText, problems: &str, columns: Option<usize>) -> fmt::Result {

@@ -182,7 +182,7 @@ pub(crate) fn event_text(event: &Event) -> Option<String> {
             suspended_ms,
             ..
         } => suspension(*suspended_at, *suspended_ms),
-        // Names of files are cut nowhere: a log is all that somebody has who was away.
+        // Names of files are not cut: a user who was away has only this log.
         Event::Info { message } => one_line(with_local_times(&message.replace('\n', " "))),
         Event::Error { message, .. } => format!("error: {}", excerpt(message)),
         Event::OutputTruncated { codon_id, length, .. } => {
@@ -257,7 +257,7 @@ fn end(event: &Event) -> Option<String> {
     ))
 }
 
-/// A change of the state document, of which most are told by other events.
+/// Describes a change of the state document; `None` for most changes, which other events report.
 fn change(event: &StateEvent) -> Option<String> {
     match event {
         StateEvent::CodonStarted { codon_id, .. } => Some(format!("{codon_id}: preparing")),

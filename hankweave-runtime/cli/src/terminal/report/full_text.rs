@@ -11,7 +11,7 @@ use super::event_text::event_text;
 use super::words::answer;
 use crate::terminal::screen::SafeText;
 
-/// A piece of a log: every line of it begins with the same mark.
+/// Part of a log in which every line begins with one mark.
 #[derive(Debug)]
 pub(crate) struct MarkedText {
     pub(crate) mark: &'static str,

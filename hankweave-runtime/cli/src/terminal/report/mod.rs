@@ -146,7 +146,7 @@ impl Reporter {
         }
     }
 
-    /// Says to a client that follows a run how it has ended; `status` is the command that tells how to continue.
+    /// Prints how a run has ended, for a client that follows it. `status` is the command that shows how to continue.
     pub(crate) fn ended(&self, view: &RunView, status: Option<&str>) {
         let status = status.filter(|_| view.state != RunState::Completed);
         let next = status.map_or_else(String::new, |status| {
@@ -157,7 +157,7 @@ impl Reporter {
         }
     }
 
-    /// Shows where the run begins, or stands.
+    /// Shows the recorded state from which the run starts or continues.
     pub(crate) fn start(&self, state: &HankweaveState) {
         if let Self::Live(view) = self {
             view.start(state);

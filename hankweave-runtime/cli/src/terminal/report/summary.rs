@@ -239,7 +239,7 @@ fn write_class(outcome: &RunOutcome, text: &mut SafeText) -> std::fmt::Result {
     }
 }
 
-/// The class of an agent's failure, as its words tell it.
+/// Returns the class of an agent's failure, from the words of its message.
 fn class(failure: &FailureReason) -> Option<&'static ErrorClass> {
     let is_of_the_agent = !matches!(
         failure.kind,
@@ -248,7 +248,7 @@ fn class(failure: &FailureReason) -> Option<&'static ErrorClass> {
     ErrorClass::of(failure.message.as_deref().filter(|_| is_of_the_agent)?)
 }
 
-/// Writes one row for each codon. For one with several attempts it has their sums, and the attempts follow beneath.
+/// Writes one row for each codon. The row of a codon with several attempts has their sums, and the attempts follow below.
 fn write_codons(codons: &[CodonSummary], width: usize, text: &mut SafeText) -> std::fmt::Result {
     for (at, codon) in codons.iter().enumerate() {
         let is_same = |other: &&CodonSummary| other.codon_id == codon.codon_id;

@@ -164,7 +164,7 @@ const SUSPENDED: &str = "suspended";
 /// State of a run that waits for an approval, as the view has it in words.
 const ASKING: &str = "waiting for an approval";
 
-/// State of a run whose process went on with another run before every codon was done.
+/// State of a run whose process continued with another run before every codon was done.
 const LEFT: &str = "left by a rollback";
 
 impl RunProcess {

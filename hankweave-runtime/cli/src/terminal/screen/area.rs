@@ -104,11 +104,11 @@ pub(crate) fn is_in_background() -> bool {
     tcgetpgrp(io::stderr()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
-/// Returns what draws these lines in the place of the ones that were drawn before.
+/// Returns the text that draws these lines in place of the lines that were drawn before.
 ///
-/// The cursor stays on the first of them, where it keeps its place while the terminal changes its size and breaks the lines below it again: a program
-/// learns of a new size late, and a way back from the end would be counted with the old one. So lines are not broken either (DECAWM); the cursor is
-/// put on the second column, beside the mark of the line.
+/// The cursor stays on the first line. There it keeps its place while the terminal changes its size and breaks the lines below again. A program
+/// learns of a new size late, so a way up from the last line would be counted with the old size. That is also why lines are not broken (DECAWM). The cursor
+/// is put on the second column, next to the mark of the line.
 fn drawing(lines: &[String]) -> String {
     let mut text = format!("{ERASE}\u{1b}[?7l{}", lines.join("\r\n"));
     let up = lines.len() - 1;
@@ -149,7 +149,7 @@ pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Draws nothing for a while, because somebody needs the whole screen.
+/// Draws nothing for a while, because another program or view needs the whole screen.
 pub(crate) fn set_aside() {
     let mut footer = footer();
     footer.erase();
@@ -254,7 +254,7 @@ fn join(ticker: Option<JoinHandle<()>>) {
     }
 }
 
-/// Cuts lines to the room, and takes colours away where nobody wants them.
+/// Cuts lines to the room, and removes colours if they are disabled.
 fn fit(text: &str, room: ScreenSize) -> Vec<String> {
     let cut = text.lines().map(|line| truncate_str(line, room.columns, "…"));
     cut.map(|line| match console::colors_enabled_stderr() {

@@ -1,4 +1,4 @@
-//! JSON on standard output: the same data, and harmless on a terminal.
+//! JSON on standard output: data unchanged, and harmless on a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ impl JsonLines {
     }
 }
 
-/// JSON in which everything hidden is written as an escape: hidden characters stand in its texts only, where `\u009b` means the same.
+/// Writes all hidden characters of a JSON text as escapes. They can only be inside strings, where `\u009b` means that character.
 fn harmless(json: &[u8]) -> Cow<'_, [u8]> {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     if json.iter().all(is_plain) {

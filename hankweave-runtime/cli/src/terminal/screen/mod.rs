@@ -57,13 +57,13 @@ pub(crate) fn streams() -> (tokio::io::Stdin, tokio::io::Stdout) {
     (tokio::io::stdin(), tokio::io::stdout())
 }
 
-/// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
+/// Writes to standard error, for people. A message that cannot be written, because of a full disk for example, is no reason to fail.
 pub(crate) fn print_stderr(text: impl Into<SafeText>) {
     // See above.
     let _ = ask(text);
 }
 
-/// Prints a question; nobody can answer a question that was not shown, so errors are returned.
+/// Prints a question. Returns errors, because a question that was not shown cannot be answered.
 pub(crate) fn ask(text: impl Into<SafeText>) -> io::Result<()> {
     let text = text.into();
     if hold(OutputStream::Error, text.as_str()) {

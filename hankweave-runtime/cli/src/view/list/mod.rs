@@ -230,7 +230,7 @@ impl Listing {
         }
     }
 
-    /// Makes the list, unless it was made just now. Pages that ask at the same time get the same one.
+    /// Makes the list, unless it was made just now. Pages that ask at the same time share one list.
     async fn list(&self) -> Arc<str> {
         let mut newest = self.newest.lock().await;
         if let Some((at, list)) = &*newest

@@ -201,7 +201,7 @@ impl ListRow {
         self.last = excerpt(blocked, TEXT);
     }
 
-    /// Says that no worker works on the task now: a user has to look unless somebody works on it by hand.
+    /// Marks a task on which no worker works now. A lost task waits for the user; any other one keeps its group, and gets `worker`.
     pub(super) fn mark_absent(&mut self, absent: &AbsentWorker, worker: Option<String>) {
         if absent.is_lost() {
             (self.group, self.state) = (Group::Waits, RunState::Crashed.as_str());
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(json!([limited.spent, limited.limit]), json!([1.25, 5.5]));
     }
 
-    /// A worker that is gone is no longer named, and a task on which somebody works by hand still runs.
+    /// A worker that no longer exists is not named, and a task on which a user works by hand still runs.
     // covers: WIRE-51, TASK-52
     #[test]
     fn a_task_of_a_dead_worker_waits_for_a_user_and_has_no_worker() {

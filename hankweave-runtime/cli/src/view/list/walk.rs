@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 8;
 /// Number of entries that are looked at.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Folders of tools, in which nobody starts a run and which are large.
+/// Folders of tools, which are large and in which no user starts a run.
 const SKIPPED: [&str; 3] = ["node_modules", "target", "venv"];
 
 /// Execution directories below a folder.

@@ -9,7 +9,7 @@ use hankweave_runtime::checkpoint::Counts;
 
 use crate::terminal::report::words::duration;
 
-/// Files that are taken back.
+/// Returns the activity of a restore of files.
 pub(super) fn restore(since: Timestamp, counts: Counts) -> CurrentActivity {
     let number = |count: usize| u64::try_from(count).ok();
     CurrentActivity {

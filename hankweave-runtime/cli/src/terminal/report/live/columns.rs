@@ -66,7 +66,7 @@ impl Columns {
         Self { title, widths }
     }
 
-    /// Returns the line of an attempt after its mark; `last` stands in the place of the changed files.
+    /// Returns the line of an attempt without its mark; `last` is printed in the column of the changed files.
     pub(super) fn line(
         &self,
         (name, position): (&str, &str),

@@ -28,10 +28,10 @@ pub(super) const BAR: usize = 24;
 /// The most codons that come.
 const COMING: usize = 3;
 
-/// Turns as long as something runs.
+/// Frames of the mark that turns while something runs.
 const TURNING: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠛'];
 
-/// How long each of them stands, in milliseconds.
+/// Duration of each frame, in milliseconds.
 const TURN: u128 = 120;
 
 /// Returns the lines at the foot of the screen at `now`, as many as there is room for. The caller cuts longer lines.

@@ -111,7 +111,7 @@ pub(super) fn write(view: &RunView, codon: &CodonId, notes: &CodonNotes, said: &
         return Ok(());
     };
     write_attempt(view, (codon.configured(), key), attempt, notes, said)?;
-    // What stands above is not said again.
+    // Lines that are printed above are not repeated.
     let is_new = |line: &&String| {
         let own = line
             .strip_prefix(codon.as_str())

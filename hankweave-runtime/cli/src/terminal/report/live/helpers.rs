@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hankweave_core::view::SubAgentView;
 
-/// Returns one line for each sub-agent; those that another started stand below it.
+/// Returns one line for each sub-agent. Sub-agents of a sub-agent follow below it.
 pub(super) fn lines(agents: &BTreeMap<String, SubAgentView>) -> Vec<String> {
     let mut agents: Vec<(&str, &SubAgentView)> =
         agents.iter().map(|(id, agent)| (id.as_str(), agent)).collect();

@@ -26,7 +26,7 @@ use crate::terminal::prompt_line::PromptLine;
 use crate::terminal::screen::{Footer, SafeText, print_stderr};
 use crate::terminal::suspended_run::SuspendedRun;
 
-/// Description of a run, as far as it is known before its events tell it.
+/// Description of a run, where known before its events report it.
 #[derive(Debug, Default)]
 pub(crate) struct LiveContext {
     description: Option<Event>,
@@ -44,7 +44,7 @@ impl LiveContext {
         }
     }
 
-    /// The same for a client of the run.
+    /// Adds the name of this client of the run.
     pub(crate) fn of_client(self, client: &str) -> Self {
         Self {
             client: Some(client.to_owned()),
@@ -65,7 +65,7 @@ impl LiveContext {
 #[derive(Debug)]
 pub(crate) struct LiveView {
     progress: Arc<Mutex<LiveProgress>>,
-    /// Question below it, which follows the same view.
+    /// Question below the view, which follows that view.
     prompt: Option<Arc<PromptLine>>,
     _foot: Footer,
 }

@@ -42,7 +42,7 @@ impl CodonNotes {
 #[derive(Debug, Default)]
 pub(super) struct LiveProgress {
     pub(super) view: RunView,
-    /// Description of the run, for those of older versions that do not tell it.
+    /// Description of the run, for runs of older versions that do not report it.
     pub(super) known: LiveContext,
     notes: CodonNotes,
     /// When the newest event came.
