@@ -688,7 +688,7 @@ impl StatusView<'_> {
         run.codons.iter().any(|codon| is_lost(codon))
     }
 
-    /// Returns the time for which an open codon has run, from the lock record of the process that holds the directory.
+    /// Returns how long an open codon has been run, as its process measures it, or else by the times of the record.
     pub(crate) fn elapsed(&self, codon: &CodonExecution) -> Duration {
         elapsed(codon, self.holder.as_ref(), self.now)
     }

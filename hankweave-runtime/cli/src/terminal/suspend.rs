@@ -64,8 +64,8 @@ impl SuspendSignals {
 
 /// Suspends the program each time that the user presses Ctrl+Z.
 ///
-/// Before the suspension it erases what is drawn and gives the terminal back. Each time that the program continues, it sets the terminal again and
-/// draws below what the shell has written meanwhile.
+/// Before the suspension it erases what is drawn and gives the terminal back. Each time that the program continues, it sets the terminal again
+/// and draws below what the shell has written meanwhile.
 ///
 /// `signals` are those of [`SuspendSignals::new`], made before anything can be suspended: where no shell watches the process, the system drops a
 /// signal for which the program does not wait yet.
@@ -89,8 +89,8 @@ pub(crate) async fn answer(signals: io::Result<SuspendSignals>, keyboard: Option
     }
 }
 
-/// Suspends a worker with its runs each time that the user presses Ctrl+Z (S12). Leases are not renewed meanwhile; a worker that has lost the lease of
-/// a task stops its run once it continues (TASK-52).
+/// Suspends a worker with its runs each time that the user presses Ctrl+Z (S12). Leases are not renewed meanwhile; a worker that has lost the lease
+/// of a task stops its run once it continues (TASK-52).
 pub(crate) async fn answer_for_runs() -> Infallible {
     let Ok(mut signals) = SuspendSignals::new() else {
         return std::future::pending().await;

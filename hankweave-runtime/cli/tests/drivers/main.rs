@@ -277,7 +277,7 @@ async fn a_stop_ends_the_group_and_what_escaped_from_it() {
     assert!(played.outcome.leftovers >= 1);
 }
 
-/// The grace is for everybody in the group, not only for its leader, which waits here for its child.
+/// The grace period is for every process of the group, not only for its leader, which waits here for its child.
 // covers: S3, F9
 #[tokio::test]
 async fn every_member_of_the_group_is_asked_to_end() {
@@ -419,7 +419,7 @@ async fn every_end_but_a_clean_one_is_a_failure_with_a_reason() {
     }
 }
 
-/// Nothing of it is read, so nobody knows whether it told a success.
+/// The line is not read, so it is unknown whether it reported a success.
 // covers: S9, S5
 #[tokio::test]
 async fn a_result_in_a_line_beyond_the_limit_is_none() {

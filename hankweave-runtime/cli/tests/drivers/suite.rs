@@ -170,7 +170,7 @@ async fn the_driver_of_gemini_keeps_the_contract() {
     looked_at(suite).await.assert_kept();
 }
 
-/// What a driver does wrong is found, and what it does not show is told.
+/// The suite finds what a driver does wrong, and reports what the driver does not show.
 // covers: AGENT-27
 #[tokio::test]
 async fn what_is_broken_is_told() {

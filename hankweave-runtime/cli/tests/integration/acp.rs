@@ -403,7 +403,7 @@ fn a_stopped_agent_is_told_to_cancel_and_leaves_nothing_behind() {
         let record = record(&project);
         assert_eq!(record["status"], "failed", "{record:#}");
         assert_eq!(record["failureReason"]["interrupted"], true, "{record:#}");
-        // One that does not listen is killed, and nobody waits for it for ever.
+        // An agent that ignores the stop is killed, so the run ends in time.
         assert!(
             finished.elapsed < Duration::from_secs(30),
             "{:?}",

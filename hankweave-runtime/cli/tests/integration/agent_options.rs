@@ -204,7 +204,7 @@ fn every_mistake_of_a_hank_is_told_at_once_also_what_its_agents_cannot_do() {
             assert!(!said.contains("no-readable"), "{said}");
         }
     }
-    // What comes before or after another codon is told as well, once every codon can be read.
+    // Mistakes that depend on other codons are reported as well, once every codon can be read.
     let fork = json!({"continuationMode": {"fork": "later"}, "permissions": "read-only"});
     project.write_hank(
         &json!({"hank": [codon("first", "gemini-2.5-pro", &fork), codon("later", "opus", &json!({}))]}),
@@ -332,7 +332,7 @@ echo x >> work.txt
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"Done.","total_cost_usd":0.01,"usage":{"input_tokens":10,"output_tokens":5}}'
 "#;
 
-/// Asserts that each of so many starts had the options of the hank.
+/// Asserts that the agent was started `starts` times, each time with the options of the hank.
 #[track_caller]
 fn assert_options(project: &TestProject, starts: usize) {
     let noted = std::fs::read_to_string(project.home().join("options.txt")).unwrap();

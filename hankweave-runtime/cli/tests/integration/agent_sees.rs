@@ -1,5 +1,5 @@
-//! What agents see besides their prompts: each memory file, skill, hook, MCP server and variable of the user and of the workspace is planted with a mark of
-//! its own; requests and started programs tell which were seen, and the page has to say the same.
+//! What agents see besides their prompts. Each memory file, skill, hook, MCP server and variable of the user and of the workspace is planted with a
+//! mark of its own. Requests and started programs show which marks an agent got, and the page has to agree.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ const ASKED: [&str; 8] = [
 /// Marks that programs leave when they are started.
 const STARTED: [&str; 4] = ["hook-user", "hook-workspace", "mcp-user", "mcp-workspace"];
 
-/// Folders with the settings of an agent, beneath the home folder and beneath a workspace, and the name of its memory file.
+/// Folders with the settings of an agent, in the home folder and in a workspace, and the name of its memory file.
 fn folders(agent: &str) -> [&'static str; 3] {
     match agent {
         "claude" => [".claude", ".claude", "CLAUDE.md"],

@@ -1,4 +1,4 @@
-//! Screens for somebody who left a run alone: what an undo and a crash leave, which commands continue, and rows that say one thing.
+//! Screens for a user who left a run alone: the traces of an undo and a crash, the commands that continue, and rows that agree.
 
 use std::time::{Duration, Instant};
 
@@ -172,7 +172,7 @@ fn the_work_of_the_first_codon_is_shown_while_it_runs_and_after_a_crash() {
     assert_has(&text(&project, &["diff"]), &["+half"]);
 }
 
-/// Before a run has changed anything, both ends of its operation have the same files.
+/// Before a run has changed anything, its operation has equal files at both ends.
 // covers: CLI-31
 #[test]
 fn no_difference_is_offered_between_a_checkpoint_and_itself() {
@@ -369,7 +369,7 @@ fn a_client_that_connects_later_is_told_of_the_codons_before() {
     drop(running);
 }
 
-/// The figures of a report count from the same start.
+/// All figures of a report count from one start.
 // covers: CLI-44
 #[test]
 fn a_report_counts_files_from_where_its_codons_started_over() {
@@ -386,7 +386,7 @@ fn a_report_counts_files_from_where_its_codons_started_over() {
     assert_one_account(&project);
 }
 
-/// A run in which nothing was left to run takes nobody's limit away.
+/// A run in which nothing was left to run does not remove the limit of the work before it.
 // covers: CLI-44
 #[test]
 fn a_run_without_anything_to_do_keeps_the_limit_of_the_work_before_it() {

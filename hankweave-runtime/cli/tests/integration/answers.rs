@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::real_agents::RealAgent;
 use crate::support::{assert_usd, codon, project};
 
-/// An agent that keeps its prompts beside the workspace and answers with what stands there for its task: `answer-TASK-N` at the N-th time, else
-/// `answer-TASK`, a text as JSON has it. It fails where `fails-TASK-N` is there, and waits for ever where `waits-TASK` is. Its task is its argument.
+/// An agent that stores its prompts next to the workspace. At its N-th start it answers with `answer-TASK-N`, or else with `answer-TASK`, a text as
+/// JSON has it. It fails if `fails-TASK-N` exists, and waits for ever if `waits-TASK` exists. Its task is its argument.
 const AGENT: &str = r#"
 task=$1
 base=${BASE:-..}
@@ -146,7 +146,7 @@ fn a_result_is_kept_and_used_by_prompts_rigs_checks_loops_and_commands_of_result
     let out: Value = serde_json::from_slice(&std::fs::read(output.join("out.json")).unwrap()).unwrap();
     assert_eq!(out, json!({"plan": plan, "review": {"ok": true, "round": 2}}));
 
-    // It is in the record, in the event of the end, and in all that is told of the run.
+    // The result is in the record, in the event of the end, and in all output about the run.
     assert_eq!(story.records("plan")[0]["result"], plan);
     assert_eq!(story.records("build")[0].get("result"), None);
     let events = ended.json_lines();

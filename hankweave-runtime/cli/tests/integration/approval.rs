@@ -1,4 +1,4 @@
-//! Codons that somebody has to approve before they begin (STATE-65, CLI-30).
+//! Codons that the user has to approve before they start (STATE-65, CLI-30).
 
 use std::ffi::OsStr;
 use std::fs;

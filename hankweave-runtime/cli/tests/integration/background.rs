@@ -13,7 +13,7 @@ use crate::support::{codon, project};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(100);
 
-/// Starts a command in the background, waits for it, and goes on.
+/// Starts a command in the background, waits for it, and continues.
 pub(crate) fn script(command: &str) -> Value {
     json!({"turns": [
         {"text": "I run the tests.", "tools": [{"background": {"command": command}}], "usage": {"input": 100, "output": 10}},
@@ -175,7 +175,7 @@ fn what_an_agent_left_running_is_waited_for_as_long_as_it_is_busy() {
     assert_eq!(project.left_behind(), []);
 }
 
-/// A server that nobody speaks to is no work that ends.
+/// A server without clients is no work that ends.
 // covers: HANK-75
 #[test]
 fn a_server_that_was_left_running_is_not_waited_for() {

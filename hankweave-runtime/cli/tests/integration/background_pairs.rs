@@ -1,4 +1,4 @@
-//! Background work that a codon waits for, beside everything else that may end a codon or follow it (HANK-75).
+//! Background work that a codon waits for, together with everything else that may end a codon or follow it (HANK-75).
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};

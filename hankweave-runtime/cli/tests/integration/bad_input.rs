@@ -10,7 +10,7 @@ fn good_codon(id: &str) -> Value {
     json!({"id": id, "name": id, "agent": "scripted", "continuationMode": "fresh", "promptText": "hello"})
 }
 
-/// Runs the program on a project that `prepare` has made and checks that only messages came of it.
+/// Runs the program on a project that `prepare` has made, and checks that it only printed messages.
 #[track_caller]
 fn check(
     prepare: impl FnOnce(&mut TestProject),

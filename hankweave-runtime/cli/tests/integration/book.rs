@@ -59,7 +59,8 @@ fn in_the_book(name: &str) -> String {
     behind.split_once("\n```").unwrap().0.to_owned()
 }
 
-/// What changes from run to run is `…`: times, and the names of checkpoints, runs and folders. How far words stand apart follows from it.
+/// Replaces with `…` what changes from run to run: times, and the names of checkpoints, runs and folders. Words are one blank apart, because the
+/// width of columns depends on what changes.
 fn lasting(line: &str) -> String {
     let changes = |word: &str| {
         let digits = word.trim_end_matches(',').bytes();
@@ -77,7 +78,7 @@ fn lasting(line: &str) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// Asserts that the book has what stands on the screen, in the folder of somebody called Ada.
+/// Asserts that the book shows this screen, in the folder of a user called Ada.
 #[track_caller]
 fn assert_in_the_book(name: &str, project: &TestProject, screen: &str) {
     let folder = project.directory().display().to_string();

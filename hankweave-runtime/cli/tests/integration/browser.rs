@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::guest::Guest;
 use crate::support::{project, shell_agent};
 
-/// Notes what it was started with, and what everybody on the machine can see, and leaves something running as a browser would be.
+/// Records its arguments and what every user of the machine can see, and leaves a process running, as a browser would.
 const OPENER: &str = r#"#!/bin/sh
 cd "$HOME"
 printf '%s\n' "$@" > arguments

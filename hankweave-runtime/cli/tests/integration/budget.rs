@@ -8,7 +8,7 @@ use crate::support::{assert_checkpoint, assert_usd, codon, project};
 /// 100,000 tokens of this model cost 0.3 dollars.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// An agent that is done after 0.5 dollars, of which it tells at its end.
+/// An agent that is done after 0.5 dollars, which it reports at its end.
 fn spends(project: &TestProject) -> Value {
     let result = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": "s-1", "result": "done",
         "total_cost_usd": 0.5, "usage": {"input_tokens": 1000, "output_tokens": 100}});
@@ -21,7 +21,7 @@ const OPENING: &str = r#"cat > /dev/null
 echo '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-haiku-4-5","cwd":"/","tools":[]}'
 "#;
 
-/// How it ends by an error of its provider, after so many dollars that it reports only then.
+/// End of such a program with an error of its provider, after an amount of dollars that it reports only then.
 fn overloaded(dollars: f64) -> String {
     let line = json!({"type": "result", "subtype": "success", "is_error": true, "session_id": "s-1", "result": "API Error: 529 Overloaded",
         "terminal_reason": "api_error", "api_error_status": 529, "total_cost_usd": dollars,
@@ -42,7 +42,7 @@ fn script(project: &TestProject, name: &str, times: usize, end: &Value) -> Value
     json!({"script": file})
 }
 
-/// A codon that takes so many turns and is then done.
+/// A codon that takes this number of turns and is then done.
 fn turns(project: &TestProject, id: &str, times: usize, more: &Value) -> Value {
     with_script(id, &script(project, id, times, &json!({})), more)
 }
@@ -318,7 +318,7 @@ fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session()
         "{status}"
     );
 
-    // Nothing more may be spent: the same command changes nothing, and says so again.
+    // Nothing more may be spent: a repetition of the command changes nothing, and says so again.
     project.run(["run", "--headless"]).expect_code(3);
     let same = state(&project);
     assert_eq!(same["runs"][0]["codons"], json!([]));
@@ -352,7 +352,7 @@ fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session()
     assert_usd(&status["budget"]["totals"]["actualDollars"], 1.2);
 }
 
-// What continues in its session is the same execution: what it had written before it was stopped counts.
+// A codon that continues in its session is one execution: what it had written before it was stopped counts.
 // covers: HANK-36
 #[test]
 fn output_tokens_are_counted_on_when_a_codon_goes_on_in_its_session() {
@@ -382,7 +382,7 @@ fn output_tokens_are_counted_on_when_a_codon_goes_on_in_its_session() {
     let state = state(&project);
     let [second, first] = [0, 1].map(|run| codon(&state["runs"][run], "a"));
     assert_eq!(second["claudeSessionId"], first["claudeSessionId"]);
-    // Cut off, the scripted agent has told of one token for each message.
+    // Cut off, the scripted agent has reported one token for each message.
     let written = first["partialTokens"]["outputTokens"].as_u64().unwrap();
     assert!((1..20).contains(&written), "{first:#}");
     let exceeded = &second["budgetExceeded"];
@@ -415,7 +415,7 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
         "{status}"
     );
 
-    // Without one it pauses again, and says the same.
+    // Without a larger limit it pauses again, with this message again.
     let again = project.run(["run", "--headless"]);
     assert!(
         again.expect_code(3).stderr.contains(
@@ -432,7 +432,7 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     project.run(["run", "--headless"]).expect_code(0);
 }
 
-// An agent that tells its cost only at its end passes a limit, and has done its work.
+// An agent that reports its cost only at its end passes a limit, and has done its work.
 // covers: HANK-38
 #[test]
 fn a_codon_that_passed_its_limit_and_is_done_says_so_whatever_the_limit_does() {
@@ -701,7 +701,7 @@ fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it(
         json!({"currency": "cost", "limit": 0.1, "used": 0.3, "total": 0.7})
     );
 
-    // What was left by going back is spent all the same.
+    // The cost of work that a rollback undid still counts.
     project.run(["rollback", "--codon", "a"]).expect_code(0);
     let finished = run("0.8");
     finished.expect_code(3);
@@ -784,7 +784,8 @@ fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {
     assert_eq!(iterations, [(json!(0), json!(false)), (json!(1), json!(true))]);
 }
 
-/// A loop tells what it has left as that, one that pauses waits for more before its next codon, and one that fails says within what it would run again.
+/// The rest of a loop's budget is reported as that of the loop. A loop that pauses waits for more before its next codon, and one that fails names the
+/// budget within which it would run again.
 // covers: HANK-34, HANK-38, CLI-4
 #[test]
 fn the_budget_of_a_loop_is_told_as_that_of_its_loop() {

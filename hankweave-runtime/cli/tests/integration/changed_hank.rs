@@ -183,7 +183,7 @@ fn a_plan_made_anew_goes_on_without_the_codon_that_failed() {
         .collect();
     assert_eq!(ids, ["a", "d"]);
 
-    // Of what has succeeded nothing is left: it stays all the same, and everything in the hank is new.
+    // The hank has none of the codons that succeeded: they still count, and everything in the hank is new.
     write(&project, &[("x", "true")]);
     let all = run(&project, &["--replan"], 0);
     assert_told(
@@ -193,7 +193,7 @@ fn a_plan_made_anew_goes_on_without_the_codon_that_failed() {
     assert_eq!(done(&project), "a d x");
 }
 
-/// What never ran is not lost, wherever the failed codon stands by now.
+/// A codon that never ran is not lost, wherever the failed codon is now.
 // covers: STATE-45
 #[test]
 fn a_codon_that_failed_is_run_where_it_stands_now() {
@@ -217,7 +217,7 @@ fn a_codon_that_failed_is_run_where_it_stands_now() {
     }
 }
 
-/// With its rig a codon has a checkpoint to roll back into; what stands in front of it by now comes first all the same.
+/// A codon with a rig has a checkpoint to roll back to. Codons that are now in front of it still run first.
 // covers: STATE-45
 #[test]
 fn a_codon_in_front_of_the_first_one_that_failed_is_run_before_it() {

@@ -1,9 +1,10 @@
-//! The commands of the book are run as they stand there, and print what it shows.
+//! Runs the commands of the book as written, and compares their output with what it shows.
 //!
-//! The comment before a block says what it is: `console`, whose commands begin with `$ ` and end with 0 (`console: exits 3` for the last one), `file: PATH`, or
-//! `shown`, for what needs another machine, an agent or a service. In shown output `…` stands for anything, and lines may be missing between two that are there. No model is
-//! asked: the scripted agent runs every codon. Names of checkpoints and operations, and times of day, are those of the book: a command gets the name that was printed in the
-//! place of the one that the book shows. A file comes from the agent where `the agent writes PATH: CONTENT` puts what a real one would have written.
+//! The comment in front of a block names its kind. `console` has commands that begin with `$ ` and end with 0 (`console: exits 3` for the last one).
+//! `file: PATH` is a file. `shown` is for what needs another machine, an agent or a service. In shown output `…` matches any text, and lines may be
+//! missing between two that are there. No model is asked: the scripted agent runs every codon. Names of checkpoints and operations, and times of day,
+//! are those of the book: a command gets the name that was printed in place of the one that the book shows. A file comes from the agent where
+//! `the agent writes PATH: CONTENT` puts the content that a real agent would have written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -106,7 +107,7 @@ type Names = BTreeMap<String, String>;
 /// Length of a name as it is printed.
 const NAME: usize = 12;
 
-/// Splits a text into pieces of letters and digits and what stands between them.
+/// Splits a text into words of letters and digits, and the parts between these words.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;

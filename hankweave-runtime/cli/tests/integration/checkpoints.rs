@@ -62,7 +62,7 @@ fn checkpoints_that_are_gone_are_told_and_left_out_of_the_way_back() {
     assert_eq!(codon(resumed, "three")["status"], "completed");
 }
 
-// Only what is gone is left out, and all of it is told.
+// Only checkpoints that no longer exist are left out, and each of them is reported.
 // covers: G10, STATE-56
 #[test]
 fn a_lost_checkpoint_hides_no_older_one_and_a_deleted_repository_has_none() {

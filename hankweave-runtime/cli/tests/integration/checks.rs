@@ -265,7 +265,7 @@ fn a_loop_that_was_killed_in_its_check_goes_on_with_the_iteration_and_what_it_kn
     project
         .run(["run", "--headless", "--recover", "session"])
         .expect_code(0);
-    // The killed iteration continues in its session, and the next one is told what the check said after it.
+    // The killed iteration continues in its session, and the prompt of the next one has the output of the check after it.
     assert_eq!(
         ends(&project),
         ["turn#1 completed", "turn#2 completed", "end completed"]
@@ -357,7 +357,8 @@ fn a_total_budget_pauses_a_codon_whose_check_has_not_passed_and_more_money_conti
     assert_eq!(session(&project.state(&project.directory())), before);
 }
 
-/// A failure after which nothing of the total budget is left names the budget that continues, and without that no file is taken back.
+/// After a failure that leaves nothing of the total budget, the message names a budget with which the run continues. Without that budget no file is
+/// rolled back.
 // covers: HANK-40
 #[test]
 fn a_run_that_could_start_nothing_takes_no_file_back() {

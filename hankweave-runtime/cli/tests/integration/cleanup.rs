@@ -175,7 +175,7 @@ fn what_old_runs_left_goes_and_what_stays_can_be_undone() {
     assert_eq!(done(&project), "one\none\none\none\n");
 }
 
-/// The bytes of all files beneath a folder.
+/// Returns the number of bytes of all files inside a folder.
 fn bytes_beneath(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let bytes = entries.map(|path| match path.is_dir() {

@@ -376,7 +376,7 @@ fn no_colour_is_invisible_on_a_light_or_dark_terminal() {
     }
 }
 
-/// What stands in which colour is the same wherever it is printed.
+/// A colour has one meaning wherever it is printed.
 // covers: CLI-5
 #[test]
 fn colours_mean_the_same_in_every_command() {
@@ -630,7 +630,7 @@ fn a_run_says_which_files_its_rigs_copy_over() {
     assert!(!warns(&["--new", "--dry-run"]), "it is as it was copied");
 }
 
-// A variable that is always set contradicts nobody.
+// A variable that is always set contradicts no option.
 // covers: CLI-21
 #[test]
 fn what_stands_in_for_an_execution_directory_wins_over_that_of_the_environment() {

@@ -1,4 +1,4 @@
-//! Hostile hands and bad disks in the state directory: what cannot be ours is moved aside, nothing leads elsewhere, nothing keeps anybody waiting.
+//! Hostile changes and bad disks in the state directory. Files that cannot be ours are moved aside, no link leads elsewhere, and nothing blocks.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -42,7 +42,7 @@ fn become_link(path: &Path, elsewhere: &Path) {
     symlink(elsewhere, path).unwrap();
 }
 
-/// Every file and folder beneath a folder, with what the files hold.
+/// Returns every file and folder inside a folder, with the contents of the files.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -183,7 +183,7 @@ fn nothing_in_the_checkpoint_repository_keeps_a_command_waiting() {
     }
 }
 
-/// An object that is a pipe is damage like any other: told, and in nobody's way.
+/// An object that is a pipe is damage like any other: it is reported, and blocks no command.
 // covers: G10, F21
 #[test]
 fn an_object_that_is_a_pipe_is_a_damaged_one() {
@@ -199,7 +199,7 @@ fn an_object_that_is_a_pipe_is_a_damaged_one() {
     project.run(["run", "--headless", "--new"]).expect_code(0);
 }
 
-/// The same for a pack in which nothing is an object of a kind that exists.
+/// A pack in which nothing is an object of an existing kind is damage, too: it is reported, and blocks no command.
 // covers: G10, F21
 #[test]
 fn a_pack_full_of_zeros_holds_damaged_objects() {

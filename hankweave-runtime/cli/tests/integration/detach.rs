@@ -158,7 +158,7 @@ fn a_detached_run_outlives_its_terminal_and_is_found_by_every_command() {
     assert!(run.ends_within(DEADLINE), "the run does not end");
     follower.finish_within(DEADLINE).expect_code(0);
     logs.kill();
-    // A codon that starts while somebody follows counts.
+    // A codon that starts while a client follows the run counts.
     let said = said.finish_within(DEADLINE);
     assert!(
         said.stdout.contains("c1  ") && !said.stdout.contains("undone"),
@@ -175,7 +175,7 @@ fn a_detached_run_outlives_its_terminal_and_is_found_by_every_command() {
     assert_eq!(project.left_behind(), []);
 }
 
-/// What a start without `--detach` prints and how it ends, and the same with it.
+/// Returns the output and exit code of a start without `--detach`, and of one with it.
 #[track_caller]
 fn both(project: &TestProject, arguments: &[&str]) -> [Finished; 2] {
     let plain = [&["run", "--headless"], arguments].concat();

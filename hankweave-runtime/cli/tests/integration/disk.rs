@@ -135,7 +135,7 @@ fn at_the_limit_the_run_pauses_between_codons_and_says_what_to_type() {
         "{report}"
     );
 
-    // A detached run pauses in the same way, and says so to whoever is notified.
+    // A detached run pauses as well, and its notification says so.
     let tell = "cat >> told";
     let detached = ["run", "--detach", "--max-disk", LIMIT, "--notify", tell];
     let paused = project.run(detached);
@@ -163,7 +163,7 @@ fn at_the_limit_the_run_pauses_between_codons_and_says_what_to_type() {
     }
 }
 
-/// Length of all files beneath a folder, as `du` counts them.
+/// Returns the length of all files inside a folder, as `du` counts them.
 fn du(folder: &Path) -> u64 {
     let listed = Command::new("du").arg("-ab").arg(folder).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();

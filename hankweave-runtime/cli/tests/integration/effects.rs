@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::{codon, project};
 
-/// An agent that carries out its prompt as shell lines, which may call `say`, `tool` and `used`; in a session that it continues it carries out `again.sh`
-/// and keeps its prompt in `told.md`. Without `used` it says nothing about usage.
+/// An agent that carries out its prompt as shell lines, which may call `say`, `tool` and `used`. In a session that it continues it carries out
+/// `again.sh`, and stores its prompt in `told.md`. Without `used` it reports no usage.
 const AGENT: &str = r#"
 prompt=$(cat)
 session="${HANKWEAVE_RESUME_SESSION:-s-$$}"

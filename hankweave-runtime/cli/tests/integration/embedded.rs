@@ -46,7 +46,7 @@ async fn two_runs_and_another_child_of_one_program_leave_each_other_alone() {
     let (long, short) = (project(), project());
     let gate = long.home().join("gate");
     mknodat(CWD, &gate, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    // Open at both ends, so that nobody waits for the other one.
+    // This descriptor is open for both ends, so that no end waits for the other one.
     let mut opener = File::options().read(true).write(true).open(&gate).unwrap();
     write_hank(&long, &format!("read -r line < '{}'", gate.display()));
     write_hank(&short, LEAVES_BEHIND);

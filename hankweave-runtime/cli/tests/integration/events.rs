@@ -81,7 +81,7 @@ fn of<'g>(guest: &'g Guest, name: &str) -> Vec<&'g Value> {
     named.map(|message| &message["data"]).collect()
 }
 
-/// Each event is also told in `docs/protocol.md`, which names this test for most of them.
+/// Each event is described in `docs/protocol.md` as well, which names this test for most of them.
 // covers: STATE-46, WIRE-15
 #[test]
 fn a_client_sees_everything_that_can_happen_in_a_run() {
@@ -244,7 +244,7 @@ fn check_data(guest: &Guest) {
     );
     assert_eq!(of(guest, "error")[0]["code"], "OUTPUT_FAILED");
 
-    // What was changed since it was copied is somebody's work and stays (RUN-20).
+    // A copy that was changed is the user's work and stays (RUN-20).
     let cleanups = of(guest, "rollback.rigCleanup");
     let directories = json!(["copy-of-other", "copy-of-template"]);
     assert_eq!(

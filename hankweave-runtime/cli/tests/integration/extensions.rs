@@ -210,7 +210,7 @@ fn a_run_that_is_terminated_while_a_codon_is_extended_keeps_its_costs() {
     assert_usd(&record["partialCost"], 0.25);
 }
 
-/// The program compacts by itself unless it is told not to; then the overflow is the end of the extensions.
+/// The program compacts by itself unless that is switched off; then the overflow ends the extensions.
 #[test]
 fn the_real_claude_is_extended_until_its_context_overflows_and_does_not_compact() {
     let claude = match agents::claude() {

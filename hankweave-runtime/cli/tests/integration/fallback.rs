@@ -179,7 +179,7 @@ fn the_next_agent_takes_a_codon_over_and_the_first_comes_back() {
         "{first:#}"
     );
 
-    // The second agent is told what the first one did, and each codon its own task.
+    // Codon `two` starts with the second agent, so its prompt is its own task alone.
     let prompt = story.read(&format!("prompt-{SECOND}"));
     assert_eq!(prompt, "TASK-two", "nothing of it was begun before");
     let log = ended.json_lines();
@@ -865,8 +865,8 @@ fn files_of_a_replaced_attempt_are_not_denied_after_the_fallback_was_killed() {
     );
 }
 
-/// An agent that stood in at an outage, was stopped and continues in its session is said to stand in by every screen, the one that it stands in for worked on the codon as well, and
-/// the way back says with which agent it continues.
+/// Every screen names a fallback agent that started after an outage, was stopped and continues in its session. The first agent is named as well,
+/// because it worked on the codon. The command that continues names the agent that it continues with.
 // covers: HANK-80, HANK-81, CLI-14, CLI-44
 #[test]
 fn a_stand_in_that_continues_in_its_session_is_told_as_that() {
@@ -903,7 +903,7 @@ fn a_stand_in_that_continues_in_its_session_is_told_as_that() {
     assert!(worked.contains(FIRST) && worked.contains(SECOND), "{worked}");
 }
 
-/// The first agent is limited for years and the second one has an outage: a run that somebody starts later asks the second one again.
+/// The first agent is limited for years, and the second one has an outage: a run that the user starts later asks the second one again.
 // covers: HANK-80
 #[test]
 fn a_new_run_asks_an_agent_again_that_had_an_outage() {

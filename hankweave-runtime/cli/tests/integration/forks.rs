@@ -1,4 +1,4 @@
-//! Codons that go on from a copy of an earlier conversation (HANK-95, STATE-55, AGENT-71).
+//! Codons that continue from a copy of an earlier conversation (HANK-95, STATE-55, AGENT-71).
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use crate::real_money::{DEADLINE, Rates, assert_true_at, begun};
 use crate::real_stories::{real, stage};
 use crate::support::{assert_usd, codon, project};
 
-/// An agent whose conversations are files beside the workspace, with a line for each prompt: the first line of the prompt and the iteration. What its N-th
-/// process for a task has in its conversation is kept in `seen-TASK-N`, its prompt in `prompt-TASK-N`. It fails where `fails-TASK-N` is there, and waits for
-/// ever where `waits-TASK` is. Where `stays` is there, it continues the conversation itself instead of a copy. Its task is its argument.
+/// An agent whose conversations are files next to the workspace, with a line for each prompt: the first line of the prompt and the iteration. The
+/// conversation of its N-th process for a task is stored in `seen-TASK-N`, and its prompt in `prompt-TASK-N`. It fails if `fails-TASK-N` exists, and
+/// waits for ever if `waits-TASK` exists. If `stays` exists, it continues the conversation itself instead of a copy. Its task is its argument.
 const AGENT: &str = r#"
 task=$1
 base=${BASE:-..}
@@ -67,7 +67,7 @@ impl Story {
         codon
     }
 
-    /// Codons of one agent by names, since only a conversation of the same agent can be continued.
+    /// Writes a hank of these codons. All have one agent, since an agent can only continue its own conversations.
     fn hank(&self, codons: &[Value]) {
         self.0.write_hank(&json!({"hank": codons}));
     }
@@ -219,7 +219,7 @@ fn after_a_retry_a_kill_and_a_rollback_the_copy_is_made_anew_and_a_session_of_it
         "nothing of what was killed"
     );
 
-    // Asked for, it goes on in its own copy.
+    // With `--recover session` it continues in its own copy.
     story.put("waits-last", "");
     story.0.run(["rollback", "--codon", "build"]).expect_code(0);
     let mut running = story.0.start(["run", "--headless", "--json"]);
@@ -238,7 +238,7 @@ fn after_a_retry_a_kill_and_a_rollback_the_copy_is_made_anew_and_a_session_of_it
     );
     assert_eq!(story.read("sessions/s-plan-1"), "PLAN\n");
 
-    // After a rollback the codon that was forked counts as it stands then.
+    // After a rollback the fork is made from the codon's conversation at that point.
     story.0.run(["rollback", "--codon", "plan"]).expect_code(0);
     story.run(0);
     assert_eq!(story.seen("build-3"), ["PLAN", "BUILD"]);

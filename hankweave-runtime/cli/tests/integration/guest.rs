@@ -13,7 +13,7 @@ use crate::support::port;
 /// A client that waits for what it wants to hear.
 pub(crate) struct Guest {
     socket: WebSocket<TcpStream>,
-    /// Everything that it has heard.
+    /// All messages that it has received.
     pub(crate) heard: Vec<Value>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn knock(execution: &Path) -> TcpStream {
 }
 
 impl Guest {
-    /// Comes in with what the files of the execution directory tell.
+    /// Connects with the address and the token in the files of the execution directory.
     pub(crate) fn enter(execution: &Path, mode: &str) -> Self {
         // The token is there before the port is.
         port(execution);
@@ -33,7 +33,7 @@ impl Guest {
         Self::enter_with(execution, token.trim_end(), mode)
     }
 
-    /// The same with a token of the caller's.
+    /// Connects with a token of the caller.
     pub(crate) fn enter_with(execution: &Path, token: &str, mode: &str) -> Self {
         let mut guest = Self::connect(execution, token).expect("there is room");
         guest.send(json!({"type": "handshake", "data": {"mode": mode, "afterSeq": 0}}));

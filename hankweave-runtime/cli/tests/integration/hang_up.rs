@@ -63,7 +63,7 @@ fn assert_hung_up(project: &TestProject) {
     );
 }
 
-/// Whatever is drawn at the moment, the run is stopped in order, and told as a hang-up.
+/// Whatever is drawn at the moment, the run is stopped in order, and the cause is a hang-up.
 // covers: F19
 #[test]
 fn a_terminal_that_is_closed_at_any_moment_stops_the_run_in_order() {
@@ -156,7 +156,7 @@ fn bash() -> Option<std::path::PathBuf> {
     found.status.success().then(|| path.trim().into())
 }
 
-/// `nohup` alone keeps the terminal: it must not be in the way when it is gone.
+/// `nohup` alone leaves the terminal to the run, which must continue when the terminal no longer exists.
 // covers: F19
 #[test]
 fn a_run_that_ignores_the_hang_up_draws_on_nothing() {
@@ -189,7 +189,7 @@ fn a_whole_screen_that_is_closed_ends_the_client_alone() {
     screen.hang_up();
     assert_eq!(screen.code_within(DEADLINE), 143);
 
-    // The same key in the screen of a run, which continues.
+    // The whole screen of a run, opened with its key, is closed like this as well; the run continues.
     project.write("go", "");
     running.finish_within(DEADLINE).expect_code(0);
     let project = self::project();
@@ -261,7 +261,7 @@ fn a_client_whose_terminal_is_closed_ends_in_order() {
     }
 }
 
-/// Nobody answers a question on a terminal that is gone, so nothing begins.
+/// A question on a terminal that no longer exists gets no answer, so nothing starts.
 // covers: F19
 #[test]
 fn a_question_whose_terminal_is_closed_starts_nothing() {

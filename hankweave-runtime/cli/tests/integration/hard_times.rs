@@ -14,7 +14,7 @@ use crate::support::{assert_checkpoint, codon, project, strace_is_there, traced}
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A hank of three codons of the scripted agent that really write, with `turns` beside that.
+/// Writes a hank of three codons of the scripted agent, which write to a file and then play `turns`.
 fn write_hank(project: &TestProject, turns: &Value) {
     let mut all = vec![json!({"tools": [{"append": {"path": "work.txt", "content": "${PROMPT}\n"}}]})];
     all.extend(turns.as_array().cloned().unwrap_or_default());
@@ -96,7 +96,7 @@ fn acknowledged(finished: &Finished) -> Vec<(u64, Value)> {
         .collect()
 }
 
-/// Numbers that look random and are the same for the same seed.
+/// Numbers that look random and depend only on the seed.
 struct Dice(u64);
 
 impl Dice {
@@ -190,7 +190,7 @@ fn of_many_instances_exactly_one_works() {
                 let end = end.clone();
                 scope.spawn(move || end.send(instance.finish_within(DEADLINE)));
             }
-            // All but one end; whoever is left holds the directory.
+            // All but one end; the remaining one holds the directory.
             for _ in 1..count {
                 let finished = ends.recv().expect("nobody is refused");
                 finished.expect_code(75);
@@ -231,8 +231,8 @@ fn a_disk_that_is_full_ends_the_run_in_order_and_space_lets_it_go_on() {
     }
 }
 
-/// A checkpoint that does not fit costs its codon and is told as a matter of the disk; a limit of the user's for the length of files does not end us with
-/// its signal.
+/// A checkpoint that does not fit fails its codon, and is reported as a problem of the disk. A limit of the user for the length of files does not
+/// end us by its signal.
 // covers: G5, F3
 #[test]
 fn a_checkpoint_that_the_disk_does_not_take_is_a_matter_of_the_disk() {
@@ -308,7 +308,7 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
         ("write", "EINTR", ".hankweave/state.log"),
         ("fdatasync", "EINTR", ".hankweave/state.log"),
         ("fsync", "EIO", ".hankweave"),
-        // What is beneath our folder is reached from its descriptor, so each call counts by the folder in which it is made.
+        // Files inside our folder are reached from its descriptor, so each call counts by the folder in which it is made.
         ("renameat,renameat2", "ENOSPC", ".hankweave"),
         ("openat", "EIO", ".hankweave"),
         ("mkdirat", "ENOSPC", ".hankweave"),
@@ -340,7 +340,7 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
     }
 }
 
-/// Runs the hank of a project from its beginning with an `injection` of strace on a path beneath the project, or on every one.
+/// Runs the hank of a project from its start, with an `injection` of strace on a path in the project, or on every path.
 fn run_injected(project: &TestProject, path: Option<&str>, injection: &str) -> Finished {
     let path = path.map(|path| project.directory().join(path).to_string_lossy().into_owned());
     let mut options = vec!["-e", injection];

@@ -11,7 +11,7 @@ use crate::support::project;
 const EVIL: &str =
     "\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{2066}\u{200f}\u{61c}\u{200b}\u{7f}\u{8}evil";
 
-/// The same as a person sees it.
+/// `EVIL` as a person sees it.
 const SHOWN: &str =
     r"\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{2066}\u{200f}\u{61c}\u{200b}\u{7f}\u{8}evil";
 
@@ -24,7 +24,7 @@ while [ -e wait ] && [ ! -e go ]; do sleep 0.05; done
 cat "$prompt.end"
 "#;
 
-/// Two codons, the second of which fails, with the same hostile text wherever a text is allowed.
+/// A project of two codons, the second of which fails, with the hostile text wherever a text is allowed.
 fn hostile_project() -> TestProject {
     let project = project();
     let script = project.write("agent.sh", AGENT);
@@ -192,7 +192,7 @@ fn every_printed_field_is_harmless() {
     for arguments in commands {
         assert_harmless(&project.run(*arguments));
     }
-    // It is the same data.
+    // JSON has the data unchanged.
     let journal = project
         .run(["journal", "--type", "assistant.action"])
         .json_lines();

@@ -138,7 +138,7 @@ fn what_a_stopped_run_offers_goes_on_with_everything_it_had() {
     paste(&project, &stop).expect_code(0);
     let stopped = running.finish_within(SOON);
 
-    // The address of the page holds no token, and the command beside it prints one that does.
+    // The address of the page holds no token, and the command next to it prints an address that does.
     let page = stopped
         .stderr
         .lines()
@@ -222,7 +222,7 @@ fn what_a_failed_run_offers_works_from_anywhere() {
         let finished = project.run(["-c", &pasted, "sh", elsewhere.to_str().unwrap()]);
         finished.expect_code(0);
         assert!(directory.join(OUT).join("done.txt").exists(), "{crash_point}");
-        // In the place where the run was typed, the same is said shortly.
+        // In the folder in which the run was typed, the command is shorter.
         assert!(
             offered(&failed, "continue  ").starts_with("hankweave run "),
             "{failed}"
@@ -367,7 +367,7 @@ fn a_run_that_waits_says_what_starts_its_codons() {
     let full = fs::read_to_string(project.directory().join(WORK).join(".hankweave/token")).unwrap();
     let whole = control["address"].as_str().unwrap();
     assert!(whole.ends_with(full.trim_end()), "{whole}");
-    // The address is good for whoever has no access to the directory.
+    // A client without access to the directory can use the address.
     let mut watching = start(
         &project,
         &["attach", "--url", address.trim_end(), "--json", "--after", "0"],

@@ -56,7 +56,7 @@ fn the_journal_is_printed_as_it_stands_from_any_place_and_by_type() {
     assert_eq!(project.files(), before);
 }
 
-/// What is torn is told, the rest is printed, and the next run continues after it.
+/// A torn line is reported, the others are printed, and the next run continues after it.
 // covers: P7, CLI-12
 #[test]
 fn a_torn_line_is_told_and_healed_by_the_next_run() {

@@ -167,7 +167,7 @@ fn files_that_were_ignored_before_the_killed_run_stay_when_they_are_not_ignored_
     );
 }
 
-/// What the user mends before a run that fails again is not taken back with that run.
+/// What the user repairs before a run that fails again is not rolled back with that run.
 // covers: RUN-2
 #[test]
 fn what_was_changed_before_a_run_that_failed_stays_after_the_next_failure() {
@@ -276,7 +276,7 @@ blocked: two failed ("
     assert_eq!(files(), ["one\ntwo\n", "pear 2\n", "mine\n"], "{finished}");
 }
 
-/// An undo is followed by the same words everywhere about what is next, also where that is nothing; the next run leaves what the user had changed by then.
+/// After an undo, every command names the next step in one wording, also if there is none. The next run leaves what the user had changed by then.
 // covers: RUN-2, STATE-67, CLI-32
 #[test]
 fn an_undo_to_a_codon_that_failed_says_what_the_next_run_does_and_it_does_that() {
@@ -290,7 +290,7 @@ fn an_undo_to_a_codon_that_failed_says_what_the_next_run_does_and_it_does_that()
         "blocked: two failed (`hankweave run` rolls back to the last success, one, and runs two again)\n";
     let planned = project.run(["undo", "--dry-run"]).expect_code(0).stdout.clone();
     assert!(planned.ends_with(onward), "{planned}");
-    // The run began with a way back, which is an operation of its own.
+    // The run started with a rollback, which is an operation of its own.
     let undone = project.run(["undo"]).expect_code(0).stdout.clone();
     let files = || ["done.txt", "prices.txt", "mine.txt"].map(|name| read(&project, name));
     assert_eq!(files(), ["one\nhalf\n", "pear 2\n", "mine\n"], "{undone}");
@@ -531,7 +531,7 @@ fn a_new_file_that_may_be_the_user_s_stays_and_the_agent_s_others_go() {
     }
 }
 
-/// A checkpoint of an earlier attempt has the file of the agent that somebody edited after the crash.
+/// A checkpoint of an earlier attempt has the file of the agent that the user edited after the crash.
 // covers: RUN-2
 #[test]
 fn an_edit_after_a_crash_stays_also_in_a_file_that_an_earlier_attempt_has_saved() {
@@ -582,7 +582,7 @@ fn an_edit_after_a_crash_stays_also_in_a_file_that_an_earlier_attempt_has_saved(
     assert_eq!(read(&project, "src/notes.txt"), format!("{notes}mine\nagent\n"));
 }
 
-/// Run again with its files and crashed again: all of that is unfinished work, which the way back to the last success takes back.
+/// A codon that ran again with its files and crashed again has only unfinished work, which the rollback to the last success undoes.
 // covers: RUN-2, STATE-71
 #[test]
 fn what_two_crashed_attempts_left_goes_back_to_the_last_success() {

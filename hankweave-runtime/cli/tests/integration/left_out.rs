@@ -9,7 +9,7 @@ use crate::support::project;
 
 const MIB: u64 = 1 << 20;
 
-/// A project whose two codons write a file of so many MiB, which takes no room on the disk, and a small one.
+/// A project with two codons, each of which writes a file of `mib` MiB, which takes no room on the disk, and a small one.
 fn with_codons(overrides: &Value, mib: u64) -> TestProject {
     let project = project();
     let bash = json!({"bash": {"command": format!("truncate -s {} large.bin; date > small.bin", mib * MIB)}});
@@ -65,7 +65,7 @@ fn a_file_that_is_too_large_for_checkpoints_is_told_wherever_one_looks() {
         "{shown}"
     );
 
-    // Told once for two checkpoints that lack the same, as an event for programs.
+    // Two checkpoints lack one file: that is reported once, as an event for programs.
     let events = project.run(["run", "--new", "--headless", "--json"]);
     let events = events.expect_code(0).json_lines();
     let of_kind = |event: &&Value| event["type"] == "checkpoint.incomplete";

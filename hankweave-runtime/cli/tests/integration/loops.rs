@@ -136,7 +136,7 @@ fn a_loop_runs_as_often_as_its_limit_says_in_one_conversation() {
         .iter()
         .find(|event| event["type"] == "loop.iteration.completed");
     assert_eq!(first.unwrap()["data"]["tokensUsed"], 30);
-    // After a rollback the iterations are made again, and each is told again.
+    // After a rollback the iterations run again, and each is reported again.
     project.run(["undo", "--yes"]).expect_code(0);
     let again = project.run(["run", "--headless", "--json"]);
     again.expect_code(0);
@@ -146,7 +146,7 @@ fn a_loop_runs_as_often_as_its_limit_says_in_one_conversation() {
     );
 }
 
-/// Stopped in order or killed, whatever the policy: the codon that crashed runs again, in the same conversation, and no iteration is lost.
+/// Stopped in order or killed, under every policy: the codon that crashed runs again in its conversation, and no iteration is lost.
 #[test]
 fn a_stop_in_the_middle_of_an_iteration_loses_no_iteration() {
     for signal in [Signal::TERM, Signal::KILL] {
@@ -284,7 +284,7 @@ fn after_going_back_into_a_loop_its_rest_is_planned_again() {
     );
 }
 
-/// Iteration 1 of `b` and the codon `b-1` have the same name in the names of files.
+/// In names of files, iteration 1 of `b` and the codon `b-1` are both `b-1`.
 // covers: STATE-4, S10
 #[test]
 fn codons_whose_files_have_the_same_name_share_none() {

@@ -1,4 +1,5 @@
-//! Runs that move between machines: two projects stand for them, each with a home and a folder for temporary files of its own, and a bare repository between them.
+//! Runs that move between machines. Two projects act as machines, each with its own home and its own folder for temporary files. A bare repository is
+//! between them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -275,7 +276,7 @@ fn the_real_claude_goes_on_in_its_session_on_another_machine() {
     );
 }
 
-/// A run that is pushed while it works goes on where it is: whoever fetches it is told.
+/// A run that is pushed while it works continues where it is, and a clone of it prints a note.
 // covers: CLI-52
 #[test]
 fn a_record_that_was_pushed_while_its_run_was_at_work_says_so_where_it_arrives() {
@@ -502,7 +503,7 @@ fn each_history_that_gives_way_stays_within_reach() {
     laptop.run(["checkpoints", "verify"]).expect_code(0);
 }
 
-/// Every object of the remote is cut, emptied or turned over in turn; whatever comes of that, it is told, and nothing is half done here.
+/// Every object of the remote is cut, emptied or garbled in turn. Whatever the outcome, it is reported, and nothing is half done here.
 // covers: RUN-29, CLI-52
 #[test]
 fn what_is_damaged_on_the_remote_changes_nothing_here() {
@@ -638,7 +639,7 @@ fn a_record_that_tells_something_else_than_it_holds_is_refused() {
     }
 }
 
-/// Runs a command under strace, which kills it at the `when`th of these calls; tells whether it was hit.
+/// Runs a command under strace, which kills it at the `when`th of these calls; returns whether it was killed.
 fn killed(machine: &TestProject, call: &str, when: usize, arguments: &[&str]) -> bool {
     let injection = format!("inject={call}:signal=SIGKILL:when={when}");
     traced(machine, &["-e", &injection], arguments).code != Some(0)

@@ -56,7 +56,7 @@ impl Forger {
         assert!(git.wait().unwrap().success());
     }
 
-    /// A checkpoint with these files, which a clone would bring back.
+    /// Creates a checkpoint with these files, which a clone would install, and returns its SHA.
     fn checkpoint(&self, files: &str) -> String {
         self.checkpoint_after(self.manifest["checkpoint"].as_str().unwrap(), files.as_bytes())
     }
@@ -199,7 +199,7 @@ fn no_checkpoint_turns_a_clone_into_a_repository() {
     assert!(work.join(".gitmodules").symlink_metadata().is_err());
 }
 
-/// What an agent remembers of all projects lies beside its conversations.
+/// The memory of an agent about all projects is stored next to its conversations.
 // covers: RUN-27
 #[test]
 fn a_record_brings_sessions_of_its_runs_and_nothing_else_into_folders_of_agents() {
@@ -314,7 +314,7 @@ fn what_would_fill_the_disk_is_refused_before_anything_is_unpacked() {
     forger.is_refused("a folder 500 deep");
 }
 
-/// A rollback would bring back an older checkpoint, however small the newest one is.
+/// A rollback would restore an older checkpoint, however small the newest one is.
 // covers: RUN-32
 #[test]
 fn an_older_checkpoint_that_would_fill_the_disk_is_refused_as_well() {
@@ -340,7 +340,7 @@ fn an_older_checkpoint_that_would_fill_the_disk_is_refused_as_well() {
     }
 }
 
-/// A record brings a hankweave.json with its checkpoint.
+/// The checkpoint of a record installs a hankweave.json.
 // covers: CLI-63
 #[test]
 fn settings_that_a_remote_brings_start_nothing_until_the_user_has_said_so() {

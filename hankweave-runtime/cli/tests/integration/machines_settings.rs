@@ -1,4 +1,4 @@
-//! The remote stands in the user's own hankweave.json or in a variable.
+//! The remote is set in the user's own hankweave.json or in a variable.
 
 use serde_json::{Value, json};
 

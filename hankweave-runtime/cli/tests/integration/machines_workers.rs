@@ -25,7 +25,7 @@ pub(crate) const TASK: &str = "report-7";
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     pub(crate) machines: [TestProject; 2],
-    /// The remote, as workers are told.
+    /// URL of the remote, as workers get it.
     pub(crate) url: String,
 }
 
@@ -93,7 +93,7 @@ impl Place {
         self.write_hank_of(&["one", "two", "three"]);
     }
 
-    /// The same with these codons.
+    /// Writes a hank of these codons in one session; each waits for its file `go`.
     fn write_hank_of(&self, ids: &[&str]) {
         let codon = |id: &str, mode: &str| {
             let go = self.folder.path().join(format!("go-{id}"));
@@ -210,7 +210,7 @@ impl Place {
         });
     }
 
-    /// The machine that lost the task to the other one, which cannot be reached, says where the task went on.
+    /// Asserts that the first machine, which lost the task and cannot reach the second one, names where the task continued.
     fn is_told_where_it_left(&self) {
         let tasks = [0, 1].map(|machine: usize| self.machines[machine].home().join("tasks"));
         let away = tasks[1].with_extension("away");
@@ -336,7 +336,7 @@ fn an_approval_travels_with_its_task_and_a_denial_asks_again_elsewhere() {
     assert_eq!(asked, 2, "{}", place.messages(1));
 }
 
-/// The cost of an attempt whose files are elsewhere is unknown to whoever requeues its task, and is called so.
+/// The cost of an attempt whose files are elsewhere is unknown to the machine that requeues its task, and is shown as unknown.
 // covers: TASK-121
 #[test]
 fn an_attempt_that_another_machine_requeues_is_not_said_to_have_cost_nothing() {
@@ -529,7 +529,7 @@ fn a_task_goes_from_machine_to_machine_and_back_and_back_again() {
     assert_eq!(completed(&state), codons, "{state:#}");
     assert_eq!(done(&place.workspace(0)), "one\ntwo\nthree\nfour\nfive\n");
     let messages = place.messages(0);
-    // A killed worker may take with it what it had to tell.
+    // A killed worker may lose messages that it had not printed yet.
     let fetched = messages.matches("Run fetched from its remote").count();
     assert!(fetched >= 2, "{messages}");
 }
@@ -669,7 +669,7 @@ async fn of_two_owners_the_later_one_has_the_record_and_the_other_is_kept() {
     let hank = place.folder.path().to_string_lossy().into_owned();
     let directories = ["first", "second", "third"].map(|name| place.folder.path().join(name));
     let [first, second, third] = &directories;
-    // With nothing to do it is a run all the same, and news.
+    // A run with nothing to do is still a run, so there is something to push.
     let run = |directory: &Path| {
         let directory = directory.to_string_lossy().into_owned();
         let arguments = ["run", &*hank, "-e", &*directory, "--headless", "--new"];

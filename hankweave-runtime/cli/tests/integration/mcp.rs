@@ -149,7 +149,7 @@ fn an_agent_works_on_a_task_with_all_eight_tools() {
     );
     assert_eq!((&late["timedOut"], &late["cut"]), (&json!(true), &json!(true)));
     assert_eq!(late["stdout"].as_str().unwrap().len(), 64 << 10);
-    // It is the agent's own: nobody else does anything with it.
+    // The task belongs to the agent: no other client or worker changes it.
     project.run(["task", "checkpoint", "fix-3"]).expect_code(75);
     let idle = project.run(["worker", "--once"]);
     assert!(idle.expect_code(0).stderr.contains("0 completed"));
@@ -226,7 +226,7 @@ fn a_task_of_an_agent_is_called_off_by_somebody_else() {
         &json!({"name": "execute_in_task", "arguments": {"taskId": "fix-3", "command": "sleep 600", "timeout": 600_000}}),
     );
     let refusal = &stopped["result"]["structuredContent"]["error"];
-    // Told before it began, or in the middle of it.
+    // The command was refused before it started, or stopped in the middle.
     let codes = [json!("EXECUTION_FAILED"), json!("INVALID_REQUEST")];
     assert!(codes.contains(&refusal["code"]), "{stopped}");
     client.leave();
@@ -417,7 +417,7 @@ fn what_this_machine_cannot_do_is_told_as_that_and_changes_nothing() {
     std::fs::remove_file(&workspace).unwrap();
     client.call("create_task_sandbox", &create);
 
-    // A folder that is gone: the task stays the agent's, and its command works when the folder is back.
+    // The folder is missing: the task stays with the agent, and its command works when the folder is back.
     let run = json!({"taskId": "fix-3", "command": "echo here"});
     let aside = folder.join("aside");
     std::fs::rename(&workspace, &aside).unwrap();
@@ -438,7 +438,7 @@ fn what_this_machine_cannot_do_is_told_as_that_and_changes_nothing() {
     std::fs::remove_file(&workspace).unwrap();
     client.call("attach_agent_to_task", &attach);
 
-    // What the rules have a code for keeps it, beside the same number.
+    // An error with a code in the rules keeps that code, next to its number.
     let state = folder.join("state.json");
     let whole = std::fs::read(&state).unwrap();
     std::fs::write(&state, &whole[..whole.len() / 2]).unwrap();

@@ -1,4 +1,4 @@
-//! What somebody has changed between two runs, and what the next one takes back (RUN-2).
+//! Changes of the user between two runs, and which of them the next run rolls back (RUN-2).
 
 use std::fs;
 
@@ -110,7 +110,7 @@ fn what_somebody_mends_after_a_failed_set_up_stays_and_its_cause_is_named() {
     );
 }
 
-/// The second codon was stopped, and somebody goes back to the files that it left.
+/// The second codon was stopped, and the user rolls back to the files that it left.
 // covers: RUN-2
 #[test]
 fn after_a_rollback_to_a_stop_the_codon_runs_with_the_files_that_were_chosen() {

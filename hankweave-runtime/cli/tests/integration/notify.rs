@@ -1,4 +1,4 @@
-//! Whoever does not look is told that a run waits or has ended (CLI-27).
+//! Notifications for users who do not watch a run: that it waits, or has ended (CLI-27).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ fn write_codons(project: &TestProject, prompts: &[&str]) {
     project.write_hank(&json!({"hank": codons.collect::<Vec<_>>()}));
 }
 
-/// What was told so far: the JSON, and the event and the next command from the variables.
+/// Returns the notifications so far: the JSON, and the event and the next command from the variables.
 fn told(folder: &Path) -> Vec<(Value, String)> {
     let text = fs::read_to_string(folder.join("told")).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
@@ -230,7 +230,7 @@ fn path_of<'a>(action: &'a Value, label: &str) -> &'a str {
         .unwrap()
 }
 
-/// The run is detached, so nobody could answer elsewhere by chance.
+/// The run is detached, so that nothing else can answer by chance.
 // covers: CLI-27, CLI-80, WIRE-50, STATE-65
 #[test]
 fn a_button_on_the_phone_approves_or_denies_once_and_can_do_nothing_else() {

@@ -39,7 +39,7 @@ fn codons_count_once_over_all_runs_and_on_every_screen() {
     );
 }
 
-/// A command that is longer than its column stands alone, and what it does below it.
+/// A command that is longer than its column has a line of its own, and its purpose follows below.
 // covers: CLI-14
 #[test]
 fn a_long_command_does_not_run_into_its_purpose() {
@@ -62,7 +62,7 @@ fn a_long_command_does_not_run_into_its_purpose() {
     );
 }
 
-/// Whatever a person reads of a directory stands on a narrow terminal in the same words, none of them broken.
+/// All output for people has its usual words on a narrow terminal, and breaks none of them.
 // covers: CLI-24
 #[test]
 fn no_command_breaks_a_word_on_a_narrow_terminal() {

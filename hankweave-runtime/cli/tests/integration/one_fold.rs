@@ -65,7 +65,7 @@ fn account(view: &Value) -> Value {
     })
 }
 
-/// Asserts that page and `status` say the same, and that every table of the report adds up.
+/// Asserts that the page and `status` agree, and that every table of the report adds up.
 #[track_caller]
 pub(crate) fn assert_one_account(project: &TestProject) -> Value {
     let (page, status) = (of_page(project), document(project, "status"));

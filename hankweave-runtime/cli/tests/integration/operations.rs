@@ -1,4 +1,4 @@
-//! The log of operations, and the way back from each (STATE-66, STATE-67, CLI-31, CLI-32).
+//! The log of operations, and how to undo each (STATE-66, STATE-67, CLI-31, CLI-32).
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn the_last_operation_is_taken_back_and_anything_can_be_gone_to() {
         "{text}"
     );
 
-    // What somebody wrote meanwhile is kept, and told.
+    // What the user wrote meanwhile is kept in a checkpoint, and the output names it.
     project.write("done.txt", "mine\n");
     let planned = project.run(["undo", "--dry-run"]).expect_code(0).stdout.clone();
     assert!(planned.contains("would delete  done.txt"), "{planned}");
@@ -202,7 +202,7 @@ fn a_folder_that_was_empty_stays_when_the_files_in_it_are_taken_back() {
     assert!(exists("out"), "the rig has made it before the checkpoint");
 }
 
-/// Every way back asks the same question.
+/// Every command that changes files back asks the same question.
 // covers: CLI-16, CLI-32
 #[test]
 fn rollback_and_op_restore_name_the_files_that_they_change_and_ask_on_a_terminal() {
@@ -278,7 +278,7 @@ fn while_a_run_lives_nothing_is_undone() {
         refused.expect_code(75).stderr.contains("hankweave stop"),
         "{refused}"
     );
-    // What was taken back in this run is brought back by it.
+    // A rollback in this run is undone by this run.
     for _ in 0..2 {
         project.run(["next"]).expect_code(0);
         running.wait_for_line(|line| line.contains("\"server.idle\""));
@@ -292,7 +292,7 @@ fn while_a_run_lives_nothing_is_undone() {
     running.finish_within(Duration::from_secs(60)).expect_code(143);
 }
 
-/// Undoes under strace, which kills it at the `when`th of these calls of a thread; tells whether it was hit.
+/// Undoes under strace, which kills it at the `when`th of these calls of a thread; returns whether it was killed.
 fn killed(project: &TestProject, call: &str, when: usize) -> bool {
     let injection = format!("inject={call}:signal=SIGKILL:when={when}");
     traced(project, &["-e", &injection], &["undo"]).code != Some(0)
@@ -409,7 +409,7 @@ fn a_way_back_to_the_run_before_a_fresh_one_has_the_plan_of_then() {
     let undone = project.run(["undo"]).expect_code(0).stdout.clone();
     assert!(undone.contains("two"), "{undone}");
     is_back();
-    // What is gone back to again has its plan as well.
+    // A restore after the undo restores the plan as well.
     project.run(["op", "restore", &fresh]).expect_code(0);
     assert_eq!((done(&project).as_str(), next()), ("one\nelse\n", Value::Null));
     project.run(["undo"]).expect_code(0);
@@ -553,7 +553,7 @@ fn the_directory_of_a_run_is_enough_to_continue_it() {
         .run("run work --headless --new --forget".split(' '))
         .expect_code(0);
 
-    // Also when the folder is gone in which that was typed.
+    // The limits last also if the folder in which the run was typed no longer exists.
     let typed_in = project.directory().join("gone");
     fs::create_dir(&typed_in).unwrap();
     let program = env!("CARGO_BIN_EXE_hankweave");
@@ -568,7 +568,7 @@ fn the_directory_of_a_run_is_enough_to_continue_it() {
     assert!(status.contains("  hankweave run work --max-cost 0."), "{status}");
 }
 
-/// A way back to the end leaves nothing to run: the next run has no limits of its own, and those of the work stay on every screen.
+/// A rollback to the end leaves nothing to run: the next run has no limits of its own, and those of the work stay on every screen.
 // covers: RUN-2, CLI-31
 #[test]
 fn a_run_with_nothing_to_do_after_a_way_back_leaves_the_limits_of_the_work() {

@@ -325,7 +325,7 @@ fn runs_that_have_ended_are_served_and_a_run_that_starts_is_followed() {
     let record = || ["state.json", "state.log"].map(|file| std::fs::read(state_dir.join(file)).unwrap());
     let before = record();
 
-    // The page that was open goes on with it, and may no longer command although its token could.
+    // The page that was open continues with the server of `view`, and may no longer command although its token could.
     let (first, address) = viewing(&project, &[]);
     page.until("document.getElementById('link').textContent === 'connected'");
     page.until_shows("read-only");
@@ -341,7 +341,7 @@ fn runs_that_have_ended_are_served_and_a_run_that_starts_is_followed() {
     let state = project.state(&project.directory());
     let stopped = state["runs"][0]["runId"].as_str().unwrap().to_owned();
 
-    // A run that starts has another port, and the page follows it all the same.
+    // A run that starts has another port, and the page still follows it.
     viewer.press("f");
     let running = project.start(["run", "--headless"]);
     viewer.until("document.title.startsWith('▶ Runs Review it')");
@@ -636,7 +636,7 @@ fn the_page_lists_the_plan_skips_stops_and_rolls_back() {
     page.evaluate("location.hash = '#/a.1.1'");
     page.click("rollback");
     page.until_shows("Undoes 1 later attempt.");
-    // What would change is read before anybody says yes.
+    // The user reads what would change before a confirmation.
     let preview = "document.getElementById('preview')?.innerText ?? ''";
     for part in [
         "Review it",

@@ -11,7 +11,7 @@ use crate::picture::migration;
 use crate::playwright::Page;
 use crate::support::project;
 
-/// Differences between two pictures in a grid of so many cells: the mean, and the share of cells in which they are much.
+/// Compares two pictures in a grid of 48 by 30 cells: the mean difference, and the share of cells with a large one.
 /// Letters differ with the fonts of a machine, and times with each run; places, sizes and colours do not.
 const COMPARE: &str = r"(async (pictures) => {
     const [columns, rows] = [48, 30];

@@ -97,7 +97,7 @@ fn a_planned_codon_opens_and_says_what_it_is_to_do() {
     running.finish_within(SOON);
 }
 
-/// Condition that the head of an element stands in the window.
+/// Returns the condition that the top of an element is in the window.
 fn in_window(selector: &str) -> String {
     format!(
         "(() => {{ const place = document.querySelector('{selector}')?.getBoundingClientRect();
@@ -156,7 +156,7 @@ fn the_box_of_a_question_has_whole_icons_and_the_keys_two_columns(reader: &mut P
     reader.until("!document.querySelector('.help')");
 }
 
-/// Fills what stands above the open report, in a browser that does not hold its place by itself: the report stays until somebody scrolls away from it.
+/// Fills the space above the open report in a browser that does not keep its scroll position by itself: the report stays until the user scrolls away.
 fn what_is_opened_stays_in_view(reader: &mut Page) {
     let fill = |height: u32| format!("document.getElementById('attention').style.paddingTop = '{height}px'");
     reader.evaluate("document.documentElement.style.overflowAnchor = 'none'");
@@ -326,7 +326,7 @@ fn the_timeline_draws_long_waits_short_and_no_marks_from_outside_its_window() {
     has_times_and_a_legend_on_a_phone(&mut page);
 }
 
-/// A narrow window has no axis: the ends of the timeline and the legend stand in one line each.
+/// A narrow window has no axis: the ends of the timeline have one line, and so has the legend.
 fn has_times_and_a_legend_on_a_phone(page: &mut Page) {
     page.resize((390, 844), "light");
     page.until("innerWidth === 390");

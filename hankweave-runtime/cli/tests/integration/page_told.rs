@@ -244,7 +244,7 @@ fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
 
     let mut reader = Page::open(&browser, &address(&project, "token-readonly"));
     reader.until("document.title.startsWith('? Waits for an approval before')");
-    // The title stands before the keys listen; what is asked for later is there after them.
+    // The title is set before the page handles keys; the files, which it requests later, appear after that.
     reader.until("document.querySelector('.ask .files a')");
     reader.press("?");
     reader.until_shows("copy this address");
@@ -253,7 +253,7 @@ fn a_question_that_takes_something_away_begins_at_the_harmless_button() {
         false
     );
     reader.press("Escape");
-    // The files of the question lead to what became of them.
+    // The files of the question link to their changes.
     reader.evaluate("document.querySelector('.ask .files a').click()");
     reader.until("location.hash.includes('/changes/done.txt?from=')");
     reader.until("document.querySelector('.diff')?.innerText.includes('done.txt')");
@@ -309,7 +309,7 @@ fn an_address_that_is_copied_opens_for_readers_and_a_wrong_token_is_called_so() 
 fn a_loop_has_one_count_of_files_and_its_check_is_a_check() {
     let Some(browser) = browser() else { return };
     let project = project();
-    // The first iteration writes the file, and the second one the same bytes again.
+    // The first iteration writes the file, and the second one writes identical bytes.
     let writes = r#"cat > /dev/null
 printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}'
 printf 'same\n' > same.txt
@@ -352,7 +352,7 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
         false
     );
     page.evaluate("location.hash = '#/b.1.1'");
-    // Beside an iteration stands its own check, and one count: ids count from zero.
+    // An iteration has its own check next to it, and one count: ids count from zero.
     page.until("document.querySelector('#codon h2').innerText.includes('(1 of at most 5)')");
     let beside = "[...document.querySelectorAll('.rail .ck b')].map((each) => each.innerText)";
     assert_eq!(page.evaluate(beside), json!(["failed"]));
@@ -369,7 +369,7 @@ printf '%s\n' '{"type":"assistant","session_id":"s-1","message":{"id":"m-1","rol
         true,
         "nothing of it is under the transcript"
     );
-    // The report says it in the same words.
+    // The report uses these words, too.
     page.evaluate("location.hash = '#/report'");
     page.until("[...document.querySelectorAll('#report td')].some((cell) => cell.innerText === 'completed, and the check after it failed')");
     page.evaluate("location.hash = '#/b.1.1'");

@@ -52,7 +52,7 @@ fn a_folder_says_not_where_tasks_are() {
     here.run(["task", "list", "--registry", &planted_url])
         .expect_code(0);
     assert!(planted.exists());
-    // A home that nobody can enter has no settings.
+    // A home that cannot be entered has no settings.
     here.set("XDG_CONFIG_HOME", "/dev/null/x");
     here.run(["config"]).expect_code(0);
 }
@@ -132,7 +132,7 @@ fn a_folder_says_not_where_runs_go() {
     assert!(shown["warnings"].to_string().contains("remote"), "{shown}");
 }
 
-/// A folder that somebody has packed, with what git reads in it.
+/// A folder from a stranger, with the files that git reads in it.
 // covers: CLI-62, G2
 #[test]
 fn a_folder_says_not_what_git_starts_and_where_it_goes() {
@@ -216,7 +216,7 @@ fn a_record_says_not_where_its_run_goes() {
     here.run(["pull"]).expect_code(0);
     assert_eq!(own.references("/record").len(), 1);
     assert_eq!(planted.git(&["for-each-ref"]), records);
-    // The remote of a record is taken where the user names the same.
+    // The remote of a record is used if the user names that remote as well.
     let mut other = unpacked(&stranger);
     other.set("HANKWEAVE_REMOTE", own.url());
     other.run(["pull"]).expect_code(2);
@@ -247,7 +247,7 @@ fn a_folder_says_not_whom_clients_talk_to() {
     here.run(["status"]).expect_code(0);
 }
 
-/// Nothing that git or we read in a record leads anywhere else, and nobody waits for it.
+/// Nothing that git or we read in a record leads anywhere else or blocks.
 // covers: CLI-62, RUN-6, RUN-28
 #[test]
 fn a_record_leads_nowhere_else() {

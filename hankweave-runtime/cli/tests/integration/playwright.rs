@@ -1,4 +1,4 @@
-//! A page in a real browser that somebody looks at and clicks on, by Playwright.
+//! A page in a real browser, driven as by a user, with Playwright.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
@@ -100,7 +100,7 @@ impl Page {
         self.ask("until", json!([expression]));
     }
 
-    /// Clicks with the mouse on the element with this id, once it is there and stands still.
+    /// Clicks with the mouse on the element with this id, once it exists and does not move.
     #[track_caller]
     pub(crate) fn click(&mut self, id: &str) {
         self.ask("click", json!([id]));

@@ -164,7 +164,8 @@ fn a_plan_that_ended_with_an_ignored_failure_has_ended_and_is_not_blocked() {
     assert!(!said.contains("crash-point"), "{said}");
 }
 
-/// An agent that meets a usage limit at its first try, which ends so many seconds later, and says so in this line: `LATER` is the moment.
+/// Writes a hank whose agent meets a usage limit at its first attempt. The limit ends after `seconds`; the agent prints `line`, in which `LATER`
+/// becomes that time.
 fn write_limited_hank(project: &TestProject, seconds: u32, line: &str) {
     let script = project.write("agent.sh", LIMITED_AGENT);
     let agent = json!({"command": ["sh", script], "stream": "claude"});
@@ -228,7 +229,7 @@ fn a_run_waits_for_the_end_of_a_usage_limit() {
     }
 }
 
-/// When the limit ends is on record, so a restart waits for the same moment; whoever does not want to wait so long need not.
+/// The end of the limit is on record, so a restart waits for it as well. A user who does not want to wait that long need not.
 // covers: HANK-46, F10
 #[test]
 fn a_wait_survives_a_restart_and_can_be_limited_and_stopped() {

@@ -1,4 +1,4 @@
-//! Prices: the list, what is laid over it, and limits in dollars that nobody can count.
+//! Prices: the list, its overrides, and limits in dollars where no price is known.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::project;
 
 const HOUSE: &str = r#"{"models": {"house-model": {"input": 1000, "output": 5000}}}"#;
 
-/// A codon of a program that prints one message of `model`, of 100 tokens in and 10 out, and a result that tells tokens but no money.
+/// A codon of a program that prints one message of `model`, of 100 tokens in and 10 out, and a result that reports tokens but no money.
 fn codon(project: &TestProject, model: &str) -> Value {
     let usage = r#""usage":{"input_tokens":100,"output_tokens":10}"#;
     let lines = [
@@ -90,7 +90,7 @@ fn a_limit_that_cannot_be_held_stops_the_start_and_the_hint_gives_the_file() {
     assert_eq!(project.files(), before);
 }
 
-/// The limit of the command line counts as well, and a mistake in the file of prices is told at its place.
+/// The limit of the command line counts as well, and a mistake in the file of prices is reported with its position.
 #[test]
 fn a_limit_of_the_command_line_needs_a_price_and_a_bad_file_of_prices_is_refused() {
     let project = project();
@@ -219,7 +219,7 @@ fn an_alias_that_a_script_plays_has_the_price_of_its_model() {
     );
 }
 
-// The name that claude resolves leads to a model of somebody else.
+// Claude resolves this name to the model of another vendor.
 // covers: AGENT-46
 #[test]
 fn an_agent_whose_dollars_are_limited_is_ended_at_its_first_answer_without_a_price() {
@@ -297,7 +297,7 @@ fn a_price_that_is_given_comes_before_the_money_that_an_agent_reports() {
     }
 }
 
-// Nobody heard the agent to its end: where it keeps what it writes down stands in its hank, and what its model costs on the command line.
+// The crash cut the agent off. The folder of its transcripts is set in its hank, and the price of its model on the command line.
 // covers: AGENT-8, RUN-6
 #[test]
 fn what_a_crash_cut_off_is_counted_with_the_folder_of_its_codon_and_the_prices_of_the_run() {

@@ -1,4 +1,4 @@
-//! What nobody else may read, and what hankweave keeps its hands off.
+//! Files that no other user may read, and files that hankweave does not touch.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A hank that other people wrote for the older system of the same name. It is their data and lies outside this repository.
+//! A hank that other people wrote for the older hankweave. It is their data and not in this repository.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_checkpoint, codon, project};
 
-/// Where the hank lies, or why this machine cannot tell its story.
+/// Returns the folder of the hank, or the reason why it is skipped.
 fn upstream() -> Result<PathBuf, String> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/upstream/pack-hank");
     if place.is_dir() {
@@ -130,8 +130,8 @@ fn a_public_hank_is_refused_with_the_place_of_each_reason() {
     assert!(!project.directory().join(".hankweave").exists());
 }
 
-/// Adapted where the documentation says so: the template folder, which is no part of the data, is there, and so is the
-/// parent of the copy's target; the sentinel, whose schema is no part of it either, is gone; the rig does not reach for the network.
+/// The hank is adapted as the documentation says. The template folder, which is not in the data, is added, and so is the parent of the copy's target.
+/// The sentinel, whose schema is not in the data either, is removed. The rig does not use the network.
 #[test]
 fn a_public_hank_runs_with_the_real_claude() {
     let upstream = match upstream() {

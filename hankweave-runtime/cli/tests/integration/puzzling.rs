@@ -29,7 +29,7 @@ fn working() -> (TestProject, Running) {
     (project, run)
 }
 
-/// The same with its process suspended.
+/// The project of `working`, with the process of its run suspended.
 fn suspended() -> (TestProject, Running) {
     let (project, run) = working();
     let pid = Pid::from_raw(i32::try_from(run.pid()).unwrap()).unwrap();
@@ -181,7 +181,7 @@ fn what_is_typed_before_a_question_answers_none() {
         return;
     };
     terminal.press("1\n");
-    // The terminal shows what was typed once it keeps it for whoever reads.
+    // The terminal shows typed text once it keeps it for the next reader.
     terminal.until("1");
     project.write("asks", "");
     terminal.until("Where shall it continue?");
@@ -227,7 +227,7 @@ fn a_question_that_waits_in_another_terminal_is_told() {
     terminal.until("Where shall it continue?");
     let advice = "it asks a question in its terminal: answer there, or end it with `kill ";
     let printed = || project.run(["status"]).expect_code(0).stdout.clone();
-    // The lock file is written when the question stands.
+    // The lock file is written after the question is printed.
     let deadline = Instant::now() + SOON;
     let mut status = printed();
     while !status.contains(advice) && Instant::now() < deadline {
@@ -294,7 +294,7 @@ fn the_question_of_a_rollback_in_another_terminal_is_told() {
     assert_eq!(done(&project), "one\nmine\n");
 }
 
-/// Another run is refused beside a live one, and an open answer costs at least what is known.
+/// Another run is refused next to a live one, and an open answer costs at least what is known.
 // covers: CLI-29
 #[test]
 fn a_dry_run_beside_a_live_run_says_that_it_would_be_refused() {
@@ -466,7 +466,7 @@ fn an_approval_without_budget_names_the_larger_one() {
     project.run(words).expect_code(0);
 }
 
-/// After `fg` the question stands below what the shell has printed.
+/// After `fg` the question is printed below the output of the shell.
 // covers: CLI-17, CLI-24
 #[test]
 fn the_question_where_to_continue_is_put_again_after_ctrl_z() {
@@ -485,7 +485,7 @@ fn the_question_where_to_continue_is_put_again_after_ctrl_z() {
     assert_eq!(terminal.close(), Some(1));
 }
 
-/// A run after a way back to a crash takes nothing back, and what a user has changed stays.
+/// A run after an undo back to a crash rolls nothing back, and what a user has changed stays.
 // covers: STATE-66, RUN-20
 #[test]
 fn a_run_after_an_undo_back_to_a_crash_keeps_the_files() {

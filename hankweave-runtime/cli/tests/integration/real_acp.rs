@@ -23,7 +23,7 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
-    /// All five; those that are missing are told.
+    /// Returns all five; prints those that are missing.
     fn all(server: &ModelServer) -> impl Iterator<Item = Self> {
         let url = server.url();
         [
@@ -469,7 +469,7 @@ fn opencode_whose_run_is_killed_costs_what_it_told_at_the_price_of_the_user() {
         project.write("mine.json", prices.to_string());
         let priced = ["run", "--headless", "--json", "--prices", "mine.json"];
         let mut running = project.start(priced);
-        // What is told is recorded.
+        // Usage that was reported is recorded.
         running
             .wait_for_line(|line| line.contains("\"token.usage\"") && line.contains("\"totalCost\":0.015"));
         begun(&server, 2);
@@ -675,7 +675,7 @@ fn an_answer_that_opencode_asks_for_again_costs_at_least_what_it_told() {
             let finished = project.run(["run", "--headless", "--prices", "mine.json"]);
             let record = record(&project, &finished);
             assert_eq!(record["status"], "completed", "{place}: {record:#}");
-            // 2,100 tokens read and 70 written; what was cut off is told by no line.
+            // 2,100 tokens read and 70 written; no line reports what was cut off.
             assert_eq!(record["finalCost"], 0.028, "{place}: {record:#}");
             assert_eq!(record["costIsLowerBound"], true, "{place}: {record:#}");
         }

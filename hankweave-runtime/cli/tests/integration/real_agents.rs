@@ -23,7 +23,7 @@ pub(crate) struct RealAgent {
 }
 
 impl RealAgent {
-    /// Codex, both versions of pi, and the newest ones where variables name them; those that are missing are told.
+    /// Returns Codex, both versions of pi, and the newest ones where variables name them; prints those that are missing.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         [
             Self::codex(agents::codex()),
@@ -93,7 +93,8 @@ impl RealAgent {
             "checkpointedFiles": ["**/*.txt"], "env": {"SCRIPTED_KEY": GOOD_KEY, "PI_OFFLINE": "1", "PI_TELEMETRY": "0"}})
     }
 
-    /// Nobody tells whether an answer of a sub-agent of codex was cut off, and what pi uses to sum up a conversation.
+    /// Whether usage in this story is unknown: codex does not report whether an answer of a sub-agent was cut off, nor pi what it uses to sum up a
+    /// conversation.
     pub(crate) fn keeps_silent_about(&self, story: &str) -> bool {
         let story = story.trim_end_matches("-first");
         [("codex", "subagent"), ("pi", "context-exceeded")].contains(&(self.name, story))
@@ -244,7 +245,7 @@ fn tiers_of_service_and_searches_of_codex_cost_what_was_served() {
             let run = only_run(&project);
             assert_eq!(codon(&run, "work")["costIsLowerBound"], Value::Null, "{tier}");
         }
-        // A tier whose price nobody knows.
+        // A tier without a known price.
         let (project, server) = agent.stage(json!({"turns": [end()]}));
         let settings = project.home().join(".codex/config.toml");
         let text = std::fs::read_to_string(&settings).unwrap();
@@ -261,7 +262,7 @@ fn tiers_of_service_and_searches_of_codex_cost_what_was_served() {
     }
 }
 
-/// The same request would get the same half answer, and would be paid for again.
+/// A repeated request would get the half answer again, and would be paid for again.
 // covers: AGENT-9
 #[test]
 fn an_answer_that_the_output_limit_of_codex_cuts_is_paid_for_once() {
@@ -330,7 +331,7 @@ fn tenfold(agent: &RealAgent, project: &TestProject) -> Rates {
     }
 }
 
-/// Pi has a model without a price, so nobody can count the dollars; the file of the hint helps.
+/// Pi has a model without a price, so its dollars cannot be counted; the file of the hint helps.
 // covers: AGENT-46
 #[test]
 fn pi_is_ended_at_its_first_answer_when_its_dollars_are_limited_and_have_no_price() {
@@ -437,7 +438,7 @@ fn a_run_that_is_stopped_or_killed_goes_on_and_costs_what_was_served() {
             let (project, server) = agent.stage(json!({"turns": [work(), cut_off(), work(), end()]}));
             project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
             let mut running = project.start(["run", "--headless"]);
-            // What the agent has printed and nobody has read goes with us: it is marked, and counted only where the agent writes it down.
+            // Output that the agent has printed and we have not read is lost with us. It is marked, and counted only if the agent stores it.
             running.wait_for_line(|line| line.contains("I write the note."));
             begun(&server, 2);
             running.signal(signal);
@@ -591,7 +592,7 @@ fn sub_agents_of_codex_cost_what_was_served_also_after_a_kill() {
     }
 }
 
-/// An agent that only talks is told in its session that nothing changed, also when its run was stopped in between: what it did before counts.
+/// An agent that only talks is prompted in its session that nothing changed, also if its run was stopped in between: what it did before counts.
 // covers: HANK-66
 #[test]
 fn real_agents_are_told_in_their_session_that_they_changed_nothing() {

@@ -141,7 +141,7 @@ fn run_one(claude: std::path::PathBuf, first: &Value, policy: &str, code: i32) -
         .collect()
 }
 
-/// What a subscription answers that is used up, and the program tells in words and events of its own.
+/// Answer of a subscription that is used up, which the program reports in words and events of its own.
 #[test]
 fn the_real_claude_waits_for_the_end_of_a_usage_limit() {
     let claude = match agents::claude() {
@@ -183,7 +183,7 @@ fn the_real_claude_is_not_asked_again_for_a_model_that_there_is_not() {
     assert_eq!(failed["failureReason"]["retriable"], false, "{failed:#}");
 }
 
-/// The resumed session brings the whole earlier conversation along; the wrong key gets nothing but refusals.
+/// The resumed session has the whole earlier conversation; the wrong key gets nothing but refusals.
 #[track_caller]
 fn assert_conversation(server: &ModelServer) {
     let asked = server.requests();
@@ -202,7 +202,7 @@ fn tokens(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Valu
     })
 }
 
-/// A prompt that is a command of claude's own reaches no model; one that only talks changes nothing, and is told so in its session.
+/// A prompt that is a command of claude's own reaches no model. One that only talks changes nothing, and its session gets a prompt about that.
 // covers: AGENT-49, HANK-66
 #[test]
 fn what_the_real_claude_did_not_do_is_no_success() {

@@ -97,7 +97,7 @@ fn rendered(browser: &Path, address: &str) -> String {
             "--no-first-run",
             "--dump-dom",
             "--virtual-time-budget=20000",
-            // A name of somebody else's that leads here, as after a rebinding.
+            // A foreign host name that leads here, as after a rebinding.
             "--host-resolver-rules=MAP rebound.example 127.0.0.1",
         ])
         .arg(format!("--user-data-dir={}", profile.path().display()))

@@ -44,7 +44,7 @@ pub(crate) struct Rates {
     pub(crate) write: u64,
     pub(crate) write_1h: u64,
     pub(crate) read: u64,
-    /// What is written to a cache is told, and not counted as input.
+    /// Writes to a cache are reported, and are not part of the input.
     pub(crate) tells_writes: bool,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn assert_true(project: &TestProject, server: &ModelServer) {
     assert_eq!(lower_bound, is_uncertain, "{:#?}", server.served());
 }
 
-/// Where somebody has worked of whom nobody tells.
+/// Asserts that at most what was served is recorded, as a lower bound if it is less: for work whose usage no source reports.
 #[track_caller]
 pub(crate) fn assert_at_most(rates: &Rates, project: &TestProject, server: &ModelServer) {
     let most = sum(rates, server.served().iter());
@@ -128,7 +128,8 @@ pub(crate) fn assert_at_most(rates: &Rates, project: &TestProject, server: &Mode
     );
 }
 
-/// The same at these prices, and returns whether an answer was cut off. What was used is at least marked as uncertain then.
+/// Asserts at these prices that everything that was served is recorded, and returns whether an answer was cut off. Then usage is at least marked as
+/// uncertain.
 #[track_caller]
 pub(crate) fn assert_true_at(rates: &Rates, project: &TestProject, server: &ModelServer) -> bool {
     let served = server.served();
@@ -429,7 +430,7 @@ fn a_skipped_codon_keeps_what_it_cost() {
     let told: Vec<Value> = told.map(|line| serde_json::from_str(line).unwrap()).collect();
     // 300 and 400 tokens in, 4,000 and 70 out.
     assert_eq!(told[0]["data"]["cost"], 0.06315, "{finished}");
-    // Whoever tells what was spent tells the same.
+    // Every command reports this amount.
     let (used, _) = recorded(&project);
     let spent = |event: &Value| event["data"]["resultingState"]["totalSpend"].as_f64();
     let spent = finished.json_lines().iter().rev().find_map(spent);
@@ -450,7 +451,7 @@ fn step(number: usize) -> Value {
         "tools": [{"op": "bash", "command": format!("echo {number} >> steps.txt"), "description": "Step"}]})
 }
 
-/// An answer of so many tokens, and then a tool that never ends. A pipe in the home of the project tells that it has begun.
+/// An answer of `output` tokens, and then a tool that never ends. The tool writes to a pipe in the home of the project when it starts.
 fn hold(pipe: &str, output: u64) -> Value {
     json!({"text": "I wait.", "usage": {"input": 100, "output": output},
         "tools": [{"op": "bash", "command": format!("echo held > \"$HOME/{pipe}\"; tail -f /dev/null"), "description": "Wait", "timeout": 300_000}]})
@@ -502,7 +503,7 @@ fn a_codon_that_is_paused_stopped_and_killed_goes_on_in_one_session_and_costs_wh
     assert_eq!(sessions.len(), 5, "{state:#}");
     sessions.dedup();
     assert!(sessions.len() == 1 && sessions[0].is_string(), "{sessions:?}");
-    // Every answer was whole; after the crash nobody can be sure of that, which is why that part is told as a lower bound.
+    // Every answer was whole. That is unknown after the crash, so this part is reported as a lower bound.
     let served = server.served();
     assert_eq!(
         recorded(&project),

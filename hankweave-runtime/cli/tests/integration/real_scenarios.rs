@@ -18,7 +18,7 @@ use crate::support::project;
 /// How long an agent may take to obey a signal.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// So many agents work at the same time.
+/// Number of agents that work concurrently.
 const AT_ONCE: usize = 4;
 
 /// A scenario, and for one that does not end by itself whether an answer is being written when it is stopped, or has ended.
@@ -264,7 +264,7 @@ impl Player {
         }
     }
 
-    /// Waits until an answer is being written or has ended. Claude tells both, the others only the second for sure.
+    /// Waits until an answer is being written or has ended. Claude reports both, the others reliably only the second.
     fn wait(&self, running: &mut Running, server: &ModelServer, answer: Answer) {
         if matches!(self, Self::Other(_)) && answer == Answer::Begun {
             return begun(server, 1);
@@ -285,7 +285,7 @@ fn play_all(player: &Player) {
         let some = std::mem::replace(&mut stories, rest);
         thread::scope(|scope| {
             for story in some {
-                // The thread's name stands in front of what fails.
+                // A failure is printed after the name of its thread.
                 let thread = thread::Builder::new().name(story.0.to_owned());
                 thread.spawn_scoped(scope, || player.play(story)).unwrap();
             }

@@ -92,7 +92,7 @@ fn a_report_says_what_was_asked_done_checked_changed_paid_and_approved() {
         assert!(command.contains(&directory.to_string()), "{command}");
         assert!(asking.contains(&format!("`{command}`: ")), "{command}\n{asking}");
     }
-    // Written by the run, and offered to whoever is told; its commands name the directory.
+    // The run writes the report, and its notification names it; the commands in it name the directory.
     let until_next = |text: &str| text.split("## What is next").next().unwrap().to_owned();
     let written = read(&project, ".hankweave/report.md");
     assert_eq!(until_next(&written), until_next(&asking));
@@ -690,8 +690,8 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
     assert!(!lines.contains("` brings all of it back\n"), "{lines}");
 }
 
-/// A report of a failure says at its top why, how much of every limit is used, what is still to do, and how to see all changes; and its set-up is not run again by a way back
-/// to its end.
+/// A report of a failure shows at its top the cause, the used part of every limit, the work that is left, and how to see all changes. A rollback to
+/// its end does not run its set-up again.
 // covers: CLI-44, CLI-4, STATE-57
 #[test]
 fn a_report_of_a_failure_says_why_at_its_top_and_what_is_still_to_do() {

@@ -156,7 +156,7 @@ fn what_an_agent_removes_of_the_record_is_put_back_and_nothing_is_paid_twice() {
     }
 }
 
-/// The journal, and so each screen, tells of the removal before it tells how the codon ended.
+/// The journal, and so each screen, reports the removal before the end of the codon.
 #[track_caller]
 fn assert_told_before_its_end(project: &TestProject, codon: &str) {
     let journal = project.run(["journal", "--json"]).stdout;
@@ -171,7 +171,7 @@ fn assert_told_before_its_end(project: &TestProject, codon: &str) {
     assert!(told < ended, "{journal}");
 }
 
-/// The same where the second place is on another file system, and so holds copies.
+/// A spare record on another file system, which holds copies, works as well.
 // covers: P11
 #[test]
 fn a_spare_record_on_another_file_system_is_as_good() {
@@ -252,7 +252,7 @@ fn times(state: &Value) -> (usize, usize, usize) {
     (times("one"), times("two"), times("three"))
 }
 
-/// It is tied to the directory itself: a project that was moved finds it, a copy and another project of the same name do not.
+/// A spare record is tied to the directory itself: a project that was moved finds it, a copy and another project of its name do not.
 // covers: P11
 #[test]
 fn a_spare_record_is_of_one_directory_whatever_that_is_called() {
@@ -309,7 +309,7 @@ fn who_removes_the_record_between_two_runs_begins_anew() {
     }
 }
 
-/// While the state directory is gone nobody else begins in it, and whoever looks is told something sensible.
+/// While the state directory is missing, no other process starts in it, and commands that only read print something sensible.
 // covers: P11, L1
 #[test]
 fn nobody_gets_in_while_the_record_is_gone() {

@@ -17,7 +17,7 @@ pub(crate) struct Block {
     pub(crate) text: String,
 }
 
-/// The blocks of a page in `docs`, and comments that stand alone as blocks without a text. A block without a comment is an error.
+/// Returns the blocks of a page in `docs`, and comments without a block as blocks without a text. A block without a comment is an error.
 pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
@@ -49,7 +49,7 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
 /// A project with the files that the page shows; what only a real workspace has is there as well.
 fn stage(files: &BTreeMap<String, String>) -> TestProject {
     let mut project = project();
-    // Examples that are only validated name models, which nobody asks.
+    // Examples that are only validated name models, none of which is asked.
     project.set("ANTHROPIC_API_KEY", "any");
     for (path, text) in files {
         project.write(&format!("hank/{path}"), text);

@@ -1,4 +1,4 @@
-//! Rehearsals: a hank is gone through without agents, and nothing of it counts (CLI-74). Scripts are looked at before (HANK-74).
+//! Rehearsals: a hank runs without agents, and nothing of it counts (CLI-74). Its scripts are checked first (HANK-74).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn options_of_agents_fallbacks_and_results_have_a_line_for_each_codon() {
     ] {
         assert!(told.stderr.contains(words), "{words}: {told}");
     }
-    // The scripted agent stands in for the real ones in a run as well.
+    // The scripted agent replaces the real ones in a run as well.
     project
         .run(["run", "--agent", "scripted", "--headless"])
         .expect_code(0);
@@ -226,7 +226,7 @@ fn events_say_that_it_is_a_rehearsal_and_what_is_left_out() {
         ],
         "without --output nothing would be copied"
     );
-    // The same hank in a real run says nothing of it.
+    // A real run reports nothing of this.
     project.write_hank(&json!({"hank": [codon("a", json!({"model": "scripted"}))]}));
     let real = project.run(["run", "--json"]);
     let lines = real.expect_code(0).json_lines();

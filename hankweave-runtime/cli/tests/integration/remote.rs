@@ -158,7 +158,7 @@ fn attaching_shows_everything_and_ends_with_the_run() {
     );
 }
 
-// The server closes the connection of somebody who does not read, and is gone before they read on.
+// The server closes the connection of a client that does not read, and has ended before the client reads on.
 // covers: WIRE-21, WIRE-32
 #[test]
 fn whoever_reads_on_after_the_end_gets_everything_as_well() {
@@ -244,7 +244,7 @@ fn keys_on_a_terminal_command_a_run() {
     run.wait_for_line(is_idle);
     terminal.press("n");
     terminal.until("starting c1");
-    // A codon that is told to have completed may still be busy with its results; the run is idle after that.
+    // A codon that is reported as completed may still be busy with its results; the run is idle after that.
     run.wait_for_line(is_idle);
     terminal.press("r");
     terminal.until("2  c0 completed");

@@ -15,7 +15,7 @@ use crate::real_money::DEADLINE;
 use crate::real_stories::{self, real};
 use crate::support::{project, shell_agent};
 
-/// Every file beneath a folder with its content.
+/// Returns every file inside a folder with its content.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -108,7 +108,7 @@ fn the_first_difference_is_named() {
         .rfind(|path| path.to_string_lossy().contains("b-command"))
         .unwrap();
     let said = fs::read_to_string(log).unwrap();
-    // Another word, a cost that nobody recorded, and a line that is gone.
+    // Another word, a cost that was not recorded, and a missing line.
     let without = said.lines().filter(|line| !line.contains("working"));
     for (changed, named) in [
         (
@@ -152,7 +152,7 @@ fn loops_retries_and_rollbacks_come_out_as_they_are_recorded() {
     assert!(outcome["compared"].as_u64().unwrap() >= 6, "{outcome}");
 }
 
-/// Each run counts with prices of its own, which its folder tells and nothing else any more.
+/// Each run counts with prices of its own, which are stored only in its folder.
 // covers: CLI-33, RUN-22
 #[test]
 fn money_is_computed_at_the_prices_that_each_run_had() {
@@ -233,7 +233,7 @@ fn two(agent: &str, model: &str) -> Value {
     json!({"hank": [codon("one", "fresh"), codon("two", "continue-previous")]})
 }
 
-/// Neither tells what its tokens cost here, and opencode not even its model.
+/// Neither agent reports the cost of its tokens here, and opencode not even its model.
 // covers: CLI-33, RUN-22
 #[test]
 fn what_gemini_and_opencode_said_comes_out_as_it_is_recorded() {
@@ -262,7 +262,7 @@ fn what_gemini_and_opencode_said_comes_out_as_it_is_recorded() {
     }
 }
 
-/// Its log tells the tokens of the whole session at the end; how they came together stands in a file elsewhere.
+/// The log of codex reports the tokens of the whole session at the end; their parts are in a file elsewhere.
 // covers: CLI-33, RUN-22
 #[test]
 fn what_codex_used_is_what_its_log_and_the_recorded_messages_tell() {
@@ -302,7 +302,7 @@ echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","tex
 echo '{"type":"turn.completed","usage":{"input_tokens":'$all',"output_tokens":'$written'}}'
 "#;
 
-/// It uses 1000 tokens, and 2000 in the next message of the same process.
+/// Codex that uses 1000 tokens, and 2000 in the next message of its process.
 const TWO_MESSAGES: &str = r#"#!/bin/sh
 cat > /dev/null
 mkdir -p "$HOME/.codex/sessions/2026/11/25"

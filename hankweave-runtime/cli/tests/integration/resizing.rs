@@ -69,7 +69,7 @@ impl Drop for Window<'_> {
     }
 }
 
-/// Numbers in a row that looks random and is the same each time.
+/// A fixed row of numbers that looks random.
 struct Seed(u64);
 
 impl Seed {
@@ -79,7 +79,7 @@ impl Seed {
     }
 }
 
-/// Lines of the moving part, each of which stands on the screen once.
+/// Lines of the moving part, each of which is on the screen once.
 const MOVING: [&str; 4] = ["│ working", "· Name of three", "1 of 3 · ", "│ the agent works"];
 
 /// A line that stays is there once, in whatever order sizes come; what is drawn again is where the terminal has left it.

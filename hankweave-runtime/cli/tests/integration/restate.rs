@@ -131,7 +131,7 @@ impl Stage {
         self.project.home().join(".local/share/hankweave/tasks/report-7")
     }
 
-    /// How the task stands once nobody works on it any more.
+    /// Waits until no worker works on the task any more, and returns it.
     fn ended(&self) -> Value {
         let (status, task) = self.call("attach", &Value::Null);
         assert_eq!(status, 200, "{task}");

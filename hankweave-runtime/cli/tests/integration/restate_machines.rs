@@ -173,7 +173,7 @@ fn a_codon_counts_when_the_remote_has_it_and_not_before() {
     let (second, _) = stage.worker(1, "server");
     until(|| stage.recorded() == ["one", "two"]);
     second.kill();
-    // The first machine comes back with what it had alone: that counts nowhere, and stays beside the record.
+    // The first machine comes back with work that only it has: that does not count, and is stored next to the record.
     let (last, _) = stage.worker(0, "laptop");
     stage.place.go(&["three"]);
     stage.is_whole(0);
@@ -182,7 +182,7 @@ fn a_codon_counts_when_the_remote_has_it_and_not_before() {
 }
 
 impl Stage {
-    /// A worker has done the first codon, and is gone.
+    /// Has a worker do the first codon, and kills the worker.
     fn first_is_done(&self) {
         let (first, _) = self.worker(0, "laptop");
         self.place.go(&["one"]);
@@ -192,7 +192,7 @@ impl Stage {
     }
 }
 
-/// However often it is tried, a row of tries is told once; the engine waits in between.
+/// A row of failed attempts is reported once, however long it is; the engine waits in between.
 // covers: TASK-119
 #[test]
 fn a_remote_that_is_away_costs_no_task() {

@@ -236,7 +236,7 @@ fn has_appended(line: &str) -> bool {
 
 const GO_ON: &str = "You were interrupted before you had finished.";
 
-// After a stop, a signal and a crash the agent can continue in its session, if one wants that; where nobody says anything the files go back.
+// After a stop, a signal or a crash the agent can continue in its session, if the user wants that; otherwise the files are rolled back.
 // covers: RUN-3
 #[test]
 fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {
@@ -294,7 +294,7 @@ fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {
     }
 }
 
-// An agent that cannot resume is told so, and its codon runs again with its task.
+// An agent that cannot resume gets a prompt about that, and its codon runs again with its task.
 // covers: RUN-3
 #[test]
 fn an_agent_that_begins_another_session_is_given_its_task_again() {
@@ -407,7 +407,7 @@ fn a_codon_with_a_rig_that_was_killed_twice_runs_again_from_its_set_up() {
         running.wait_for_line(|line| line.contains("made"));
         running.kill();
     }
-    // Even a command that changes no file records the crash; the ways on stay the same.
+    // Even a command that changes no file records the crash; the offered commands stay.
     project.run(["undo", "--dry-run"]);
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     for part in [

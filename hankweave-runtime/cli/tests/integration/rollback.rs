@@ -237,7 +237,7 @@ fn a_prefix_of_a_sha_and_the_last_success_are_ways_back_too() {
     assert_eq!(shown.expect_code(0).stdout, "scribbled over");
 }
 
-// What was there is kept in a safety checkpoint, which is a way back like any other.
+// The replaced files are kept in a safety checkpoint, to which one can roll back like to any other.
 #[test]
 fn every_checkpoint_that_is_listed_is_a_way_back() {
     let project = done();

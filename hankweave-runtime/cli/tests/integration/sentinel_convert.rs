@@ -1,4 +1,4 @@
-//! Sentinels of the older system: each is refused with the command that converts it, and the command tells what it does.
+//! Sentinels of the older system: each is refused with the command that converts it, and that command prints its changes.
 
 use std::fs;
 

@@ -197,7 +197,7 @@ fn after_the_end_a_sentinel_may_pause_the_run_and_change_nothing_else() {
         if what == "pause" {
             assert_eq!(run_record["interruptedBy"], "sentinel");
             assert_eq!(run_record["cause"], "a: paused by sentinel closing: enough");
-            // It is not asked about the same end again.
+            // The sentinel is not asked about this end again.
             let (_, state) = run(&project, 0);
             assert_eq!(state["runs"][0]["codons"].as_array().unwrap().len(), 1);
             assert_eq!(codon(&state["runs"][0], "b")["status"], "completed");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::reference::blocks;
 use crate::support::{codon, project};
 
-/// The guard of the page about hanks as it stands there, with the files of its checkpoints named.
+/// Returns the guard from the page about hanks, with the files of its checkpoints named.
 fn guard_of_the_page() -> Value {
     let blocks = blocks("hank.md");
     let guard = blocks

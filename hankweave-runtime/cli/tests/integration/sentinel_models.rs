@@ -17,7 +17,8 @@ const OUTPUT: f64 = 5.0;
 /// What one answer of the server costs that uses 1,000 tokens in and 200 out.
 pub(crate) const ONE_ANSWER: f64 = (1_000.0 * INPUT + 200.0 * OUTPUT) / 1e6;
 
-/// Sentinels bring no tools, by which agents are told from what they ask beside.
+/// Starts a model server that answers every request from `turns`. It does not look for side requests of an agent: it recognizes these by their
+/// missing tools, and requests of sentinels have no tools either.
 pub(crate) fn server(turns: Value) -> ModelServer {
     let turns: Vec<Value> = turns
         .as_array()
@@ -271,7 +272,7 @@ fn what_may_pass_is_tried_again_and_what_may_not_takes_the_sentinel_out_of_servi
     );
 }
 
-/// Says two things, the second when it is told to.
+/// Says two things, the second once the file `go` exists.
 const TALKER: &str = r#"cat > /dev/null
 say() { printf '{"type":"assistant","session_id":"s-1","message":{"id":"m-%s","role":"assistant","model":"shell","content":[{"type":"text","text":"%s"}],"usage":{"input_tokens":1,"output_tokens":1}}}\n' "$1" "$1"; }
 printf '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}\n'
@@ -424,7 +425,7 @@ fn a_schema_that_cannot_be_used_is_refused_when_the_hank_is_read() {
     assert!(why(&project.run(["validate"])).contains("structuredOutput: the schema cannot be used"));
 }
 
-/// The real agent and a sentinel talk to the same server, each in a lane of its own.
+/// The real agent and a sentinel talk to one server, each in a lane of its own.
 // covers: SENT-10, SENT-16
 #[test]
 fn a_model_watches_the_real_claude_at_work() {

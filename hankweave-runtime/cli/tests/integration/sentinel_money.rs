@@ -290,7 +290,7 @@ fn what_nobody_knows_of_the_bill_of_a_sentinel_is_said() {
     let full = json!({"error": {"status": 529, "type": "overloaded_error", "message": "overloaded"}});
     let (cost, is_lower_bound, _) = told(&server(json!([full])), json!({"llmParams": {"maxRetries": 0}}));
     assert!(near(cost, 0.0) && !is_lower_bound, "{cost}");
-    // The model has no price: by this name nobody sees that it is on this machine.
+    // The model has no price: this host name does not show that it is on this machine.
     let far = server(json!([{"text": "far"}]));
     let elsewhere = far.url().replace("127.0.0.1", "127.1");
     let own = |url: &str| json!({"baseUrl": format!("{url}/v1"), "keyVariable": "ANTHROPIC_API_KEY"});

@@ -1,4 +1,4 @@
-//! Sentinels beside real agents.
+//! Sentinels next to real agents.
 
 use std::cell::Cell;
 use std::fs;
@@ -206,7 +206,7 @@ fn what_a_sentinel_says_is_kept_before_what_it_asks_for_ends_it() {
         "go",
         json!([{"sentinelConfig": sentinel("s", asks, at_the_end), "settings": {"mayAsk": ["pause"]}}]),
     );
-    // Nothing is left to continue, and whoever looks at the code alone learns that it asked.
+    // Nothing is left to continue, and the exit code alone shows that the sentinel asked.
     let (finished, state) = run(&project, 3);
     assert_eq!(
         of(&finished.json_lines(), "sentinel.output")[0]["content"],
@@ -568,7 +568,7 @@ fn what_sentinels_write_themselves_makes_none_of_them_act() {
         "promptText": "go", "checkpointedFiles": ["one.txt", "notes/*"], "sentinels": [{"sentinelConfig": notes}]}]}),
     );
     let mut running = project.start(["run", "--headless", "--json"]);
-    // The tree that has its own file is told after it.
+    // The event of the tree with the sentinel's own file comes after the event of that file.
     running.wait_for_line(|line| line.contains("filetree.updated") && line.contains("log.md"));
     project.write("go", "");
     let finished = running.finish_within(Duration::from_secs(60));
@@ -607,7 +607,7 @@ fn a_program_or_a_file_that_cannot_be_used_is_told_before_the_start() {
     }
     run(&project, 0);
 
-    // A rig may still bring a program; nothing mends a path.
+    // A rig may still install a program, but nothing repairs a path.
     write_hank(
         &project,
         "go",

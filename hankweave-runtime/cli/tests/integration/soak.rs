@@ -106,7 +106,7 @@ fn soak(project: &TestProject, open: impl AsyncFn() -> Arc<dyn Coordinator>, tas
     assert_eq!(project.left_behind(), []);
 }
 
-/// Nobody holds anything, and the files tell everything.
+/// Whether no lock is held, and the files contain everything.
 async fn is_at_rest(registry: &dyn Coordinator) -> bool {
     registry.clean_up().await.unwrap();
     registry.held().await.unwrap().is_empty() && registry.unwritten(1).await.unwrap().is_empty()

@@ -152,7 +152,7 @@ for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do cp most.txt "n$n.txt"; do
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}'
 "#;
 
-// With limits for each file and for all that are told at once.
+// With limits for each file and for all files that are sent together.
 // covers: WIRE-18
 #[test]
 fn clients_get_the_content_of_files_where_the_run_was_told_so() {

@@ -29,7 +29,7 @@ fn on_fixture(project: &TestProject, command: &[&str], name: &str, code: i32) ->
     finished.expect_code(code).json_document()
 }
 
-/// Every SHA that stands anywhere in the full document.
+/// Writes every SHA of the full document into a file, and returns its path.
 fn known_checkpoints(project: &TestProject) -> PathBuf {
     fn collect(value: &Value, found: &mut Vec<String>) {
         match value {

@@ -25,7 +25,7 @@ fn write_hank(project: &TestProject, prompts: &[&str], more: &Value) {
     project.write_hank(&json!({ "hank": codons }));
 }
 
-/// The text for people and the document for programs, which say the same.
+/// Returns the text for people and the document for programs, which agree.
 #[track_caller]
 fn status(project: &TestProject) -> (String, Value) {
     let text = project.run(["status"]).expect_code(0).stdout.clone();
@@ -113,13 +113,13 @@ fn a_run_that_waits_to_try_again_says_which_codon_and_when() {
 
 const MONTH: i64 = 30 * 24 * 3_600_000;
 
-/// What somebody sees who looks with a clock that was set by a month since the run wrote its records: the live process is the same.
+/// Returns what `status` shows with a clock that was set by a month since the run wrote its records. The live process is the one that wrote them.
 fn after_a_month_was_set(project: &TestProject, ahead: bool) -> (String, Value) {
     let seen = project.directory().join("seen/.hankweave");
     std::fs::create_dir_all(&seen).unwrap();
     let ours = project.directory().join(".hankweave");
     std::fs::copy(ours.join("execution-meta.json"), seen.join("execution-meta.json")).unwrap();
-    // The record of a copy tells of nobody.
+    // The lock record of a copy names no directory.
     let lock = std::fs::read(ours.join("server.lock")).unwrap();
     let mut lock: Value = serde_json::from_slice(&lock).unwrap();
     lock.as_object_mut().unwrap().remove("directory");
@@ -131,7 +131,7 @@ fn after_a_month_was_set(project: &TestProject, ahead: bool) -> (String, Value) 
             *time = json!(Timestamp::from_millis(then));
         }
     };
-    // As it stands in the log: the file may be a moment after it.
+    // From the log: state.json may be written a moment later.
     let mut state = project.run(["state", "show"]).expect_code(0).json_document();
     for codon in state["runs"][0]["codons"].as_array_mut().unwrap() {
         set(&mut codon["startTime"]);
@@ -261,7 +261,7 @@ fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
     assert_eq!(done["nextCodonId"], Value::Null);
 }
 
-/// Every command calls the outcome of a run the same, in lines of at most 80 columns.
+/// Every command has one name for the outcome of a run, in lines of at most 80 columns.
 // covers: CLI-11
 #[test]
 fn a_run_has_one_name_in_every_command() {

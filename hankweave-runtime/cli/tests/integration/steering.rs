@@ -1,4 +1,4 @@
-//! Continuing, standing still and being told what to do (RUN-2, RUN-9).
+//! Runs that continue, wait and obey commands (RUN-2, RUN-9).
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;

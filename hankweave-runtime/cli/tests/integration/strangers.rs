@@ -16,7 +16,7 @@ fn write_hank(project: &TestProject) {
         "promptText": "one"}]}));
 }
 
-/// What git prints in a repository of the user's, with nobody's configuration.
+/// Returns the output of git in a repository of the user, without any configuration.
 #[track_caller]
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
@@ -49,7 +49,7 @@ fn a_repository_of_the_user_takes_nothing_of_ours() {
         ""
     );
 
-    // It is a file of ours, which no checkpoint holds and no look brings back, but every start.
+    // `.gitignore` is a file of ours. No checkpoint holds it, and commands that only read do not restore it, but every start does.
     let sha = project.state(&directory)["runs"][0]["codons"][0]["completionCheckpoint"].clone();
     let tree = ["ls-tree", "-r", "--name-only", sha.as_str().unwrap()];
     let stored = project.checkpoints_git(&directory, &tree).stdout;

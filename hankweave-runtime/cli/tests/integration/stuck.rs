@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{codon, project};
 
-/// An agent that carries out its prompt as shell lines; `$HANKWEAVE_ITERATION` is the iteration, the files in `prompt-N.md` say what it was told.
+/// An agent that carries out the first line of `do.sh`. `$HANKWEAVE_ITERATION` is the iteration, and the prompts of iteration N are in `prompt-N.md`.
 const AGENT: &str = r#"
 prompt=$(cat)
 session="${HANKWEAVE_RESUME_SESSION:-s-$$}"
@@ -149,7 +149,7 @@ fn a_loop_that_only_repeats_itself_is_stuck_and_goes_on_when_the_user_says_so() 
     assert_eq!(ran(&project), ["fix#4", "look#4", "end"]);
 }
 
-/// Lines of a command's two streams come in an order of chance; the same lines are the same output.
+/// Lines of a command's two streams come in random order; the order makes no difference.
 // covers: STATE-69
 #[test]
 fn the_order_of_lines_makes_no_other_output() {

@@ -35,7 +35,7 @@ pub(crate) fn write_hank(project: &TestProject, body: &str) {
     }]}));
 }
 
-/// What stands in a file that a process wrote which has ended.
+/// Returns the text of a file that a process wrote which has ended.
 #[track_caller]
 pub(crate) fn text_of(project: &TestProject, name: &str) -> String {
     let text = fs::read_to_string(project.directory().join(name)).unwrap();
@@ -106,8 +106,7 @@ fn only_codon(project: &TestProject) -> Value {
     codon(&project.state(&project.directory())["runs"][0], "a").clone()
 }
 
-/// Sessions, descriptors and signals of children are the same, however hankweave itself was started; the umask
-/// is that of the user.
+/// Sessions, descriptors and signals of children do not depend on how hankweave itself was started; the umask is that of the user.
 // covers: S1, HANK-24
 #[test]
 fn what_agents_rigs_and_results_make_has_the_umask_of_the_user() {
@@ -198,7 +197,7 @@ fn an_agent_does_not_outlive_a_runtime_that_is_killed() {
     assert!(agent.ends_within(DEADLINE), "the agent lives on");
 }
 
-/// A process with another session, another environment and a parent that has ended: only its adoption by us tells
+/// A process with another session, another environment and a parent that has ended: only its adoption by us shows
 /// whose it is. The marker of another codon, as agents of a run inside the run have one, does not protect it.
 // covers: S2, S4, P9, F9
 #[test]
@@ -245,7 +244,7 @@ fn a_family_that_ignores_sigterm_is_gone_in_ten_seconds() {
     let family = family(&project, &running);
     let begin = Instant::now();
     running.signal(Signal::TERM);
-    // Only until they are gone: the checkpoint after that waits for the disk, which others may keep busy.
+    // Only until these have ended: the checkpoint after that waits for the disk, which other programs may keep busy.
     assert_end(&family, begin + Duration::from_secs(10));
     running.finish_within(DEADLINE).expect_code(143);
     assert_eq!(project.left_behind(), []);
@@ -256,8 +255,8 @@ fn a_family_that_ignores_sigterm_is_gone_in_ten_seconds() {
     );
 }
 
-/// A dozen processes at a time, each of which starts another in a session of its own and ends; all of them share a lock. They end by themselves when
-/// nobody ends them.
+/// A dozen processes at a time, each of which starts another in a session of its own and ends; all of them share a lock. They end by themselves if
+/// they are not killed.
 const CHAINS: &str = r#"
 import fcntl, os, sys, time
 home, again = os.environ["HOME"], len(sys.argv) > 1
@@ -280,7 +279,7 @@ while time.monotonic() < end:
         os._exit(0)
 "#;
 
-/// What ends as soon as it has started another is gone before it can be killed; it is held first.
+/// A process that ends as soon as it has started another no longer exists when it would be killed, so it is stopped first.
 // covers: S2, S3, P9, F9
 #[test]
 fn what_forks_ends_and_leaves_its_session_all_the_time_does_not_outlive_a_stop() {
@@ -417,7 +416,7 @@ fn a_silence_is_warned_of_before_it_is_too_long() {
     assert!(finished.stdout.contains(warning), "{finished}");
 }
 
-/// The pid that a crashed run recorded may belong to anybody by now: it is never killed for its number.
+/// The pid that a crashed run recorded may belong to any process by now: no process is killed for its number.
 // covers: L5, F6
 #[test]
 fn a_process_that_got_the_recorded_pid_of_an_agent_is_left_alone() {
@@ -446,7 +445,7 @@ fn a_process_that_got_the_recorded_pid_of_an_agent_is_left_alone() {
     assert!(is_there(&other.pid().to_string()));
 }
 
-/// Whoever asks to stop is told at once that it was heard, and a codon that is stopped has not failed.
+/// A stop is acknowledged at once, and a codon that is stopped has not failed.
 // covers: F19, CLI-1
 #[test]
 fn a_stop_is_answered_at_once_and_is_no_failure() {
@@ -505,7 +504,7 @@ fn a_hang_up_stops_a_run_but_not_under_nohup() {
     running.finish_within(DEADLINE).expect_code(0);
 }
 
-/// A start is busy with the directory for as long as that takes; a signal then is heard as well.
+/// A start is busy with the directory for as long as that takes; a signal meanwhile is handled as well.
 // covers: F19, P9
 #[test]
 fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
@@ -557,7 +556,7 @@ fn a_reader_that_does_not_read_holds_nothing_up() {
             "yes {filler} | head -n 500; echo said > \"$HOME/pipe\"; while [ ! -e go ]; do sleep 0.01; done"
         ),
     );
-    // A pipe that the shell itself keeps open, and nobody reads.
+    // A pipe that the shell itself keeps open, and that is not read.
     let line = format!(
         "mkfifo \"$HOME/unread\"; exec 3<>\"$HOME/unread\"; exec '{}' run --headless --json >&3",
         env!("CARGO_BIN_EXE_hankweave")
@@ -569,7 +568,7 @@ fn a_reader_that_does_not_read_holds_nothing_up() {
     assert_eq!(only_codon(&shell)["status"], "failed");
 }
 
-/// Whoever reads our output may be slow: what was said when the run was over already is told as well.
+/// A reader of our output may be slow: it still gets what was printed before the run had ended.
 // covers: F19
 #[test]
 fn a_reader_that_begins_when_everything_is_over_misses_nothing() {
@@ -589,7 +588,7 @@ fn a_reader_that_begins_when_everything_is_over_misses_nothing() {
     assert!(journal.ends_with(&told), "{last:?}");
 }
 
-/// Our own output may go to a full disk, and nobody misses it.
+/// Our own output may go to a full disk; the run does not depend on it.
 // covers: F3, F19
 #[test]
 fn output_that_cannot_be_written_costs_nothing() {
@@ -602,7 +601,7 @@ fn output_that_cannot_be_written_costs_nothing() {
     }
 }
 
-/// A result that does not reach anybody is a failure that says so.
+/// A result that cannot be written is a failure, with a message.
 // covers: F3
 #[test]
 fn a_result_that_cannot_be_written_is_told() {
@@ -636,7 +635,7 @@ fn a_second_signal_kills_at_once() {
     assert_eq!(project.left_behind(), []);
 }
 
-/// The second signal is heard in the middle of the grace, too.
+/// A second signal is handled during the grace period, too.
 // covers: D8, F19
 #[test]
 fn a_second_signal_ends_the_grace_that_has_begun() {
@@ -713,7 +712,7 @@ fn a_stopped_holder_admits_nobody() {
     running.finish_within(DEADLINE).expect_code(143);
 }
 
-/// On the same machine: the copied run has no agent, because a start ends those of the run that it takes for crashed.
+/// Both folders are on one machine. The copied run has no agent, because a start ends the agents of a run that it takes for crashed.
 // covers: L4
 #[test]
 fn a_folder_that_is_copied_while_a_run_goes_on_is_another_one() {
@@ -725,7 +724,7 @@ fn a_folder_that_is_copied_while_a_run_goes_on_is_another_one() {
     let mut running = project.start(["run", "-e", "work", "--headless", "--json"]);
     running.wait_for_line(|line| line.contains("\"s-1\""));
     let (work, copy) = (project.directory().join("work"), project.directory().join("copy"));
-    // Not asked whether it succeeded: a temporary file of the run may be gone when its turn comes, and everything else is copied all the same.
+    // The exit code of `cp` is not checked: it fails if a temporary file of the run was removed before its turn, and still copies everything else.
     Command::new("cp")
         .arg("-a")
         .args([&work, &copy])

@@ -155,7 +155,7 @@ pub(crate) fn hankweave(project: &TestProject, arguments: &[&str]) -> Finished {
     project.run([env!("CARGO_BIN_EXE_hankweave")].iter().chain(arguments))
 }
 
-/// The same under strace with these options; it stops at nothing but the calls in question.
+/// Runs hankweave under strace with these options; strace stops it only at the calls in question.
 pub(crate) fn traced(project: &TestProject, options: &[&str], arguments: &[&str]) -> Finished {
     let strace = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"];
     let program = [env!("CARGO_BIN_EXE_hankweave")];

@@ -233,7 +233,7 @@ fn the_whole_screen_of_a_run_suspends_its_agents_as_well() {
     assert_eq!(terminal.close(), Some(0));
 }
 
-/// A client that is attached says that the run is suspended, and its clock stands.
+/// A client that is attached shows that the run is suspended, and its clock stops.
 // covers: S12, CLI-24, CLI-35
 #[test]
 fn an_attached_client_stands_still_with_its_run() {
@@ -287,7 +287,7 @@ fn an_attached_client_stands_still_with_its_run() {
     screen.close();
 }
 
-/// The last line of a client says how its run has ended, and what tells how to continue.
+/// The last line of a client reports how its run has ended, and names the command that shows how to continue.
 // covers: CLI-24
 #[test]
 fn an_attached_client_says_how_its_run_ended() {
@@ -369,7 +369,7 @@ wait $run",
     assert_eq!(events(&project, "run.continued").len(), 1);
 }
 
-/// Heartbeats tell of a run whose process has another number, or none, for whoever looks from outside of its container.
+/// Outside of its container, a run whose process has another number, or none, is recognized by its heartbeats.
 // covers: L5
 #[test]
 fn a_run_in_a_container_works_for_whoever_looks_from_outside() {
@@ -393,7 +393,7 @@ fn a_run_in_a_container_works_for_whoever_looks_from_outside() {
     assert!(status.contains(": completed, "), "{status}");
 }
 
-/// Nothing can stop the agent with a program that gets no signal; it is told at least.
+/// A program that another one stops gets no signal, so it cannot stop its agent; at least that is reported.
 // covers: CLI-14
 #[test]
 fn a_run_that_another_program_has_stopped_is_suspended_as_well() {
@@ -627,7 +627,7 @@ fn suspended_without_lease(project: &TestProject) -> (Running, Pid) {
     let first = project.start(["worker", "--once", "--lease", "1h", "--owner", "w1"]);
     let own = Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
     processes_of_task(project);
-    // Stopped while it writes, it would keep everybody out of the folder of the task.
+    // A worker that is stopped while it writes would lock every other process out of the folder of the task.
     while project.run(["task", "show", "slow", "--json"]).json_document()["data"]["running"].is_null() {
         std::thread::yield_now();
     }
@@ -662,7 +662,8 @@ fn a_worker_that_takes_a_task_over_is_not_called_suspended() {
     first.finish_within(SOON).expect_code(0);
 }
 
-/// A run whose worker alone is suspended works on: who has the task now ends it first, so that nobody works on it twice, nor after a cancel.
+/// A run whose worker alone is suspended continues to work. The worker that has the task now ends that run first, so that no two runs work on the
+/// task, and none works on it after a cancel.
 // covers: TASK-58
 #[test]
 fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
@@ -743,7 +744,7 @@ fn a_task_that_is_cancelled_while_both_are_suspended_without_a_lease_says_what_e
     assert_eq!(project.left_behind(), []);
 }
 
-/// Another worker takes the task over meanwhile, on the same machine: the suspended run gives its directory up, and the work counts once.
+/// Another worker on this machine takes the task over meanwhile: the suspended run gives its directory up, and the work counts once.
 // covers: S12, TASK-52, TASK-58
 #[test]
 fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
@@ -798,7 +799,7 @@ fn a_suspended_worker_that_lost_its_lease_pays_nothing_twice() {
     assert_eq!(project.left_behind(), []);
 }
 
-/// Its own name stays in the registry until the task is requeued: that is nobody who has it.
+/// The name of the worker stays in the registry until the task is requeued, which does not mean that another worker has the task.
 // covers: TASK-52
 #[test]
 fn a_worker_that_lost_a_task_names_no_other_while_nobody_has_taken_it() {

@@ -40,7 +40,7 @@ pub(crate) fn write_gate(project: &TestProject) {
     );
 }
 
-/// Writes a hank that works until the returned file is gone.
+/// Writes a hank that works until the returned file is removed.
 pub(crate) fn write_slow(project: &TestProject) -> PathBuf {
     let hold = project.home().join("hold");
     std::fs::write(&hold, "").unwrap();

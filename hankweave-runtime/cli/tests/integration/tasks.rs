@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::project;
 
-/// Works for a moment, tells that in its workspace, and ends well; `slowly` says how long the moment is.
+/// Writes a hank whose agent works for `seconds`, notes its prompt in its workspace, and succeeds.
 fn write_hank(project: &TestProject, seconds: &str) {
     let script = AGENT.replace("MOMENT", seconds);
     let agent = json!({"command": ["sh", project.write("agent.sh", script)], "stream": "claude"});

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::project;
 use crate::task_project::{create, paste, says, shown, text, turn, work, workspace, write_hank};
 
-/// Writes a hank whose second codon works until the returned file is gone.
+/// Writes a hank whose second codon works until the returned file is removed.
 fn write_paid_and_slow(project: &TestProject) -> std::path::PathBuf {
     let hold = project.home().join("hold");
     std::fs::write(&hold, "").unwrap();
@@ -225,7 +225,7 @@ fn a_run_by_hand_does_not_spend_beyond_the_budget_of_a_task() {
     assert_eq!(shown(&project, "two")["task"]["cost"], 0.45);
 }
 
-/// A task whose record is full fails again at once; who shows or resumes it is told what makes room.
+/// A task whose record is full fails again at once; the commands that show or resume it name what makes room.
 // covers: TASK-115, RUN-40
 #[test]
 fn a_task_that_paused_at_the_limit_of_its_record_names_what_makes_room() {

@@ -68,7 +68,7 @@ fn waiting(project: &TestProject, id: &str) {
     assert_eq!(status(project, id), "waiting");
 }
 
-/// Puts an answer into the workspace past the registry, as a version before this one did there: `approve` takes it where the folder is nobody's workspace.
+/// Puts an answer into the workspace past the registry, as older versions did: `approve` takes it in a folder that is not the workspace of a task.
 fn plant(project: &TestProject, id: &str, answer: &[&str]) {
     let (workspace, elsewhere) = (workspace(project, id), project.home().join("elsewhere"));
     std::fs::rename(&workspace, &elsewhere).unwrap();
@@ -219,7 +219,7 @@ fn the_registry_decides(project: &TestProject) {
         (status(project, "before"), published(project)),
         (json!("completed"), 2)
     );
-    // The same beside a worker that lives on.
+    // A worker that keeps running handles this as well.
     let worker = project.start(["worker", "--owner", "w1"]);
     plant(project, "after", &[]);
     step(project, "deny", "after");
@@ -310,7 +310,7 @@ fn an_answer_and_an_end_by_hand_end_the_question_on_every_screen() {
     assert!(!head.contains("it waits for an approval"), "{report}");
 }
 
-/// A task stays with the folder in which it was begun: whoever answers elsewhere is told so, and the folder that nobody works in, too.
+/// A task stays with the folder in which it was begun. The output says so if the user answers elsewhere, or if that folder has no worker.
 // covers: TASK-125, TASK-128
 #[test]
 fn who_is_to_continue_an_approved_task_is_said_where_it_was_begun_and_elsewhere() {

@@ -1,4 +1,4 @@
-//! What people do with tasks, by hand and beside workers.
+//! What people do with tasks by hand, next to workers.
 
 use hankweave_testing::{Running, TestProject};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn begin(project: &TestProject, name: &str) -> Running {
     worker
 }
 
-/// Ends the lease of a worker that is gone, and lets the command go on from there.
+/// Ends the lease of a worker that no longer exists, and runs the command after that.
 fn once_free(project: &TestProject, arguments: &[&str]) -> Value {
     registry(project)
         .execute_batch("UPDATE locks SET expires_at = 0")

@@ -1,4 +1,4 @@
-//! Attempts by hand, workers that are gone and limits of a task: every screen says the same of them, with what to type.
+//! Attempts by hand, workers that no longer exist, and limits of a task: every screen agrees on them and names what to type.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn an_attempt_by_hand_costs_nothing_that_is_counted(project: &TestProject) {
     );
     let costs = costs_of_attempts(project, "two");
     assert_eq!(costs, ["$0.4500", "-", "$0.0000"]);
-    // The page for people has the same costs, attempt for attempt.
+    // The page for people has these costs as well, attempt for attempt.
     let plan = workspace(project, "two").with_file_name("Plan.md");
     let plan = std::fs::read_to_string(plan).unwrap();
     let of_plan = plan.lines().filter_map(|line| line.strip_prefix("- **Cost**: "));
@@ -423,7 +423,7 @@ fn the_time_of_an_attempt_stops_with_its_worker() {
     );
 }
 
-/// The limits of a task are told before it runs, with the place that each comes from.
+/// The limits of a task are shown before it runs, with the source of each.
 // covers: TASK-115, HANK-38
 #[test]
 fn the_limits_of_a_hank_are_told_before_its_task_runs() {
@@ -447,7 +447,7 @@ fn the_limits_of_a_hank_are_told_before_its_task_runs() {
             "  limit        draft may use $0.5000\n",
         ],
     );
-    // Tasks with the same limits are named together.
+    // Tasks with equal limits are named together.
     let line = |id: &str, hank: &str| json!({"id": id, "name": id, "hank": hank}).to_string() + "\n";
     write_hank(&project, "free", &[json!({"id": "do", "script": turn("Done")})]);
     project.write("all.jsonl", [line("a", "lim"), line("b", "lim")].concat());
@@ -646,7 +646,7 @@ fn a_run_after_the_end_of_a_task_is_approved_where_it_asks() {
     lacks(&status, "does not answer");
 }
 
-/// A task that somebody completed after its run had failed was not taken back.
+/// A task that a user completed after its run had failed was not rolled back.
 // covers: CLI-14, TASK-105
 #[test]
 fn a_completion_by_hand_after_a_failure_leaves_nothing_to_do() {

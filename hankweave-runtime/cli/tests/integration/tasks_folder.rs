@@ -1,4 +1,4 @@
-//! Tasks that were begun in another folder of tasks, or whose files are gone (TASK-127).
+//! Tasks that were begun in another folder of tasks, or whose files are missing (TASK-127).
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ fn a_begun_task_stays_with_its_folder(project: &TestProject) {
     assert_eq!((&row["status"], drafts(project)), (&json!("pending"), 1));
     assert_eq!(row["filesLocation"]["folder"], own_word);
     assert!(!other.join("two").exists(), "nothing was begun there");
-    // Whoever names the other folder is told the same, and sees the files where they are.
+    // A user who names the other folder gets this message as well, and sees the files where they are.
     let elsewhere = ["--tasks", &other_word];
     let list = text(project, &[&["task", "list"][..], &elsewhere].concat());
     says(&list, &[&there]);
@@ -128,7 +128,7 @@ fn a_begun_task_is_left_to_the_workers_of_its_folder_over_postgresql() {
     a_begun_task_stays_with_its_folder(&project);
 }
 
-/// A folder that is gone pays for nothing twice by itself, and one that was moved has the files.
+/// A missing folder makes no task pay twice by itself, and a folder that was moved has the files.
 // covers: TASK-127
 #[test]
 fn a_task_whose_files_are_gone_starts_anew_only_when_that_is_asked_for() {
@@ -163,7 +163,7 @@ fn a_task_whose_files_are_gone_starts_anew_only_when_that_is_asked_for() {
     );
 }
 
-/// A worker that has the files continues a task that may start anew, and whoever deletes it from another folder of this machine deletes them as well.
+/// A worker that has the files continues a task that may start anew. A deletion from another folder of this machine deletes these files as well.
 // covers: TASK-127
 #[test]
 fn a_request_to_start_anew_is_done_with_once_a_worker_has_the_files() {

@@ -50,7 +50,7 @@ fn a_task_at_a_usage_limit_says_what_waits_for_it_and_that_it_waits() {
     project.run(["task", "cancel", "limited"]).expect_code(0);
     worker.finish_within(SOON).expect_code(0);
     let status = text(&project, &status);
-    // It was told already how long it may wait.
+    // The task already has its longest wait, so the hint does not repeat `--max-wait`.
     says(&status, &["; `hankweave task resume limited` waits for that"]);
     assert!(!status.contains("hankweave run"), "{status}");
 }

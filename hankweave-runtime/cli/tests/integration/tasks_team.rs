@@ -207,7 +207,7 @@ fn many_tasks_come_from_a_file_and_run_in_their_order() {
     );
 }
 
-/// What a person is told of many tasks: what to type next, why one does not start, what is left, and no amount that is not known.
+/// A list of many tasks shows what to type next, why a task does not start, what is left, and no amount that is unknown.
 // covers: TASK-122, TASK-123, TASK-124
 #[test]
 fn a_list_says_why_each_task_does_not_continue_and_what_to_type() {

@@ -1,4 +1,4 @@
-//! What status, report, list and show say of one task: the same, with the reason and the command that helps.
+//! Status, report, list and show of one task: all agree, with the reason and the command that helps.
 
 use hankweave_testing::TestProject;
 use hankweave_testing::postgres::Database;
@@ -14,7 +14,7 @@ fn place(project: &TestProject, id: &str) -> String {
     workspace(project, id).display().to_string()
 }
 
-/// A question that nobody waits for any more is not put.
+/// A question that no run waits for any more is not asked.
 // covers: TASK-123
 #[test]
 fn a_task_that_is_cancelled_while_it_asks_waits_for_no_approval() {
@@ -159,7 +159,7 @@ fn a_spent_budget_has_one_word_and_one_command_everywhere() {
             ],
         );
     }
-    // An amount that is a lower bound is one wherever it is told, and the codon that the budget interrupted is paused.
+    // An amount that is a lower bound is shown as one everywhere, and the codon that the budget interrupted is paused.
     let amount = match needed["usedIsLowerBound"] == true {
         true => format!("at least ${used:.4}"),
         false => format!("${used:.4}"),
@@ -225,7 +225,7 @@ fn a_budget_that_was_raised_in_the_hank_lets_a_task_continue() {
     assert_eq!(shown(&project, "dear")["task"]["status"], "completed");
 }
 
-/// The worker of a task was killed: its workspace, list and show say the same, before its lease ends and after that.
+/// The worker of a task was killed: its workspace, list and show agree, before its lease ends and after that.
 // covers: TASK-52, TASK-24, CLI-14
 #[test]
 fn a_killed_worker_is_told_before_its_lease_ends() {
@@ -703,7 +703,7 @@ fn a_command_by_hand_does_not_change_the_files_of_a_task_that_is_not_over() {
     assert_eq!(log.matches("Codon draft completed").count(), 2, "{log}");
 }
 
-/// An agent that reports its tokens at its end alone is stopped too late, and everybody says so in the same words.
+/// An agent that reports its tokens only at its end is stopped too late, and every command says so in one wording.
 // covers: TASK-121, HANK-37
 #[test]
 fn what_was_spent_beyond_a_budget_is_said_everywhere_in_the_same_words() {

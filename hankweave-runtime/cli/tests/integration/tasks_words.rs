@@ -1,4 +1,4 @@
-//! What a person is told of a task: in its workspace, when its budget is spent, when its hank is refused, when its worker was killed, and on a narrow terminal.
+//! Texts about a task for people: in its workspace, when its budget is spent, its hank is refused or its worker was killed, and on a narrow terminal.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn a_workspace_says_whose_task_it_is() {
         "{}",
         without.stderr
     );
-    // A plain directory is nobody's.
+    // A plain directory belongs to no task.
     let json = project.run(["run", "page", "--headless", "--agent", "scripted"]);
     assert!(!json.stderr.contains("task"), "{}", json.stderr);
     let unrun = project.run(["task", "create", "New", "--hank", "page", "--id", "new"]);
@@ -262,7 +262,7 @@ fn a_failed_check_and_an_agent_that_exited_show_what_they_printed() {
     assert!(later.expect_code(0).stderr.contains(blocked), "{}", later.stderr);
 }
 
-/// What an attempt cost whose worker was killed nobody knows, and none of its codons runs any more.
+/// The cost of an attempt whose worker was killed is unknown, and none of its codons runs any more.
 // covers: TASK-121, TASK-56
 #[test]
 fn a_killed_attempt_costs_what_nobody_knows_and_its_codon_runs_no_more() {
@@ -315,7 +315,7 @@ fn a_killed_attempt_costs_what_nobody_knows_and_its_codon_runs_no_more() {
         listed.contains("unknown  Slow") && listed.contains("it was requeued by hand"),
         "{listed}"
     );
-    // What the next attempt pays for again is said before somebody resumes it.
+    // What the next attempt pays for again is shown before the user resumes the task.
     project.run(["task", "cancel", "slow"]).expect_code(0);
     let again = "rolls back to where the work began, for nothing has completed";
     let show = text(&project, &["task", "show", "slow"]);
@@ -359,7 +359,7 @@ fn a_worker_tells_of_an_orphan_in_a_line_and_of_trouble_in_sentences() {
         "{said}"
     );
     assert!(!said.contains("WARN"), "{said}");
-    // What its run has recorded is known, whenever somebody noticed.
+    // The time that its run has recorded is known, whenever the loss was noticed.
     let attempts = text(&project, &["task", "show", "slow", "--attempts"]);
     let lost = attempts.lines().find(|line| line.contains(" requeued ")).unwrap();
     assert!(lost.contains(" ≥ ") && !lost.contains('≤'), "{attempts}");

@@ -55,7 +55,7 @@ fn tasks_say_which_workers_are_there_and_which_one_takes_over() {
     while !below(&project).contains("w2 (idle, there since ") {
         std::thread::yield_now();
     }
-    // A second worker of this name could not be told apart.
+    // A second worker of this name could not be distinguished from the first.
     let namesake = project.run(["worker", "--once", "--owner", "w2"]);
     says(
         &namesake.expect_code(0).stderr,

@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(180);
 /// The program on a terminal of its own, in the folder of the project.
 pub(crate) struct Terminal {
     child: Child,
-    /// `None` once nobody types any more.
+    /// `None` once no more keys are typed.
     keys: Option<ChildStdin>,
     shown: ChildStdout,
     /// All that was sent to it until now.
@@ -28,7 +28,7 @@ pub(crate) struct Terminal {
     seen: (usize, usize),
     /// How many lines and columns it has.
     size: (u16, u16),
-    /// What stands on it.
+    /// Its screen.
     drawn: Drawn,
 }
 
@@ -41,14 +41,14 @@ impl Terminal {
         )
     }
 
-    /// The same on a terminal of this size.
+    /// Runs the program on a terminal of this size, like `open`.
     pub(crate) fn sized(project: &TestProject, lines: u16, columns: u16, arguments: &str) -> Option<Self> {
         let program = env!("CARGO_BIN_EXE_hankweave");
         let line = format!("stty rows {lines} columns {columns}; exec '{program}' {arguments}");
         Self::of_size(project, &line, (lines, columns))
     }
 
-    /// The same for a line of a shell that gives the terminal so many lines and columns.
+    /// Runs a line of a shell that gives the terminal this number of lines and columns, like `open`.
     pub(crate) fn of_size(project: &TestProject, line: &str, size: (u16, u16)) -> Option<Self> {
         let mut terminal = Self::of(project, line)?;
         terminal.size = size;
@@ -56,7 +56,7 @@ impl Terminal {
         Some(terminal)
     }
 
-    /// The same for a line of a shell.
+    /// Runs a line of a shell on a terminal; `None`, with the reason printed, where nothing makes terminals.
     pub(crate) fn of(project: &TestProject, line: &str) -> Option<Self> {
         if Command::new("script").arg("--version").output().is_err() {
             println!("skipped: there is no `script`, which makes terminals");
@@ -104,7 +104,7 @@ impl Terminal {
         self.seen = (from, end);
     }
 
-    /// Waits until what stands on the screen is as wanted.
+    /// Waits until the screen is as wanted.
     #[track_caller]
     pub(crate) fn until_standing(&mut self, wanted: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + DEADLINE;
@@ -119,7 +119,7 @@ impl Terminal {
         }
     }
 
-    /// The lines that stand on the screen now.
+    /// Returns the lines that are on the screen now.
     pub(crate) fn standing(&self) -> String {
         rows(self.drawn.parser.screen()).join("\n")
     }
@@ -129,7 +129,7 @@ impl Terminal {
         self.drawn.parser.screen()
     }
 
-    /// All lines that stand on the screen or have left it at the top.
+    /// Returns all lines that are on the screen or have left it at the top.
     pub(crate) fn history(&self) -> String {
         let mut drawn = Drawn::new(self.size, 100_000);
         drawn.draw(&self.sent);
@@ -210,7 +210,7 @@ impl Terminal {
     }
 }
 
-/// What stands on a terminal.
+/// Screen of a terminal.
 struct Drawn {
     parser: vt100::Parser,
     /// The beginning of a character that is not whole yet.
@@ -298,7 +298,7 @@ fn a_stop_from_elsewhere_is_told_on_the_terminal_of_the_run() {
     assert_eq!(terminal.close(), Some(3));
 }
 
-// After a restart nobody has seen the failure; how long it still takes is counted down all the same.
+// A restarted run has not met the limit itself; the remaining time is still counted down.
 #[test]
 fn the_rest_of_a_usage_limit_is_counted_down_after_a_restart_as_well() {
     let project = project();

@@ -1,4 +1,4 @@
-//! What the summary, `status`, the report and `validate` tell somebody who was not there: sentinels, questions, budgets, checks, crashes.
+//! Summary, `status`, report and `validate` for a user who was away: sentinels, questions, budgets, checks, crashes.
 
 use std::fs;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn what_sentinels_said_last_is_in_the_summary_in_status_and_in_the_report() {
     assert_has(&remarks, &told);
     let written = fs::read_to_string(project.directory().join(".hankweave/report.md")).unwrap();
     assert_has(&written.replace('\\', ""), &told);
-    // A screen on which the lines of codons stand already has the remarks below them.
+    // A screen that already shows the lines of codons has the remarks below them.
     let Some(mut terminal) = Terminal::sized(&project, 40, 120, "run --new") else {
         return;
     };

@@ -109,7 +109,7 @@ fn the_build_script_knows_our_commit_and_that_of_a_package_and_no_other() {
     fs::write(package.join(".cargo_vcs_info.json"), note).unwrap();
     assert_eq!(recorded(&script, &package, &[]), ["COMMIT=0123456789"]);
 
-    // A repository of somebody else that holds the folder, and our own.
+    // A repository of another project that holds the folder, and our own.
     let vendor = scratch.path().join("theirs/vendor/hankweave-cli");
     let ours = scratch.path().join("ours/hankweave-runtime/cli");
     for (root, folder) in [("theirs", &vendor), ("ours", &ours)] {

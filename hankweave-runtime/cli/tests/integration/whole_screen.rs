@@ -209,7 +209,7 @@ fn a_key_takes_the_run_screen_to_the_whole_screen_and_back() {
     assert_eq!(read("before"), read("after"));
 }
 
-/// A run that ends while somebody looks at it leaves its screen to a key.
+/// A run that ends while the user watches it keeps its screen until a key.
 // covers: CLI-35
 #[test]
 fn the_whole_screen_of_a_run_stays_after_its_end_until_a_key() {

@@ -1,5 +1,5 @@
 //! One project from its first failure to its completion, steered in every way: after each step the thread, the files, the journal, the
-//! document and the costs tell the same.
+//! document and the costs agree.
 
 use std::fs;
 use std::time::Duration;
@@ -80,7 +80,7 @@ struct Step<'a> {
     /// Codons with their states, oldest first.
     thread: &'a [(&'a str, &'a str)],
     next: Option<&'a str>,
-    /// The lines of the file that everybody writes to.
+    /// Lines of the file that every codon writes to.
     done: &'a [&'a str],
     /// What all codons of all runs cost.
     cost: f64,
@@ -127,7 +127,7 @@ impl Step<'_> {
     }
 }
 
-/// The journal is in order, and its events make the document in state.json, with the costs that it told.
+/// The journal is in order, and its events make the document in state.json, with the costs that it reported.
 #[track_caller]
 fn check_journal(project: &TestProject, cost: f64) {
     let directory = project.directory().join(".hankweave");
@@ -283,7 +283,7 @@ fn a_project_is_steered_from_its_first_failure_to_its_completion() {
         again.expect_code(0).stderr.contains("Nothing left to do"),
         "{again}"
     );
-    // A job that reads events sees none, and is told why.
+    // A job that reads events gets none, and standard error gives the reason.
     let again = hankweave(&project, &["run", "--headless", "--json"]);
     assert!(
         again.stdout.is_empty() && again.stderr.contains("Nothing left to do"),

@@ -107,8 +107,8 @@ pub(crate) fn is_in_background() -> bool {
 /// Returns the text that draws these lines in place of the lines that were drawn before.
 ///
 /// The cursor stays on the first line. There it keeps its place while the terminal changes its size and breaks the lines below again. A program
-/// learns of a new size late, so a way up from the last line would be counted with the old size. That is also why lines are not broken (DECAWM). The cursor
-/// is put on the second column, next to the mark of the line.
+/// learns of a new size late, so a way up from the last line would be counted with the old size. That is also why lines are not broken (DECAWM).
+/// The cursor is put on the second column, next to the mark of the line.
 fn drawing(lines: &[String]) -> String {
     let mut text = format!("{ERASE}\u{1b}[?7l{}", lines.join("\r\n"));
     let up = lines.len() - 1;

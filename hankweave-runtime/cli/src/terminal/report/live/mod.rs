@@ -150,7 +150,7 @@ pub(crate) fn activity_words(activity: &CurrentActivity, now: Timestamp) -> Stri
     activities::words(activity, now, BAR)
 }
 
-/// Shows a bar for files that are taken back, as long as it is kept.
+/// Shows a bar for files that are restored, until the returned value is dropped.
 pub(crate) fn restoring(counts: impl Fn() -> Option<Counts> + Clone + Send + Sync + 'static) -> Footer {
     let since = now();
     Footer::show(move |room| {
