@@ -1,7 +1,7 @@
 //! Records target, commit and date of the build for `hankweave --version --verbose`.
 //!
 //! The commit is that of a crate package (`.cargo_vcs_info.json`) or of our own repository, and missing elsewhere. A debug build has none either: it would be
-//! compiled again after each commit. The date is `SOURCE_DATE_EPOCH` or that of the commit, so a source always gives one program.
+//! compiled again after each commit. The date is `SOURCE_DATE_EPOCH` or that of the commit, so equal sources give equal programs.
 
 #![expect(
     clippy::disallowed_methods,

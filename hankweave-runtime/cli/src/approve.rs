@@ -161,7 +161,7 @@ impl Answers {
         }
     }
 
-    /// Returns the question, for who draws the view that it follows.
+    /// Returns the question, for the view that it follows.
     pub(crate) fn prompt(&self) -> &Arc<PromptLine> {
         &self.prompt
     }
@@ -187,7 +187,7 @@ impl Answers {
     }
 }
 
-/// One look for a key. The terminal is ours only that long, so that it is left as it was whatever ends the program.
+/// Looks for a key once. The terminal is ours only for that time, so that it is left unchanged however the program ends.
 async fn key() -> Option<u8> {
     let keyboard = keyboard::is_ours().then(Keyboard::of_stdin).flatten();
     let Some(keyboard) = keyboard else {

@@ -64,8 +64,8 @@ impl Drop for Browser {
     }
 }
 
-/// The browser belongs to the user, not to the run: it is in a group of its own, and its mark keeps it from being taken for something that an
-/// agent has left behind.
+/// Starts the program that opens the page. The browser belongs to the user, not to the run: it is in a group of its own, and its mark distinguishes
+/// it from processes that an agent has left running.
 fn opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
     let mark = BTreeMap::from([(MARKER_VARIABLE.to_owned(), SPARED_MARKER.to_owned())]);
     Command::new("/bin/sh")

@@ -255,7 +255,7 @@ fn as_text(configuration: &Configuration, hank: &str) -> SafeText {
     text
 }
 
-/// Nobody's password is shown.
+/// Returns the value as it is shown: addresses without their passwords.
 fn shown(setting: Setting, value: Option<&SettingValue>) -> Option<SettingValue> {
     match (setting, value) {
         (Setting::Registry | Setting::Remote, Some(SettingValue::Text(url))) => {

@@ -1,8 +1,8 @@
 //! `hankweave run --detach`: a run in a session of its own, which outlives the terminal (CLI-80).
 //!
-//! The command starts itself once more, as the leader of a session, with one end of a socket pair as its standard input. The new process prints on the terminal until
-//! the directory is its own, then into a log file, and reports both through the socket: that its output has moved, and that the run works or waits. The
-//! command returns with the second report. When the socket closes without one, it ends as the process has ended.
+//! The command starts itself once more, as the leader of a session, with one end of a socket pair as its standard input. The new process prints on
+//! the terminal until the directory is its own, then into a log file. It reports both through the socket: that its output has moved, and that the run
+//! works or waits. The command returns with the second report. If the socket closes without one, the command ends as the process has ended.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -274,7 +274,8 @@ impl Detachment {
         let _ = self.reports.write_all(&line);
     }
 
-    /// Reports the run once it works or waits, and keeps the log short as long as it lives. A run that ends before that, as after a denial, is not reported.
+    /// Reports the run once it works or waits, and keeps the log short as long as it lives. A run that ends before that, as after a denial, is not
+    /// reported.
     pub(crate) async fn attend(mut self, mut events: Subscription, run: impl Fn() -> Option<RunId>) {
         let mut is_under_way = false;
         while !is_under_way && let Ok(Some(delivery)) = events.next().await {

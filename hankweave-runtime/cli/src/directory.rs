@@ -95,14 +95,15 @@ pub(crate) fn question_there(execution: &Path) -> Option<String> {
     Some(answer_there(asking.pid))
 }
 
-/// Notes for others that a person is asked, as well as the disk lets it: who works on finds out whether the lock was lost.
+/// Logs that the note about an open question was not written to the lock file. That is no reason to fail: the next step of the run finds a lost lock.
 pub(crate) fn noted_question(noted: Result<(), LockError>) {
     if let Err(error) = noted {
         tracing::debug!("the lock file was not written: {error}");
     }
 }
 
-/// Returns the last sign of life of the run that has worked in this execution directory: its newest event, or the heartbeat in the lock file that a killed one leaves.
+/// Returns the last sign of life of the run that has worked in this execution directory: its newest event, or the heartbeat in the lock file that a
+/// killed process leaves.
 pub(crate) fn last_sign(execution: &Path) -> Option<Timestamp> {
     let heartbeat = last_heartbeat(&RealDisk, &execution.join(STATE_DIR), SystemClock.now());
     inspect::last_sign(&RealDisk, &ExecutionDir::new(execution.to_owned()), heartbeat)

@@ -21,7 +21,7 @@ use crate::terminal::shell::word;
 pub(crate) struct TaskHolders {
     now: Timestamp,
     held: Vec<HeldLock>,
-    /// Workers that are there.
+    /// Present workers.
     workers: Vec<WorkerPresence>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum AbsentWorker {
 /// End of an orphan by a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Requeue {
-    /// Worker that acts first; `None` where none that is there does anything with it.
+    /// Worker that acts first; `None` if no present worker acts.
     by: Option<WorkerPresence>,
     /// Time until it acts; of no worker, until one with the usual `--orphan-after` would.
     after: Duration,
@@ -73,7 +73,7 @@ impl Requeue {
         }
     }
 
-    /// Returns who acts, and when; `start` is the command that starts a worker.
+    /// Returns the worker that acts, and when; `start` is the command that starts a worker.
     fn words(&self, start: &str) -> String {
         match &self.by {
             None => format!(
@@ -163,7 +163,8 @@ impl TaskHolders {
         Some(Timestamp::from_millis(end.as_millis().saturating_sub(lease)))
     }
 
-    /// Returns who holds a running task, until when, and what lets go of it, for a command that needs the lock; `None` where the lease does not end.
+    /// Returns the holder of a running task, the end of its lease and the command that releases it, for a command that needs the lock. `None` if the
+    /// lease does not end.
     pub(crate) fn until_free(&self, row: &TaskRow, command: impl Fn(&str) -> String) -> Option<String> {
         let task = |what: &str| command(&format!("task {what} {}", row.id()));
         let (name, end) = (self.worker(row)?, self.lock(row)?.held.expires_at?);

@@ -48,7 +48,7 @@ pub(crate) fn install(global: &Global) -> ServerLog {
     let file = fmt::layer()
         .with_writer(move || Redacting(secrets.clone(), ServerLogWriter(to_file.clone())))
         .with_ansi(false);
-    // A person who has not asked for the log gets sentences.
+    // A user who has not asked for the log gets sentences.
     let is_plain = global.verbose == 0 && Environment::of_process().get("HANKWEAVE_LOG").is_none();
     let terminal = match is_plain {
         true => terminal

@@ -188,7 +188,8 @@ struct LogPrinter<'a> {
 /// Run, codon and start of an attempt.
 type AttemptStart = (RunId, CodonId, Timestamp);
 
-/// Returns the starts of the attempts that count no longer, as far as the state of the directory can be read. One that starts later is not among them.
+/// Returns the starts of the attempts that no longer count; none if the state of the directory cannot be read. An attempt that starts later
+/// is not among them.
 fn undone(execution: &Path) -> BTreeSet<AttemptStart> {
     let Ok(state) = crate::state::read_execution(execution) else {
         return BTreeSet::new();

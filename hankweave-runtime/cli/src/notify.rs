@@ -48,7 +48,8 @@ pub(crate) struct Notification {
 }
 
 impl Notification {
-    /// Of the end of a run; `None` of one that was stopped without a reason: who stops it knows, and a reason is for others.
+    /// Returns the notification of the end of a run. `None` for a run that was stopped without a reason: the user who stopped it knows, and a reason
+    /// is for others.
     pub(crate) fn of(outcome: &RunOutcome, reason: String, next: &str) -> Option<Self> {
         let (event, next) = match &outcome.result {
             RunResult::Completed | RunResult::NothingToDo => ("completed", ""),
@@ -306,7 +307,7 @@ impl Notifier {
             process.control.wait().await
         };
         let ended = timeout(PATIENCE, ended).await;
-        // Whatever it has left running would outlive the run.
+        // Processes that the command has left running would outlive the run.
         let _ = process.control.signal_group(GroupSignal::Kill);
         process.control.sweep().await;
         match ended {

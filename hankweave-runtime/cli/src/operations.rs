@@ -82,7 +82,7 @@ struct OperationRow {
     cost: Usd,
     /// More was spent than is known.
     cost_is_lower_bound: bool,
-    /// How many files it changed, as far as checkpoints know.
+    /// Number of files that it changed, where checkpoints show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<u64>,
     /// Codon of it that crashed, so that no checkpoint has what it did.
@@ -95,7 +95,7 @@ struct OperationRow {
     undone: bool,
     /// A cleanup has removed its logs.
     cleaned: bool,
-    /// Whether one can go to where things stood after it, as far as cleanups are concerned.
+    /// Whether its state can be restored: cleanups have not removed what that needs.
     restorable: bool,
     /// Items that a cleanup removed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,7 +253,8 @@ fn changed(
     u64::try_from(changes.ok()?.len()).ok()
 }
 
-/// Returns the operations that count no longer: runs without a codon in the history, and what an operation that counts took back. `log` has the newest first.
+/// Returns the operations that no longer count: runs without a codon in the history, and operations that a counting operation undid. `log` has the
+/// newest one first.
 fn undone(state: &HankweaveState, log: &[LoggedOperation<'_>]) -> HashSet<String> {
     let thread = thread::build(state, None, None);
     let in_thread: HashSet<&RunId> = thread.codons.iter().map(|entry| &entry.run_id).collect();

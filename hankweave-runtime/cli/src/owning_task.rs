@@ -152,8 +152,10 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> 
     })
 }
 
-/// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task, past its registry (TASK-126). The `task` was looked up. `marker` is
-/// that of this process, by which the worker's own run shows.
+/// Refuses a run by hand in the workspace of a task that has not completed: it would spend beyond the budget of the task,
+/// past its registry (TASK-126).
+///
+/// The `task` was looked up. `marker` is that of this process, by which the worker's own run is recognized.
 pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(), CliError> {
     match task.is_run_by_worker(marker) {
         true => Ok(()),
@@ -161,8 +163,8 @@ pub(crate) fn check_run(task: &OwningTask, marker: Option<&OsStr>) -> Result<(),
     }
 }
 
-/// Refuses a command that changes the files of a task by hand while the task waits or is at work: its next attempt would continue with other files than its
-/// registry, its log and its worker know (TASK-126).
+/// Refuses a command that changes the files of a task by hand while the task waits or is at work (TASK-126). Its next attempt would continue with
+/// other files than its registry, its log and its worker know.
 pub(crate) fn check_by_hand(execution: &Path, command: &str) -> Result<(), CliError> {
     match OwningTask::of(execution).map(OwningTask::looked_up) {
         Some(task) => task.check_ended(command),
@@ -319,7 +321,8 @@ impl OwningTask {
         }
     }
 
-    /// Returns the answer of a user that decides whether this codon starts: a denial because of which the task failed, or an approval that no run has seen.
+    /// Returns the answer of a user that decides whether this codon starts: a denial because of which the task failed, or an approval that no run has
+    /// seen.
     pub(crate) fn answer(&self, codon: &CodonId) -> Option<GateAnswer> {
         let noted = self.row.as_ref()?.record.metadata().get("approval")?;
         let approval: TaskApproval = serde_json::from_value(noted.clone()).ok()?;
@@ -532,7 +535,7 @@ impl OwningTask {
         format!("{word}{name} [{}]", self.id)
     }
 
-    /// Returns the task for JSON, as far as it is known.
+    /// Returns the task as JSON, without the values that are unknown.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({"id": self.id, "name": self.name, "status": self.status.as_str()});
         if let Some(error) = self.failure_beside(None) {
@@ -558,7 +561,8 @@ impl OwningTask {
     }
 
     /// Returns the commands that continue the task, with their effects, in place of those of a run.
-    /// `is_free` says that no worker holds it, `patience` how long its next run would have to wait for a usage limit, and `next` what that does first.
+    /// `is_free` says that no worker holds it, `patience` how long its next run would have to wait for a usage limit, and `next` is the first step of
+    /// that run.
     pub(crate) fn commands(
         &self,
         is_live: bool,
@@ -619,7 +623,8 @@ impl OwningTask {
         offers
     }
 
-    /// Returns the command that lets a worker continue the task, with a budget that is large enough, and with the `patience` to wait for a usage limit.
+    /// Returns the command that lets a worker continue the task, with a budget that is large enough, and with the `patience` to wait for a usage
+    /// limit.
     pub(crate) fn resume_command(&self, patience: Option<Duration>) -> String {
         let needed = self.needed.filter(|_| self.status == TaskStatus::Failed);
         let options = needed.map(|needed| needed.options()).unwrap_or_default();

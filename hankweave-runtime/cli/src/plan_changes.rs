@@ -33,7 +33,7 @@ pub(crate) struct PlanChanges {
 }
 
 impl PlanChanges {
-    /// Compares the hank with the recorded plan, as a run continues with `recovery`. Every recorded checkpoint is taken for one that is there, so nothing but the
+    /// Compares the hank with the recorded plan, as a run continues with `recovery`. Every recorded checkpoint counts as existing, so only the
     /// document is read.
     pub(crate) fn of(state: &HankweaveState, hank: &Hank, recovery: Option<Recovery>) -> Self {
         match going_on(state, hank, recovery) {

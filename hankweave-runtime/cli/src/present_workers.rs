@@ -1,4 +1,4 @@
-//! Workers that are there, in words (TASK-128).
+//! Present workers, in words (TASK-128).
 
 use hankweave_task_model::registry::{FilesLocation, TaskRow};
 use hankweave_tasks::coordinator::WorkerPresence;
@@ -10,7 +10,7 @@ use crate::terminal::screen::{local_time, one_line};
 /// Sentence about a registry without workers.
 pub(crate) const NONE: &str = "no worker is there";
 
-/// Returns the workers that are there.
+/// Returns the present workers.
 pub(crate) async fn present(registry: &Registry) -> Result<Vec<WorkerPresence>, CliError> {
     let workers = registry.coordinator.workers().await;
     workers.map_err(|error| registry.failure(&error))
@@ -24,7 +24,8 @@ pub(crate) fn words(workers: &[WorkerPresence], start: &str) -> String {
     }
 }
 
-/// Returns who runs tasks, `it` or `them`: the workers that are there, or the command that starts one. A task that was `begun_in` a folder is for its workers.
+/// Returns the workers that run tasks, or the command that starts one; `them` is `it` or `them`. A task that was `begun_in` a folder is for the
+/// workers of that folder.
 pub(crate) async fn takers(
     registry: &Registry,
     them: &str,
@@ -50,7 +51,7 @@ pub(crate) async fn takers(
     })
 }
 
-/// Returns where a task was begun, if that is another folder than this one, and none of its workers is there to continue it.
+/// Returns the folder in which a task was begun, if it is not this one and none of its workers is present to continue the task.
 pub(crate) async fn left_elsewhere(registry: &Registry, row: &TaskRow) -> Result<Option<String>, CliError> {
     let (Some(elsewhere), Some(begun_in)) = (registry.begun_elsewhere(row), FilesLocation::of(&row.record))
     else {

@@ -32,7 +32,7 @@ pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Cli
     }
 }
 
-/// The list prices with those of the settings laid over them.
+/// Returns the list prices, overridden by those of the settings.
 pub(crate) fn effective_prices(configuration: &Configuration) -> Result<Arc<Prices>, CliError> {
     match configuration.prices() {
         None => Ok(Prices::listed()),

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time for which a journal is read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// Only as far as it is recorded now.
+    /// Only up to what is recorded now.
     No,
     /// While a process works in the directory.
     WhileLive,
@@ -148,7 +148,7 @@ impl<L: LineSink> JournalReader<'_, L> {
         })
     }
 
-    /// Prints what is there and was not printed yet.
+    /// Prints the recorded lines that were not printed yet.
     fn print(&mut self) -> Result<SkippedInput, Stopped> {
         let mut written = Ok(());
         let lines = &mut *self.lines;

@@ -132,8 +132,8 @@ pub(crate) fn tasks_folder(place: &RegistryArgs) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Returns the flags that name this registry and this folder of files, so far as commands here would not find them by themselves. A registry that is not known
-/// is the usual one.
+/// Returns the flags that name this registry and this folder of files, where commands here would not find them by themselves. A registry that is not
+/// known is the usual one.
 pub(crate) fn place_of(registry: Option<&str>, root: &Path) -> RegistryArgs {
     let usual = placed(&RegistryArgs::default()).ok();
     let is_usual = |url: &&str| {

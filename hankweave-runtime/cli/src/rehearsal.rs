@@ -109,7 +109,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Whether an entry stays behind: our records, the copy itself, and a `.git` file, through which git commands would work in the real repository.
+    /// Whether an entry is not copied: our records, the copy itself, and a `.git` file, through which git commands would work in the real repository.
     fn is_left_out(&self, path: &Path, kind: FileType) -> bool {
         let is_git_link = kind.is_file() && path.ends_with(".git");
         path == self.root.join(STATE_DIR) || path == self.copy || is_git_link

@@ -176,7 +176,7 @@ impl ReplaySession {
         self.before = Some(entry.timestamp);
         let wait = self.speed.of(gap);
         if !wait.is_zero() {
-            // Whoever watches sees everything that was said before the wait.
+            // A viewer sees everything that was said before the wait.
             self.show(|report| report.flush());
             tokio::time::sleep(wait).await;
         }

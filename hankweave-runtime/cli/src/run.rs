@@ -73,7 +73,7 @@ use crate::toggle::Toggle;
 use crate::validate::{dry_run, replaced, stand_ins_of_run};
 
 pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, CliError> {
-    // First, because it may be the reason of whatever follows.
+    // First, because it may be the reason for a later error.
     if let Some(kept) = last_options::kept(&args.kept).filter(|_| !global.json() && !global.quiet) {
         print_stderr(format!("note: {kept}\n"));
     }
@@ -229,7 +229,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
         false => Exclusion::Required,
     };
     options.autostart = args.rehearse || configuration.flag(Setting::Autostart);
-    // Whoever detaches a run answers it from elsewhere.
+        // A detached run is answered from elsewhere.
     options.answers = args.detach || can_answer(global, args);
     options.data = args.hank.data.clone();
     options.file_contents = args.file_contents;
@@ -242,7 +242,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
     Ok(options)
 }
 
-/// The flag, or a setting of another layer, says where results go; another flag may say that they replace what is there.
+/// Returns the folder for results, from the flag or another layer of settings; another flag decides whether they replace existing files.
 fn output_directory(
     args: &RunArgs,
     configuration: &Configuration,
@@ -481,7 +481,7 @@ async fn drive(
     if let (Some(notifier), Some(news)) = (&notifier, &news) {
         until_interrupted(notifier.send(news)).await;
     }
-    // Whoever looks at the whole screen looks on.
+    // The whole screen stays for a user who still looks at it.
     tokio::select! {
         never = toggling => match never {},
         () = toggle.left() => {}
@@ -763,7 +763,7 @@ fn watch_for<'n>(
     }
 }
 
-/// Whether the person who started the run can be asked while it continues. The answers for a task are in its registry alone (TASK-123).
+/// Whether the user who started the run can be asked while it continues. Answers for a task are in its registry alone (TASK-123).
 fn can_answer(global: &Global, args: &RunArgs) -> bool {
     let is_asked = std::io::stdin().is_terminal() && !args.is_headless() && !global.json() && !global.quiet;
     is_asked && !OwningTask::of(args.workspace()).is_some_and(|task| task.is_answered_there())
@@ -809,7 +809,7 @@ fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: LiveContex
     }
 }
 
-/// Whether something in the hank went wrong, so that a person wants to look at what is there.
+/// Whether something in the hank went wrong, so that the user wants to see the files.
 fn fails(outcome: &RunOutcome) -> bool {
     matches!(
         outcome.result,

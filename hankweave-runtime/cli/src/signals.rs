@@ -21,8 +21,8 @@ pub(crate) enum HangUp {
     Ignored,
 }
 
-/// Catches signals from the call on. The first one stops in order, the second one forces. A hang-up stops as well and never forces: one closed terminal can
-/// send several. A program started with `nohup` outlives its terminal. The run of a worker gets SIGTERM from that, and says so.
+/// Catches signals from the call on. The first one stops in order, the second one forces. A hang-up stops as well and never forces: one closed
+/// terminal can send several. A program started with `nohup` outlives its terminal. The run of a worker gets SIGTERM from that, and says so.
 pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Output = Infallible> {
     let interrupts = signal(SignalKind::interrupt());
     let terminations = signal(SignalKind::terminate());
@@ -54,7 +54,7 @@ pub(crate) fn watch(shutdown: Shutdown, hang_up_does: HangUp) -> impl Future<Out
     }
 }
 
-/// Returns who stops the run of a worker with SIGTERM: the worker, or the one that has the task now if that is suspended.
+/// Names the sender of SIGTERM to the run of a worker: that worker, or the worker that has the task now if the first one is suspended.
 fn stopper() -> Option<String> {
     let worker = Environment::of_process().get(WORKER_VARIABLE)?.to_owned();
     let worker = worker.display();

@@ -70,7 +70,7 @@ pub(crate) struct Attempter<'e> {
 }
 
 impl<'e> Attempter<'e> {
-    /// Returns who starts an attempt with this line; `None` for another line.
+    /// Returns the worker or user that starts an attempt with this line; `None` for another line.
     fn of_start(entry: &'e LogEntry) -> Option<Self> {
         let data = entry.data.as_ref()?;
         let name = data["agentId"].as_str()?;
@@ -79,7 +79,7 @@ impl<'e> Attempter<'e> {
     }
 }
 
-/// Returns why an attempt ended without a result, with who made it where that is known.
+/// Returns why an attempt ended without a result, with its worker or user where known.
 pub(crate) fn why_requeued(error: &str, by: Option<Attempter<'_>>) -> String {
     let known = match (error, by) {
         (ORPHANED, Some(by)) if by.by_hand => Some(format!(

@@ -114,7 +114,7 @@ fn history() {
         }
     });
     for way in ["afterSeq", "history.sync"] {
-        // Whoever has the last event or batch has everything.
+        // A reader that has the last event or batch has everything.
         let last = format!("{HISTORY:012}~\"}}}}");
         let is_end =
             |content: &[u8]| content.ends_with(last.as_bytes()) || content.ends_with(b"\"hasMore\":false}}");
@@ -165,7 +165,7 @@ trait Source {
     fn publish(&mut self, text: String) -> impl Future<Output = ()> + Send;
 }
 
-/// A source and those who read it.
+/// A source and its readers.
 struct Side<S> {
     source: S,
     readers: Vec<Reader>,

@@ -31,7 +31,7 @@ impl Reader {
         let bearer = format!("Bearer {token}").parse().expect("a token fits");
         request.headers_mut().insert("Authorization", bearer);
         let (socket, _) = client_async(request, stream).await.expect("the server agrees");
-        // Nobody has said anything yet, so nothing is lost with the socket around it.
+        // No side has sent anything yet, so nothing is lost with the socket around the stream.
         Self::new(socket.into_inner())
     }
 
@@ -71,7 +71,7 @@ impl Reader {
     }
 }
 
-/// Where the content of the first frame begins and ends, when all of it is there.
+/// Returns the start and end of the content of the first frame, if the buffer has all of it.
 fn limits(bytes: &[u8]) -> Option<(usize, usize)> {
     let (begin, length) = match bytes.get(1)? {
         126 => (

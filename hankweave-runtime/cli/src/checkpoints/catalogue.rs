@@ -126,7 +126,8 @@ impl Catalogue {
         }
     }
 
-    /// The newest checkpoint of the work of a codon, in a loop of its newest iteration, or of any. The files with which it started are none of its work.
+    /// Returns the newest checkpoint of the work of a codon, in a loop of its newest iteration; without a codon, of any. Checkpoints of the files
+    /// with which a run started are not work.
     pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&CheckpointRow> {
         let is_meant = |row: &&CheckpointRow| match codon {
             Some(codon) => row.codon_id.as_deref().is_some_and(|id| {

@@ -137,7 +137,7 @@ impl Unsaved {
         execution: &Path,
     ) -> Result<Vec<PathChange>, CliError> {
         let patterns = DeclaredPatterns::of(&state.execution_plan);
-        // The clock of a file system may be a little behind.
+        // The clock of a file system may be a little late.
         let since = Timestamp::from_millis(self.since.as_millis().saturating_sub(20));
         history
             .diff_with_workspace(&self.from, execution, (&patterns, since))
@@ -378,8 +378,8 @@ pub(crate) fn changed_lines(
 /// Most pairs of checkpoints that are compared at once: their names take half of a pipe.
 pub(crate) const MOST_PAIRS: usize = 400;
 
-/// Returns the lines gained and lost between each pair of checkpoints and the number of changed files, by the second one; `None` without git, or where it fails. Pairs beyond
-/// [`MOST_PAIRS`] are left out.
+/// Returns the lines gained and lost between each pair of checkpoints and the number of changed files, by the second checkpoint. `None` without git,
+/// or if git fails. Pairs beyond [`MOST_PAIRS`] are left out.
 pub(crate) fn changed_lines_of(
     execution: &Path,
     pairs: &[(&CheckpointSha, &CheckpointSha)],

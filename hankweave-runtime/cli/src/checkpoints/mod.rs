@@ -1,4 +1,4 @@
-//! `hankweave checkpoints` and `hankweave diff`: look at the checkpoint repository and change nothing; they need no lock.
+//! `hankweave checkpoints` and `hankweave diff`: commands that read the checkpoint repository and change nothing, so they need no lock.
 
 mod catalogue;
 #[expect(

@@ -120,7 +120,7 @@ fn keys(world: &World, name: &str, program: &AgentProgram) -> Finding {
     }
 }
 
-/// Checkpoints need no program; people who look into them do.
+/// Checks git. Checkpoints do not need the program, but people do who inspect them.
 async fn git(world: &World) -> Finding {
     let path = world.environment.get("PATH").unwrap_or_default();
     match find_program(&RealDisk, "git", path) {

@@ -111,8 +111,8 @@ fn world(limits: &ArrivalArgs) -> World {
     }
 }
 
-/// The remote for a run: one that it has been on already wins over the settings, if the user has named it for this directory or names it now. `command`
-/// takes one that only the directory names.
+/// Returns the remote to set for a run; `None` if the run keeps the remote that it has been on already. That one wins over the settings, if the user
+/// has named it for this directory or names it now. Otherwise it is refused, and the hint is `command` with that remote.
 fn wanted(
     typed: Option<&str>,
     world: &World,

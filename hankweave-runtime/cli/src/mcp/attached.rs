@@ -29,7 +29,7 @@ pub(super) struct Attachment {
     pub(super) lifecycle: Lifecycle,
     /// Ends it.
     leave: CancellationToken,
-    /// Whether it has ended, in whatever way.
+    /// Cancelled once it has ended, for any reason.
     pub(super) is_over: CancellationToken,
 }
 

@@ -51,7 +51,7 @@ impl CapturedOutput {
     }
 }
 
-/// Runs it; what it leaves behind is ended with it.
+/// Runs a command; processes that it leaves running end with it.
 pub(super) async fn execute(
     world: &World,
     workspace: PathBuf,
@@ -96,7 +96,7 @@ pub(super) async fn execute(
             Err(_) => (stop(&mut *process.control, GRACE).await?, true),
         };
         if !reading.is_terminated() {
-            // Something that it left behind may hold the streams.
+            // A process that the command left running may hold the streams.
             let _ = timeout(GRACE, reading).await;
         }
         (exit, timed_out)

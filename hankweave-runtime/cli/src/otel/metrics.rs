@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::spans::{AttemptUsage, nanos, prompt, provider, text};
 
-/// The metrics of one try, as OTLP writes them in JSON: what it adds to those before.
+/// Returns the metrics of one attempt, as OTLP writes them in JSON: what it adds to earlier attempts.
 pub(super) fn of(used: &AttemptUsage) -> Vec<Value> {
     let tokens = [
         ("input", prompt(&used.tokens)),

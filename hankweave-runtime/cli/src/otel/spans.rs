@@ -1,5 +1,5 @@
-//! Events as spans: a trace a run, a span a codon, a try and a tool call, with the names of OpenTelemetry's GenAI conventions. Pure; what was said is
-//! in none of them.
+//! Events as spans: one trace for each run, and spans for codons, attempts and tool calls, with the names of OpenTelemetry's GenAI conventions. Pure.
+//! No span contains what agents said.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,7 +22,7 @@ pub(super) type Span = Value;
 #[derive(Debug, Default)]
 pub(super) struct EndedSpans {
     pub(super) spans: Vec<Span>,
-    /// The tries among them, for the metrics.
+    /// The attempts among them, for the metrics.
     pub(super) tries: Vec<AttemptUsage>,
 }
 
@@ -275,7 +275,7 @@ pub(super) fn prompt(tokens: &TokenUsage) -> u64 {
     tokens.total().saturating_sub(tokens.output_tokens)
 }
 
-/// Who serves a model, by its name, as the conventions call them.
+/// Returns the provider of a model, from its name, as the conventions spell it.
 pub(super) fn provider(model: &str) -> &'static str {
     match model {
         model if model.contains("claude") => "anthropic",

@@ -30,7 +30,7 @@ pub(super) struct Outcome {
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
-    /// Time at work, as far as it is known.
+    /// Time at work, where known.
     pub(super) worked_ms: u64,
     /// A crash interrupted it at an unknown time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -144,7 +144,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the time at work in words, as far as it is known.
+    /// Returns the time at work in words, where known.
     pub(super) fn time(&self) -> String {
         worked(Duration::from_millis(self.worked_ms), self.time_is_unknown)
     }

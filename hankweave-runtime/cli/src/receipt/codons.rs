@@ -95,7 +95,7 @@ pub(super) struct AgentReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UnsavedReport {
-    /// Its process is there, and may change more.
+    /// Its process is still running, and may change more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_at_work: bool,
     /// Number of all that its work has changed.
@@ -367,7 +367,8 @@ fn own_work<'s>(status: &'s StatusView<'_>) -> OwnWork<'s> {
     works
 }
 
-/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. Where their number is not that of the codon, some are those of a user.
+/// Returns the files that each codon changed, at most [`LISTED`] of all codons together. If their number is not that of the codon, some are files of
+/// a user.
 fn changes_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, Vec<FileReport>> {
     let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
     let Some(history) = GitHistory::open(&repository).ok().flatten() else {
@@ -386,8 +387,8 @@ fn changes_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId,
     works.iter().filter_map(of_codon).collect()
 }
 
-/// Returns the lines that each codon added and removed in all its attempts. Where other files have changed in between than the codon is known to have changed, some are
-/// those of a user, and its lines are not known.
+/// Returns the lines that each codon added and removed in all its attempts. If other files have changed meanwhile than the codon is known to have
+/// changed, some are files of a user, and the lines of the codon are unknown.
 fn lines_of_codons(execution: &Path, works: &OwnWork<'_>) -> BTreeMap<CodonId, LineCounts> {
     let pairs: Vec<_> = works.values().filter_map(|(work, _)| work.ends()).collect();
     let lines = changed_lines_of(execution, &pairs).unwrap_or_default();

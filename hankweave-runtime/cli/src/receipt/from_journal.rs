@@ -201,7 +201,7 @@ impl Heard {
                 by,
             } => {
                 let client = client_name(by.as_ref().unwrap_or(client_id));
-                // An answer is an occasion already, which says who gave it, but in a journal of an older version.
+                // An answer is an occasion already, which names its author, except in the journal of an older version.
                 let is_answer = matches!(command.as_str(), "codon.approve" | "codon.deny");
                 if !is_answer {
                     let words = command_words(command, codon_id.as_ref());
@@ -437,7 +437,7 @@ impl Heard {
     }
 }
 
-/// Returns the effect of a command, to be followed by who asked for it: `next codon, build, started`.
+/// Returns the effect of a command, to be followed by the client that sent it: `next codon, build, started`.
 fn command_words(command: &str, codon: Option<&CodonId>) -> String {
     let named = codon.map(|id| format!(" {id}")).unwrap_or_default();
     match command {

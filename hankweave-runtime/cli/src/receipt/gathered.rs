@@ -232,8 +232,8 @@ fn cause(status: &StatusView<'_>, crash: Option<&ReportedCrash>) -> Option<Strin
     cause.filter(|_| taken_back(status).is_none())
 }
 
-/// Returns the rollback that has taken work back since the newest run; one after which everything is done has taken none, and an undo of a rollback has brought
-/// it all back.
+/// Returns the rollback that has undone work since the newest run. A rollback after which everything is done has undone none, and neither has one
+/// that was undone itself.
 fn taken_back<'s>(status: &StatusView<'s>) -> Option<&'s PendingRollback> {
     let pending = status.state.pending_rollback.as_ref()?;
     if matches!(status.decision, Some(Decision::Done)) {

@@ -1,4 +1,4 @@
-//! `hankweave report`: what a run did, for people who were not there.
+//! `hankweave report`: the story of a run, for people who did not watch it.
 
 mod attempts;
 mod checks;
@@ -73,7 +73,7 @@ pub(crate) fn print_report(
     let markdown = markdown::markdown(&receipt);
     let text = match html {
         true => html::page(&receipt.name, &markdown),
-        // Who reads it here is no renderer of Markdown.
+        // A terminal does not render Markdown.
         false if columns_of_output().is_some() => markup::unescaped(&markdown),
         false => markdown,
     };
@@ -81,7 +81,7 @@ pub(crate) fn print_report(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run that is listened to for its report, which is there while the run waits for a person.
+/// Listener to a run, for its report, which exists while the run waits for a person.
 #[derive(Debug)]
 pub(crate) struct Listening(AbortOnDropHandle<Option<Heard>>);
 
@@ -150,7 +150,7 @@ pub(crate) fn has_record(execution: &Path) -> bool {
     RealDisk.metadata(&state_dir).is_ok()
 }
 
-/// Returns the report in a line; `None` where no run is recorded. Its money is judged by this `budget`, where the next run has another one than the last.
+/// Returns the report in a line; `None` if no run is recorded. Its money is compared with `budget`, if the next run has another one than the last.
 pub(crate) fn in_short(execution: &Path, budget: Option<Usd>) -> Option<String> {
     let known =
         has_record(execution).then(|| gather(execution, OwningTask::of(execution), MOST_AT_END, None));
@@ -205,8 +205,8 @@ pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     }
 }
 
-/// Removes the report of an earlier run, which says nothing of the one that starts. `disk` is that of the run: what another one removes of the record is put
-/// back.
+/// Removes the report of an earlier run, which does not describe the run that starts. `disk` is that of the run: a file of the record that another
+/// disk removes is put back.
 fn forget(disk: &dyn Disk, execution: &Path) {
     let path = ExecutionDir::new(execution.to_owned()).state_dir().join(REPORT);
     // One that is not there says nothing either.

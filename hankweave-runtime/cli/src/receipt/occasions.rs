@@ -20,7 +20,7 @@ pub(super) fn with_waits(heard: Heard, status: &StatusView<'_>) -> Vec<Occasion>
         let who = codon.or(wait.item.as_deref()).unwrap_or("the run");
         let lasts = status.live && wait.to.is_none_or(|to| to > now);
         let length = wait.to.map(|to| to.since(wait.from)).filter(|_| !lasts);
-        // Nobody waited where a fallback or the end of the run came at once.
+        // There was no wait if a fallback or the end of the run followed at once.
         let is_for_clock = matches!(wait.kind, WaitKind::Limit | WaitKind::Retry);
         if is_for_clock && length.is_some_and(|length| length < SHORTEST_WAIT) {
             return None;

@@ -116,8 +116,8 @@ fn begun_since(status: &StatusView<'_>, at: Timestamp) -> Vec<CodonId> {
     ids
 }
 
-/// Returns the files that an operation changed, as its checkpoints have them. Files that it has spared differ between them as well: those that were changed after
-/// the codon ended.
+/// Returns the files that an operation changed, according to its checkpoints. Files that it left alone differ between these as well: those that were
+/// changed after the codon ended.
 fn changes(history: &GitHistory, state: &HankweaveState, operation: &Operation) -> Option<Vec<PathChange>> {
     if operation.files == 0 {
         return None;

@@ -79,7 +79,7 @@ struct RequiresReport {
     /// Whether it had them; absent where it ended before that was looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     met: Option<bool>,
-    /// Number of the try in the newest attempt, from 1.
+    /// Number of the prompt in the newest attempt, from 1.
     #[serde(rename = "try")]
     number: u32,
     /// Number of times in all attempts that its agent was reminded of missing requirements.

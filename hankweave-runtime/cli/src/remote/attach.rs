@@ -107,7 +107,7 @@ pub(crate) async fn on_whole_screen(
     }
     let hints = execution.map(About::about);
     let client = match connect(target.clone(), Options::commanding().after(0)).await {
-        // Who may only watch does that.
+        // A client that may not command watches.
         Err(ConnectError::Unauthorized { .. }) => Client::connect(target, Options::watching().after(0)).await,
         connected => connected,
     };
@@ -150,7 +150,7 @@ async fn follow(
     let mut client = client.map_err(|error| connect_failure(&error, hints))?;
     let may_command = client.session().mode == Mode::ReadAndWrite;
     let (is_denied, control) = (control && !may_command, control && may_command);
-    // Whatever a terminal shows of keys would move what is drawn again, also where no key commands the run.
+    // Echoed keys would move what is drawn again, also where no key commands the run.
     let is_live = !global.json() && !global.quiet && is_drawable();
     let keyboard = (control || is_live).then(Keyboard::of_stdin).flatten();
     let elsewhere = (!control || keyboard.is_none()).then(|| match (control, hints) {
@@ -190,7 +190,7 @@ async fn follow(
         _ => Ok(()),
     };
     if shown.is_err() {
-        // Nobody reads.
+        // The output is not read.
         return Ok(ExitCode::SUCCESS);
     }
     let form = match &report {
@@ -350,7 +350,7 @@ impl RecordedLines for Followed<'_> {
             Ok(entry) => self.event(&entry),
             Err(_) => match serde_json::from_slice(line.bytes) {
                 Ok(value) => self.report.unknown(&value),
-                // Nobody could read it.
+                // A line that is no JSON cannot be shown.
                 Err(_) => Ok(()),
             },
         }

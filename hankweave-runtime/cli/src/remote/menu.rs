@@ -100,7 +100,8 @@ impl MenuState {
     }
 }
 
-/// Returns the name of a checkpoint for people, such as `build#1 rig-setup`. The type belongs to it: a codon has one after its rig and one at its end.
+/// Returns the name of a checkpoint for people, such as `build#1 rig-setup`. The type belongs to it: a codon has one after its rig and
+/// one at its end.
 fn name(place: &ListedCheckpoint) -> String {
     format!("{} {}", place.codon_id, place.checkpoint_type)
 }

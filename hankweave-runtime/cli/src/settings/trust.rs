@@ -36,7 +36,7 @@ impl<'d> TrustedSettings<'d> {
         }
     }
 
-    /// Whether a remote has brought the folder, or one that it lies in.
+    /// Whether the folder, or one that contains it, came from a remote.
     pub(crate) fn is_needed(&self) -> bool {
         let mut folders = self.folder.ancestors();
         folders.any(|folder| {

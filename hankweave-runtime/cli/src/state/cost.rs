@@ -86,7 +86,8 @@ struct CostReport<'a> {
     runs: Vec<RunCost<'a>>,
 }
 
-/// Costs and tokens of a codon, a run or all runs: without skipped codons and sentinels (`codon_cost`, `tokens`), and all that was spent (STATE-47, CLI-11).
+/// Costs and tokens of a codon, a run or all runs: without skipped codons and sentinels (`codon_cost`, `tokens`), and all that
+/// was spent (STATE-47, CLI-11).
 #[derive(Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CostTotals {

@@ -159,7 +159,7 @@ fn write(
     for run in &state.runs {
         let start = local_time(run.start_time);
         let time = match run.end_time {
-            // Nobody was there when it crashed.
+            // No process recorded the time of the crash.
             Some(found) if run.status == RunStatus::Crashed => {
                 format!("started {start}, found at {}", local_time(found))
             }

@@ -209,7 +209,7 @@ fn recovered(state_dir: &Path) -> Result<RecoveredState, CliError> {
     }))
 }
 
-/// Returns the warnings about the record of an execution directory, without a look at its checkpoints.
+/// Returns the warnings about the record of an execution directory, without those about its checkpoints.
 pub(crate) fn record_warnings(execution: &Path, state: &HankweaveState) -> Vec<StateWarning> {
     let state_dir = ExecutionDir::new(execution.to_owned()).state_dir();
     let surroundings = WarningContext {

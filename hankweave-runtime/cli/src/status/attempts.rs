@@ -35,7 +35,7 @@ pub(crate) struct AttemptTotals {
 pub(crate) struct OpenCodon {
     /// A process works on it.
     pub(crate) is_live: bool,
-    /// Its time at work, as far as it is known.
+    /// Its time at work, where known.
     pub(crate) worked: Duration,
 }
 

@@ -359,7 +359,8 @@ impl StatusView<'_> {
         session.is_some_and(|session| !is_elsewhere(&RealDisk, &dir, session))
     }
 
-    /// Describes what the next codon needs where the run paused at a limit of its own or of its loop, which no option raises: ``a `maxDollars` above $0.0300``.
+    /// Describes what the next codon needs if the run paused at a limit of that codon or of its loop, which no option raises:
+    /// ``a `maxDollars` above $0.0300``.
     fn more_of_its_own(&self, next: &str) -> Option<String> {
         let is_at_limit = self.state.runs.front()?.interrupted_by == Some(InterruptedBy::Ceiling);
         let is_total = CeilingUse::of(self.ceiling(), self.state).more() != Ceiling::default();
@@ -439,8 +440,8 @@ impl StatusView<'_> {
             && matches!(&self.decision, Some(Decision::Ask(entry)) if entry.codon_id.as_str() == next)
     }
 
-    /// Whether the next codon is one that was interrupted, and a rollback has led there: the conversation of its agent may know what was undone since, so it
-    /// begins anew with the files of its interruption.
+    /// Whether the next codon was interrupted and is the target of a rollback. The conversation of its agent may contain what was undone since, so it
+    /// starts anew with the files of its interruption.
     pub(super) fn runs_again(&self, next: &str) -> bool {
         self.state.pending_rollback.is_some() && self.interrupted(next).is_some()
     }

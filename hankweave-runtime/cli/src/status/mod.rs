@@ -162,7 +162,7 @@ pub(crate) fn waiting(execution: &Path) -> Option<String> {
     })
 }
 
-/// Returns the codon that a crash or a stop has cut off in the newest run of an execution directory, with what it cost: `second crashed, at least $0.0200`.
+/// Returns the codon of the newest run that a crash or a stop has interrupted, with its cost: `second crashed, at least $0.0200`.
 pub(crate) fn cut_off_codon(execution: &Path) -> Option<String> {
     of_run(execution, None, |view, run| {
         let newest = run.codons.last().filter(|_| !view.live)?;
@@ -182,8 +182,8 @@ pub(crate) fn next_attempt(workspace: &Path, task: Option<OwningTask>) -> Option
     of_run(workspace, task, |view, run| view.next_attempt(run))
 }
 
-/// Returns the codons that the record of an execution directory has as started, in the order of the plan: `draft completed, $0.4500, changed 1 file`, with the figures of
-/// all their attempts that count, and with their results.
+/// Returns the codons that the record of an execution directory has as started, in the order of the plan, as `draft completed, $0.4500, changed 1
+/// file`. The figures are those of all attempts that count; each codon is paired with its result.
 pub(crate) fn codons(execution: &Path) -> Vec<(String, Option<Value>)> {
     of_run(execution, None, |view, _| Some(view.codons())).unwrap_or_default()
 }
@@ -205,8 +205,8 @@ fn of_run<T>(
     look(&view, state.runs.front()?)
 }
 
-/// Returns the commands that continue what the newest run of an execution directory has left, with their effects, in the order of `status`; none in the workspace
-/// of a task, or where the record cannot be read.
+/// Returns the commands that continue the work that the newest run of an execution directory has left, with their effects, in the order of `status`.
+/// None in the workspace of a task, or if the record cannot be read.
 pub(crate) fn ways_on(execution: &Path, state: &HankweaveState) -> Vec<SuggestedCommand> {
     let thread = thread::build(state, None, None);
     let hank = last_hank(execution);
@@ -261,7 +261,7 @@ pub(crate) fn last_run(execution: &Path) -> Option<String> {
     Some(format!("the last {run} {ended}{rolled_back}{next}"))
 }
 
-/// Returns the view of an execution directory without a look at its files and checkpoints.
+/// Returns the view of an execution directory without reading its files and checkpoints.
 pub(crate) fn drawn(execution: &Path, task: Option<OwningTask>) -> Result<RunView, CliError> {
     let state = crate::state::read_execution(execution)?;
     let thread = thread::build(&state, None, None);
@@ -545,7 +545,7 @@ impl StatusView<'_> {
         )
     }
 
-    /// The codon that asks before it starts, whatever was answered.
+    /// The codon that asks before it starts, with or without an answer.
     fn asked_codon(&self) -> Option<&CodonId> {
         if self.is_ended_by_others() {
             return None;

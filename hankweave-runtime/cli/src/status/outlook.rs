@@ -168,7 +168,7 @@ impl StatusView<'_> {
             };
         }
         match self.asked() {
-            // Nobody can answer before the next worker has asked.
+            // The question can be answered only after the next worker has asked it.
             Some((id, false)) if task.is_some_and(OwningTask::is_pending) => {
                 return format!("{id} needs an approval; the next worker asks for it");
             }

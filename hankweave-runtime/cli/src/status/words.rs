@@ -50,7 +50,7 @@ fn write_commands(
     let widest = commands.iter().map(|(command, _)| measure_text_width(command));
     let widest = widest.filter(|width| *width <= COMMAND).max().unwrap_or_default();
     let width = match columns {
-        // Whoever reads a file of it finds them where they always were.
+        // Output into a file always has the purposes in one column.
         None => COMMAND,
         Some(columns) if columns < 2 + widest + 2 + PURPOSE => 0,
         Some(_) => widest + 1,

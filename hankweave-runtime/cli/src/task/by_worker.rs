@@ -16,7 +16,7 @@ use crate::terminal::exit::CliError;
 use crate::terminal::output;
 use crate::terminal::screen::one_line;
 
-/// Sum over the attempts of one worker, or of a person who worked by hand.
+/// Sum over the attempts of one worker, or of one user who worked by hand.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WorkerSum {
@@ -57,7 +57,7 @@ impl WorkerSum {
     }
 }
 
-/// Prints the sums over all attempts of all tasks, by who made them.
+/// Prints the sums over all attempts of all tasks, by worker or user.
 pub(super) async fn by_worker(global: &Global, registry: &Registry) -> Result<ExitCode, CliError> {
     let all = ListQuery {
         filter: TaskFilter {

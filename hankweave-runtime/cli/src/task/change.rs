@@ -185,7 +185,7 @@ async fn refused_answer(registry: &Registry, id: &TaskId, error: &TaskError) -> 
     let answer = row.record.metadata().get("approval").and_then(answered);
     let answer = answer.map(|answer| format!("the last answer to a question of it: {answer}"));
     let status = row.record.status();
-    // Who holds it does not matter where nothing is asked.
+    // The holder does not matter if no question is open.
     let remedy = match failure.remedy().filter(|_| !is_held) {
         Some(remedy) => Some(remedy.to_owned()),
         None => is_held.then(|| format!("the task is {status} and asks nothing now")),
@@ -360,7 +360,8 @@ async fn start_anew(registry: &Registry, id: &TaskId) -> Result<TaskRow, CliErro
     noted.map_err(|error| registry.failure(&error))
 }
 
-/// Refuses a budget in dollars that the run of the task could not hold, as `task create` does (HANK-28). A hank that cannot be used here is left to the worker.
+/// Refuses a budget in dollars that the run of the task could not keep to, as `task create` does (HANK-28). A hank that cannot be read here is left
+/// to the worker.
 async fn refuse_uncounted(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -> Result<(), CliError> {
     let row = registry.task(id).await?;
     let Ok(mut order) = TaskSpec::read(row.record.metadata()) else {
@@ -519,7 +520,7 @@ async fn raise_limits(registry: &Registry, id: &TaskId, args: &TaskResumeArgs) -
     noted.map(drop).map_err(|error| registry.failure(&error))
 }
 
-/// Starts it for an agent, which works in its workspace (TASK-115). Nobody holds its lock then.
+/// Starts a task for an agent, which works in its workspace (TASK-115). The task is not locked then.
 async fn resume_for(
     registry: &Registry,
     id: &TaskId,
@@ -644,7 +645,7 @@ async fn unless_held(
     }
 }
 
-/// Who works on a task, or did.
+/// Returns the agent, worker or user of the newest attempt of a task.
 fn agent_of(row: &TaskRow) -> Option<String> {
     let record = serde_json::to_value(row).ok()?;
     record["agentId"].as_str().map(str::to_owned)

@@ -55,7 +55,7 @@ pub(super) async fn attempts_with_codons(
 /// Attempts of a task with their costs so far.
 pub(super) struct CountedAttempts {
     pub(super) attempts: Vec<TaskExecution>,
-    /// Cost of attempts that lost their workers, beyond what is noted for each of them, as far as it is known here.
+    /// Cost, where known here, of attempts that lost their workers, beyond what is noted for each of them.
     pub(super) lost: Usd,
 }
 

@@ -76,8 +76,8 @@ pub(super) fn read_task(line: &str, free: &str, args: &TaskCreateArgs) -> Result
     })
 }
 
-/// Returns the mistakes of a line in words: each unknown key, with the one that it was meant to be if there is such a key, each key with a value that cannot be used, and a
-/// hank that is not there.
+/// Returns the mistakes of a line in words: each unknown key, with the one that it was meant to be if there is such a key, each key with a value that
+/// cannot be used, and a hank that is not there.
 fn mistake(line: &str, error: &serde_json::Error) -> String {
     let keys: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
     let hank = keys.get("hank").and_then(Value::as_str).map(Path::new);

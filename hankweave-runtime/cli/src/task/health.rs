@@ -28,7 +28,7 @@ enum HealthCheck {
     Registry,
     /// The folder of the files of all tasks can be read.
     Files,
-    /// No task was left behind.
+    /// No task is orphaned.
     Orphans,
 }
 

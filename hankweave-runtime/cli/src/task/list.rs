@@ -80,7 +80,7 @@ async fn print(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints below a list who works on its tasks, and the commands for those that need their user.
+/// Prints below a list the workers of its tasks, and the commands for tasks that need their user.
 async fn print_next(registry: &Registry, rows: &[TaskRow]) -> Result<(), CliError> {
     let has = |status| rows.iter().any(|row| row.record.status() == status);
     let command = |what: &str| registry.command(&format!("task {what} ID"));
@@ -276,7 +276,8 @@ pub(crate) async fn running(registry: &Registry) -> Result<RunningTasks, CliErro
     Ok(running)
 }
 
-/// Returns the cost of the tasks of each status, all attempts together; a status is absent if no worker has run a task of it. Deleted tasks are not among them.
+/// Returns the cost of the tasks of each status, all attempts together; a status is absent if no worker has run a task of it. Deleted tasks
+/// are not among them.
 async fn known_costs(registry: &Registry) -> Result<BTreeMap<&'static str, TaskCost>, CliError> {
     let mut costs: BTreeMap<&'static str, TaskCost> = BTreeMap::new();
     let mut offset = 0;

@@ -29,7 +29,7 @@ pub(super) fn question(row: &TaskRow) -> Option<String> {
     }
 }
 
-/// Why the task has failed, asks or waits, as far as its row knows.
+/// Returns why the task has failed, asks or waits, where its row shows it.
 pub(crate) fn reason(row: &TaskRow) -> Option<String> {
     match &row.record {
         TaskRecord::Failed(failed) => {
@@ -137,7 +137,8 @@ pub(super) fn patience(registry: &Registry, row: &TaskRow) -> Option<Duration> {
 /// Start of the error of a task whose run paused.
 const PAUSED: &str = "paused: ";
 
-/// Returns what makes room for a task that paused at the limit of its record, which a new attempt would reach at once; `None` for another end, or with room.
+/// Returns the command that makes room for a task that paused at the limit of its record, which a new attempt would reach at once. `None` after
+/// another end, or with room.
 pub(super) fn room_needed(registry: &Registry, row: &TaskRow) -> Option<String> {
     if row.record.status() != TaskStatus::Failed {
         return None;
@@ -160,7 +161,7 @@ pub(super) fn needed_budget(row: &TaskRow) -> Option<NeededBudget> {
     }
 }
 
-/// Returns why each of these tasks has failed, asks or waits: with the status of earlier tasks, and whether its worker is there.
+/// Returns why each of these tasks has failed, asks or waits, with the status of earlier tasks, and whether its worker is present.
 pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec<Option<String>>, CliError> {
     let holders = TaskHolders::of(registry, rows).await?;
     let mut earlier = EarlierTasks::new(registry, rows);
@@ -208,7 +209,7 @@ pub(super) async fn reasons(registry: &Registry, rows: &[TaskRow]) -> Result<Vec
     Ok(reasons)
 }
 
-/// Returns that a pending task was begun in the folder of these files, of which no worker is there, though others are.
+/// Returns a hint if a pending task was begun in the folder of these files, and only workers of other folders are present.
 pub(super) fn without_own_worker(
     registry: &Registry,
     row: &TaskRow,
@@ -228,7 +229,7 @@ pub(super) fn without_own_worker(
         })
 }
 
-/// Returns who cancelled a task, or asked its worker to stop.
+/// Returns the user who cancelled a task, or asked its worker to stop.
 fn cancellation(row: &TaskRow) -> Option<String> {
     let by = one_line(row.cancelled_by()?);
     Some(match row.record.status() {

@@ -19,8 +19,8 @@ pub(super) fn in_table(cost: TaskCost) -> String {
     money(cost.cost, cost.cost_is_lower_bound)
 }
 
-/// Returns the cost of a task as far as its registry knows, for who reports its steps: nothing of one whose first attempt is running; `None` for one that no worker has
-/// run.
+/// Returns the cost of a task where its registry has it, for a worker that reports steps. Nothing is known of a task whose first attempt is running;
+/// `None` for a task that no worker has run.
 fn known_cost(row: &TaskRow) -> Option<TaskCost> {
     let is_running = matches!(&row.record, TaskRecord::Running(running) if !running.by_hand);
     let noted = ended_cost(row).or_else(|| is_running.then(TaskCost::default))?;

@@ -47,7 +47,7 @@ pub(super) async fn costs_so_far(registry: &Registry, rows: &[TaskRow]) -> Vec<O
     costs
 }
 
-/// Files of a task as far as `task show` needs them.
+/// Facts from the files of a task that `task show` needs.
 struct TaskContents {
     files: TaskFiles,
     data: Option<Map<String, Value>>,

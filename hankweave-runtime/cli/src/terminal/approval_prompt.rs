@@ -202,7 +202,8 @@ pub(crate) fn answer_words(granted: bool, client: Option<&str>, own: Option<&str
     }
 }
 
-/// Returns an answer with its reason: `denied by ann: not on a Friday`. The reason of a task's answer says itself who gave it, because a worker passes it on.
+/// Returns an answer with its reason: `denied by ann: not on a Friday`. The reason of a task's answer already names its author, because a worker
+/// passes it on.
 pub(crate) fn whole_answer(answer: &Approval) -> String {
     let words = answer_words(answer.granted, answer.by.as_deref(), None);
     let of_task = if answer.granted {

@@ -20,7 +20,7 @@ pub(crate) struct CliError {
     hint: Option<String>,
 }
 
-/// Who is at fault; decides the exit code.
+/// Kind of an error, by the side at fault; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CliErrorKind {
     /// A check found that the run cannot succeed here.

@@ -17,8 +17,8 @@ const MOMENT: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// A terminal that gives each key at once and shows none of them, not even those of signals (`^C`), until this is dropped: what is drawn again ends at the
-/// right edge, and whatever the terminal shows after that moves it by a line. Signals work as always.
+/// A terminal that passes each key on at once and echoes none, not even those of signals (`^C`), until this is dropped. What is drawn again ends at
+/// the right edge, and an echo after that would move it by a line. Signals work as always.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     before: Termios,
@@ -96,7 +96,7 @@ fn set(modes: &Termios) {
     }
 }
 
-/// Whether we are in the foreground: who changes the terminal of others is stopped.
+/// Whether we are in the foreground: the system stops a background process that changes the terminal.
 pub(crate) fn is_ours() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
 }
@@ -110,15 +110,15 @@ pub(crate) fn forget_typed() {
     }
 }
 
-/// Waits a moment until a key can be read; `false` when none was pressed, and while another program has the terminal: who reads then is stopped.
-/// Waits for the terminal, and takes no key from it.
+/// Waits a moment until a key can be read, and takes no key. Returns `false` if none was pressed, and while another program has the terminal: the
+/// system stops a background process that reads.
 ///
 /// # Errors
 ///
 /// When the terminal was closed.
 fn is_pressed() -> io::Result<bool> {
     let stdin = io::stdin();
-    // Nobody would ever get it back otherwise, and every look would be in vain.
+    // A terminal that was closed never comes back, and every later look would find nothing.
     tcgetpgrp(&stdin)?;
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
     let wanted = if is_ours() { &mut wanted[..] } else { &mut [] };

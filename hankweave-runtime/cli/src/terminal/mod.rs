@@ -1,4 +1,5 @@
-//! Output and questions of a terminal: drawing, keys, questions, reports of a run as it works, results, and the exit code. Nothing here knows a command.
+//! Output and questions of a terminal: drawing, keys, questions, reports of a run as it works, results, and the exit code. Nothing
+//! here knows a command.
 
 pub(crate) mod approval_prompt;
 pub(crate) mod exit;

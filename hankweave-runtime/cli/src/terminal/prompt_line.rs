@@ -79,7 +79,7 @@ impl PromptLine {
         }
     }
 
-    /// Follows a view; returns whether the question has changed, which [`show`](Self::show) shows. Whoever draws the view may hold it meanwhile.
+    /// Follows a view; returns whether the question has changed, which [`show`](Self::show) shows. The caller may hold the view meanwhile.
     pub(crate) fn follow(&self, view: &RunView) -> bool {
         self.asked
             .send_if_modified(|asked| follow(&mut asked.prompt, view))

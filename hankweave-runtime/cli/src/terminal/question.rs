@@ -42,7 +42,7 @@ pub(crate) struct RecoveryQuestion {
 }
 
 impl RecoveryQuestion {
-    /// `files` are those that the run would take back if it continued at the last success, where that is known.
+    /// Creates the question. `files` are those that the run would roll back if it continued at the last success, where known.
     pub(crate) fn new(trouble: UnfinishedCodon, files: Option<&RestorePlan>) -> Self {
         let offers = offers(&trouble, files);
         Self { trouble, offers }
@@ -61,7 +61,7 @@ impl RecoveryQuestion {
             return std::future::pending().await;
         };
         while continued.recv().await.is_some() {
-            // Who cannot read it answers nothing.
+            // A user who cannot read the question does not answer it.
             let _ = put(question(&self.trouble, &self.offers));
         }
         std::future::pending().await
@@ -78,7 +78,7 @@ impl RecoveryQuestion {
         loop {
             let mut line = String::new();
             let question = format!("{refused}{}", question(&self.trouble, offers));
-            // Who cannot read the question or answer it does not want anything to happen.
+            // A user who cannot read or answer the question has chosen nothing, so nothing happens.
             if put(question).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
                 return RecoveryChoice::Nothing;
             }
@@ -106,7 +106,7 @@ fn put(question: String) -> io::Result<()> {
     let lines = question
         .lines()
         .map(|line| hanging(line, screen::columns(), INDENT).join("\n"));
-    // The cursor stays behind the last line, where the answer is typed.
+    // The cursor stays after the last line, where the answer is typed.
     screen::ask(lines.collect::<Vec<_>>().join("\n") + " ")
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn answer(
     std::future::pending().await
 }
 
-/// A reader who does not read it holds nothing up.
+/// Prints a notice on a thread of its own, so that a terminal that is not read delays nothing.
 async fn print_notice(is_quiet: bool, text: String) {
     if !is_quiet {
         Blocking::Threads

@@ -55,7 +55,7 @@ impl SuspendSignals {
         // Called on the first thread, which gets the signal itself, this returns once the program continues.
         let is_stopped = getpid() != Pid::INIT && kill_process(getpid(), Signal::STOP).is_ok();
         drop(stopped);
-        // Whoever may not stop itself, such as the first process of a container, just continues.
+        // A process that may not stop itself, such as the first one of a container, just continues.
         if is_stopped {
             self.continued.recv().await;
         }
@@ -75,7 +75,7 @@ pub(crate) async fn answer(signals: io::Result<SuspendSignals>, keyboard: Option
     };
     loop {
         let is_asked = signals.asks().await;
-        // Who has taken the whole screen sees to it.
+        // The view that has taken the whole screen handles it.
         if is_taken() {
             continue;
         }

@@ -151,7 +151,7 @@ pub(crate) async fn watch(client: &mut Client, mut known: TuiContext) -> io::Res
             Some(done) = watched.tasks.join_next(), if !watched.tasks.is_empty() => watched.done(done),
             message = client.next(), if ended.is_none() => match message {
                 Ok(message) => watched.handle_message(message),
-                // Whoever reads continues reading.
+                // The user continues reading.
                 Err(why) => {
                     let words = match (&why, &watched.known.execution) {
                         // Its journal has the rest.

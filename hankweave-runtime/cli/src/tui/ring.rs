@@ -52,7 +52,7 @@ impl Ring {
         (first..).zip(self.lines.iter().skip(first - self.forgotten))
     }
 
-    /// The next line after `number` that holds `needle`, whatever the case of letters; from the beginning again when there is none.
+    /// Returns the next line after `number` that contains `needle`, in any case of letters; from the beginning again if there is none.
     pub(super) fn find(&self, needle: &str, number: usize) -> Option<usize> {
         let found = |(_, line): &(usize, &TranscriptRow)| holds(&line.text, needle);
         let behind = self.from(number + 1).find(found);
@@ -74,7 +74,7 @@ impl Ring {
     }
 }
 
-/// Whether `text` holds `needle`, whatever the case of letters.
+/// Whether `text` contains `needle`, in any case of letters.
 pub(super) fn holds(text: &str, needle: &str) -> bool {
     !needle.is_empty() && text.to_lowercase().contains(&needle.to_lowercase())
 }

@@ -194,7 +194,7 @@ impl View {
         }
         let (first, last) = (model.transcript.first(), self.last_top(model));
         let top = self.top.unwrap_or(last).saturating_add_signed(step);
-        // Who scrolls to the end follows what comes.
+        // A view that is scrolled to the end follows new lines.
         self.top = (top < last).then_some(top.max(first));
     }
 

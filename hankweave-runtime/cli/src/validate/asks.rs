@@ -98,7 +98,7 @@ fn of_agent(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
     first.chain(servers).chain(args).collect()
 }
 
-/// The keys of a result, as far as its schema names them.
+/// Returns the keys of a result that its schema names.
 fn of_result(asked: &AskedResult) -> String {
     let properties = asked.schema.get("properties").and_then(Value::as_object);
     let keys: Vec<&str> = properties

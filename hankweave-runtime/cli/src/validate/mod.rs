@@ -262,8 +262,8 @@ fn plan(
     Ok((drivers, ceiling, options.prices))
 }
 
-/// Returns the files and folders that a run in `work` would copy over, each with the codon whose rig does that (HANK-13); not those that are as they were copied
-/// from the hank in `root`.
+/// Returns the files and folders that a run in `work` would copy over, each with the codon whose rig does that (HANK-13). Copies from the hank in
+/// `root` that were not changed are left out.
 pub(crate) fn replaced(hank: &Hank, root: &Path, work: &Path) -> Vec<(CodonId, Problem)> {
     let copies = RigCopies {
         hank: root.to_owned(),

@@ -1,4 +1,4 @@
-//! `hankweave view`: the page of recorded runs, served, as a file or behind a list.
+//! `hankweave view`: the page of recorded runs, served, in a file or linked from a list.
 
 mod differences;
 mod export;
@@ -110,7 +110,8 @@ impl PageServer for RecordServer {
     }
 }
 
-/// Opens a server, prints its address and serves until a signal. The browser is sent to it through a private file in `browser_folder`, if there is one.
+/// Opens a server, prints its address and serves until a signal. A private file in `browser_folder`, if there is one, sends the
+/// browser to the server.
 async fn attend<S: PageServer>(
     global: &Global,
     world: &World,

@@ -40,7 +40,7 @@ pub(super) async fn serve(listener: Option<TcpListener>, page: impl AsyncFn() ->
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Whoever asks and does not wait for the answer has none.
+                // A client that does not wait for the answer gets none.
                 let _ = timeout(PATIENCE, answer(stream, &page)).await;
             }
             // The system has no more connections for us now.

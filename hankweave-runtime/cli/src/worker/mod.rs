@@ -226,7 +226,7 @@ fn own_name(world: &World) -> String {
     format!("{}-{}", machine_name(), world.identity.pid())
 }
 
-/// A line for each step of a task. A reader who has gone away is no reason to stop work.
+/// Prints a line for each step of a task. Output that is not read is no reason to stop work.
 fn print_step(row: &TaskRow, quiet: bool, json: bool) {
     let printed = match (quiet, json) {
         (_, true) => serde_json::to_string(row)

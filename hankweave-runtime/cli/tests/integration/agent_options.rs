@@ -1,5 +1,5 @@
-//! Agents as the hank wants them: what they may do is kept by the real programs, also where their settings allow more, and what cannot hold is refused
-//! before anything is written.
+//! Agents as the hank wants them: what they may do is kept by the real programs, also where their settings allow more, and what cannot hold is
+//! refused before anything is written.
 
 use hankweave_testing::{ModelServer, Scenario, TestProject, agents};
 use serde_json::{Value, json};

@@ -217,8 +217,8 @@ fn an_answer_survives_whatever_kills_the_run() {
     assert_eq!(done(&project), "one\nwait for go\n");
 }
 
-/// A run that waited, and was killed, crashed when its process was there last, also after an answer from elsewhere has recorded that; and the first codon that starts after
-/// it starts nothing over.
+/// A run that waited, and was killed, crashed when its process was there last, also after an answer from elsewhere has recorded that; and the first
+/// codon that starts after it starts nothing over.
 // covers: STATE-65, CLI-44
 #[test]
 fn a_crash_while_a_question_waits_keeps_its_time() {

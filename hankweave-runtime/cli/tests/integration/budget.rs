@@ -480,7 +480,8 @@ fn a_loop_that_ends_over_its_limit_says_by_how_much() {
     }
 }
 
-// An error in the answer that passes the limit is one, whether the agent ends by itself or is stopped for the limit first; another agent has nothing left.
+// An error in the answer that passes the limit is one, whether the agent ends by itself or is stopped for the limit first; another
+// agent has nothing left.
 // covers: HANK-38
 #[test]
 fn an_agent_that_fails_in_the_answer_that_passes_its_limit_has_failed() {
@@ -863,7 +864,8 @@ fn what_an_option_replaces_and_what_a_trial_leaves_is_said() {
     assert!(after.expect_code(0).stderr.contains(told), "{after}");
 }
 
-/// A total that hank.json has raised since the pause, or that is larger there than the spent option, is what the next run has, and its command does not replace it.
+/// A total that hank.json has raised since the pause, or that is larger there than the spent option, is what the next run has, and its command does
+/// not replace it.
 // covers: CLI-4, CLI-14
 #[test]
 fn the_next_run_is_offered_with_the_total_that_hank_json_has_by_then() {

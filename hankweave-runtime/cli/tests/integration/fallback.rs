@@ -13,7 +13,8 @@ use crate::support::{assert_usd, codon, project};
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// An agent that appends its model to `work.txt` and then fails with what `refuses-MODEL` says, waits for ever where `waits-MODEL` is there, or succeeds.
+/// An agent that appends its model to `work.txt` and then fails with what `refuses-MODEL` says, waits for ever where `waits-MODEL`
+/// is there, or succeeds.
 const AGENT: &str = r#"
 prompt=$(cat)
 model=$HANKWEAVE_MODEL

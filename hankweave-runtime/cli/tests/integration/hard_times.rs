@@ -373,7 +373,8 @@ fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one(
     }
 }
 
-/// The system refuses the first `write` of every thread, also that with which threads wake one another. The program ends, and the next start continues.
+/// The system refuses the first `write` of every thread, also that with which threads wake one another. The program ends, and
+/// the next start continues.
 // covers: F3, P5, CLI-2
 #[test]
 fn a_runtime_whose_threads_cannot_wake_one_another_ends() {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::support::{project, shell_agent};
 use crate::terminal::Terminal;
 
-/// The second codon asks for an approval; while there is a file `broken` it makes and changes files, ignored ones and others that no pattern covers among them, and
-/// works without end.
+/// The second codon asks for an approval; while there is a file `broken` it makes and changes files, ignored ones and others that no pattern covers
+/// among them, and works without end.
 fn dying() -> TestProject {
     let project = project();
     let agent = shell_agent(&project);

@@ -285,7 +285,8 @@ pub(crate) fn completed(state: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The registry's answer goes where the task goes: a denial asks again on the next machine, and an approval holds there, also after its worker was killed.
+/// The registry's answer goes where the task goes: a denial asks again on the next machine, and an approval holds there, also after
+/// its worker was killed.
 // covers: TASK-123, TASK-61
 #[test]
 fn an_approval_travels_with_its_task_and_a_denial_asks_again_elsewhere() {

@@ -107,7 +107,8 @@ fn no_command_breaks_a_word_on_a_narrow_terminal() {
     assert_eq!(terminal.close(), Some(1));
 }
 
-/// Runs of one list share their columns, the report counts codons as every screen does, and a limit that held for an earlier run is not said of the newest.
+/// Runs of one list share their columns, the report counts codons as every screen does, and a limit that held for an earlier run is not
+/// said of the newest.
 // covers: CLI-14
 #[test]
 fn lists_have_columns_and_one_count() {

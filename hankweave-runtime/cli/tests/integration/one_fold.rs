@@ -1,5 +1,5 @@
-//! One account of a night on every screen: codons, money and time of `status`, report, history, logs and page agree, also after a denial, a rollback and
-//! runs that repeat what was undone.
+//! One account of a night on every screen: codons, money and time of `status`, report, history, logs and page agree, also after a denial, a rollback
+//! and runs that repeat what was undone.
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};

@@ -179,8 +179,8 @@ fn all_runs_below_a_folder_are_listed_and_each_row_opens_its_page() {
     page.until("document.getElementById('link').textContent === 'no connection'");
 }
 
-/// Returns what of the layout is wrong: sections come one below the other in this order, nothing is wider than the window, and on a phone a finger meets
-/// each button.
+/// Returns what of the layout is wrong: sections come one below the other in this order, nothing is wider than the window, and on a phone a finger
+/// meets each button.
 const LAYOUT: &str = r#"((wanted) => {
     const wrong = [];
     const box = (name) => document.querySelector(name)?.getBoundingClientRect();

@@ -270,8 +270,8 @@ fn real_speakers_that_are_stopped_leave_nothing_behind() {
     }
 }
 
-/// Gives files of gemini's sessions the names that those of an earlier minute have: one that begins a session again within a minute begins its file again, and
-/// then does not find it.
+/// Gives files of gemini's sessions the names that those of an earlier minute have: one that begins a session again within a minute begins its file
+/// again, and then does not find it.
 fn date_back(project: &TestProject) {
     for folder in std::fs::read_dir(project.home().join(".gemini/tmp"))
         .into_iter()

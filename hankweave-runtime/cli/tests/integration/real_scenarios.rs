@@ -1,5 +1,5 @@
-//! The real `claude` program, in the version of the tests and in another one where there is one, and the real `codex` and `pi`, through everything that a
-//! model and its line do: what is recorded is what the model server served.
+//! The real `claude` program, in the version of the tests and in another one where there is one, and the real `codex` and `pi`, through everything
+//! that a model and its line do: what is recorded is what the model server served.
 
 use std::path::PathBuf;
 use std::thread;

@@ -405,7 +405,8 @@ fn git_clean_between_two_runs_costs_nothing_that_was_paid() {
     }
 }
 
-/// An agent that moves the record out of its way has moved a copy: the run continues in the record that was put back, and shares no file with that one.
+/// An agent that moves the record out of its way has moved a copy: the run continues in the record that was put back, and shares no
+/// file with that one.
 // covers: P11
 #[test]
 fn a_record_that_was_moved_away_is_put_back_and_shares_nothing_with_the_moved_one() {

@@ -123,8 +123,8 @@ fn a_line_that_stays_is_there_once_after_any_order_of_sizes() {
     }
 }
 
-/// A terminal that has to move lines out at its top takes the first of those that are drawn again with them, and no program gets them back; what is left
-/// of them is drawn in their place, and not kept below them.
+/// A terminal that has to move lines out at its top takes the first of those that are drawn again with them, and no program gets them back; what is
+/// left of them is drawn in their place, and not kept below them.
 // covers: CLI-24
 #[test]
 fn what_a_terminal_moves_out_at_its_top_is_no_more_than_it_has_to() {

@@ -41,7 +41,8 @@ impl Limited {
             "agent": {"script": "waits.json"}}]}),
         );
         let program = project.home().join("hankweave");
-        // By another process: a descriptor of ours that writes to it would be inherited by programs of other tests, and "text file busy" be the answer.
+        // By another process: a descriptor of ours that writes to it would be inherited by programs of other tests, and "text file
+        // busy" be the answer.
         let copied = Command::new("cp")
             .arg(env!("CARGO_BIN_EXE_hankweave"))
             .arg(&program)

@@ -53,7 +53,8 @@ pub(crate) fn wait_for(path: &Path) {
     }
 }
 
-/// Writes an agent that is in the middle of an answer whose question alone costs $0.30, then carries out `rest`; returns what hank.json says to use it.
+/// Writes an agent that is in the middle of an answer whose question alone costs $0.30, then carries out `rest`; returns what hank.json
+/// says to use it.
 pub(crate) fn writing_agent(project: &TestProject, rest: &str) -> Value {
     let opening = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5","cwd":"/","tools":[]}"#;
     let message = r#"{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"claude-sonnet-4-5","stop_reason":null,"content":[{"type":"text","text":"so far"}],"usage":{"input_tokens":100000,"output_tokens":0}}}"#;

@@ -67,7 +67,7 @@ impl Receipt {
         self.write_commands(text)
     }
 
-    /// Writes which run this is, where and when it ran, for those who read it elsewhere and later.
+    /// Writes the id, directory and time of the run, for people who read the report elsewhere and later.
     fn write_origin(&self, text: &mut String) -> fmt::Result {
         let directory = code(&self.directory.to_string_lossy());
         let (Some(id), Some(began)) = (&self.run_id, self.run_began) else {

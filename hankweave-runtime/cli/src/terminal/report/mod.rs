@@ -207,7 +207,7 @@ impl Reporter {
             Self::Plain(_) => true,
             // No event says that nothing was left to do.
             Self::Json(_) if matches!(outcome.result, RunResult::NothingToDo) => false,
-            // Who reads the log of a job reads no events.
+            // A user who reads the log of a job reads no events.
             Self::Json(_) if !matches!(outcome.result, RunResult::Completed) => true,
             Self::Json(_) | Self::Quiet => return,
         };

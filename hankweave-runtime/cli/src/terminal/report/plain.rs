@@ -20,7 +20,7 @@ const KEPT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Plain {
     kept: SafeText,
-    /// Way to answer a question, as far as there is one.
+    /// Way to answer a question, if there is one.
     answers: Option<String>,
     /// Question that keys answer.
     prompt: Option<Arc<PromptLine>>,

@@ -1,4 +1,4 @@
-//! Events that only programs need, in words for who reads the journal.
+//! Events that only programs need, in words for users who read the journal.
 
 use std::time::Duration;
 

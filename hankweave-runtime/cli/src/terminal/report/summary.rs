@@ -373,7 +373,8 @@ fn new_remarks(codon: &CodonSummary) -> impl Iterator<Item = &String> {
 /// Most remarks in a summary that does not list the codons.
 const MOST_REMARKS: usize = 12;
 
-/// Writes the newest remarks of the codons, such as what sentinels said last (SENT-25), each with its codon: lines of codons that scrolled by do not have them.
+/// Writes the newest remarks of the codons, such as the last words of sentinels (SENT-25), each with its codon. Lines of codons that scrolled by do
+/// not have them.
 fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::Result {
     let all: Vec<(&CodonSummary, &String)> = codons
         .iter()

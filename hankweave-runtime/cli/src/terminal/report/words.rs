@@ -62,7 +62,7 @@ pub(super) fn in_all(words: String, count: Option<u64>) -> String {
 /// Time of an attempt that a crash interrupted.
 const UNKNOWN: &str = "unknown";
 
-/// Time at work of an attempt until `now`, as far as it is known.
+/// Returns the time at work of an attempt until `now`, where known.
 pub(crate) fn attempt_time(attempt: &AttemptView, now: Timestamp) -> String {
     let is_lower_bound = attempt.state == AttemptState::Crashed;
     ColumnTime::of(attempt.worked(now), is_lower_bound).to_string()

@@ -1,6 +1,7 @@
 //! Lines at the foot of the terminal that are drawn again (CLI-24).
 //!
-//! A process has one terminal, so there is one such place. Whatever else goes to the terminal is written above it ([`above`]), so that nothing tears it.
+//! A process has one terminal, so there is one such area. All other output to the terminal is written above it ([`above`]), so that nothing breaks
+//! the area up.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -93,10 +94,10 @@ impl FooterState {
     }
 }
 
-/// Takes away the line of the cursor and all below it.
+/// Erases the line of the cursor and all below it.
 ///
-/// Erased from the first column of the first row on, a whole screen is kept by some terminals in what has left it at the top (tmux), so all that was drawn
-/// would come back with the next larger size. So the first line is erased by itself, and the rest from its second column on.
+/// If the erasure starts in the first column of the first row, some terminals (tmux) move the whole screen into their history, and it would return
+/// with the next larger size. So the first line is erased by itself, and the rest from its second column on.
 const ERASE: &str = "\r\u{1b}[K\u{1b}[C\u{1b}[J\r";
 
 /// Whether the terminal is another program's at the moment, as after `bg`: a shell reads a line there, which nothing may be drawn over.

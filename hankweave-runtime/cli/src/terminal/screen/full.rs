@@ -93,8 +93,8 @@ impl FullScreen {
         }
     }
 
-    /// Clears the screen and returns a terminal of its size. The size is fixed, because a terminal that follows it asks where the cursor is, and the reader
-    /// of keys would take the answer for keys.
+    /// Clears the screen and returns a terminal of its size. The size is fixed, because a terminal that follows it asks where the cursor is, and the
+    /// reader of keys would take the answer for keys.
     fn empty() -> io::Result<(Screen, (u16, u16))> {
         let size = size()?;
         execute!(io::stdout(), Clear(ClearType::All))?;
@@ -175,8 +175,8 @@ pub(crate) fn give_back() {
     }
 }
 
-/// Leaves the screen, then ends the holding of output. The order matters: once output is not held, another thread prints, and its text would be lost with
-/// the alternate screen.
+/// Leaves the screen, then ends the holding of output. The order matters: once output is not held, another thread prints, and its text would be lost
+/// with the alternate screen.
 fn release(leave: impl FnOnce()) -> Option<HeldOutput> {
     let mut held = held();
     if held.is_some() {

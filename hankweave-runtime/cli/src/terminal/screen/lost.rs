@@ -1,7 +1,7 @@
 //! Writing to a terminal that may be closed at any moment (CLI-24).
 //!
-//! A library that draws treats a failed write as a bug and panics, also while it is dropped. So what draws gets a terminal that takes everything: the first
-//! failed write is remembered, and from then on nothing is written.
+//! A library that draws treats a failed write as a bug and panics, also while it is dropped. So what draws gets a terminal that takes everything: the
+//! first failed write is remembered, and from then on nothing is written.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A process has one terminal.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
-/// Whether the terminal was closed, as far as anything was written to it since.
+/// Whether a write has shown that the terminal was closed.
 pub(super) fn is_lost() -> bool {
     IS_LOST.load(Relaxed)
 }

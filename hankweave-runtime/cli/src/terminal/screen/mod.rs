@@ -93,7 +93,7 @@ pub(crate) fn ring() {
     above(|| {
         let mut err = io::stderr().lock();
         if err.is_terminal() {
-            // Nobody hears it then.
+            // A bell that cannot be written is not worth an error.
             let _ = err.write_all(b"\x07").and_then(|()| err.flush());
         }
     });

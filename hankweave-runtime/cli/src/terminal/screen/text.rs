@@ -7,7 +7,7 @@ use anstyle::Style;
 use super::harmless::push_printable;
 use crate::terminal::wrap::broken;
 
-/// Text for people, harmless from the moment it is written: whatever is hidden in it is made visible, and only [`styled`](Self::styled) adds colours.
+/// Text for people, harmless from the moment it is written: hidden characters are made visible, and only [`styled`](Self::styled) adds colours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SafeText(String);
 

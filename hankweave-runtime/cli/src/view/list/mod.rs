@@ -168,7 +168,7 @@ struct Stamp {
 struct ListedTasks {
     rows: Vec<ListedTask>,
     holders: Option<TaskHolders>,
-    /// Workers that are there.
+    /// Present workers.
     workers: Vec<WorkerPresence>,
     queued: u64,
     is_cut: bool,

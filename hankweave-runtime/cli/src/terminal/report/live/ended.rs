@@ -31,8 +31,8 @@ pub(super) fn write_all(view: &RunView, said: &mut SafeText) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the results of checks after the newest attempt in an iteration, as far as the view still knows them: that of the codon, and that of a loop after its
-/// last codon.
+/// Returns the results of checks after the newest attempt in an iteration, where the view still has them: that of the codon, and that of a loop after
+/// its last codon.
 fn checks_after(view: &RunView, item: &str, key: AttemptKey) -> CodonNotes {
     let found = view.items.get(item);
     let own = found.filter(|found| {
