@@ -47,7 +47,7 @@ struct Stage {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// One agent at a time, as in a run: who sweeps after one takes every orphan that this process has adopted for its own.
+/// Lets one agent work at a time, as in a run: a sweep after one agent takes every orphan that this process has adopted for an orphan of that agent.
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Stage {

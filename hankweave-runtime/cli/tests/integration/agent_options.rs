@@ -462,7 +462,7 @@ fn a_sandbox_of_the_users_own_codex_is_not_overridden_without_a_word() {
     }
 }
 
-/// Turns that try to write with the tool, with the shell and outside of the workspace; files that a hank may find afterwards.
+/// Turns that attempt to write with the tool, with the shell and outside of the workspace; and files that a hank may find afterwards.
 fn attempts(work: &std::path::Path) -> Vec<Value> {
     let outside = work.parent().unwrap().join("outside.txt");
     [
@@ -544,7 +544,7 @@ fn claude_is_kept_to_its_permissions_with_its_sessions_and_sub_agents_whatever_i
         let sub =
             json!({"op": "task", "prompt": "SUB-WORK", "description": "d", "subagent": "general-purpose"});
         let shell = json!({"op": "bash", "command": "echo x > sub.txt", "description": "Write"});
-        // The second codon tries everything once more in its session.
+        // The second codon attempts everything once more in its session.
         let mut turns = vec![json!({"text": "Mine.", "tools": [sub]}), json!({"text": "Done."})];
         turns.extend(attempts(&project.directory()));
         turns.push(json!({"text": "Done."}));

@@ -180,7 +180,7 @@ fn an_answer_that_does_not_fit_is_asked_for_once_more_in_its_session() {
     let check =
         json!({"check": {"run": "echo x >> ../checks; [ $(wc -l < ../checks) -ge 2 ]", "retries": 1}});
     story.hank(&[story.codon("plan", "PLAN", &with(files(), &check))]);
-    // What does not fit comes before the check, and each answer after a check has a try of its own.
+    // An answer that does not fit the schema is rejected before the check, and the answer after each failed check gets a prompt of its own.
     story.answer("plan-1", r#"{"files": "a.txt", "more": 1}"#);
     story.answer("plan-2", r#"{"files": []}"#);
     story.answer("plan-3", "I have mended it.");
@@ -388,7 +388,7 @@ fn the_schema_of_a_result_may_stand_in_a_file_which_is_read_once() {
         "nothing is written"
     );
 
-    // The schema that was checked at the start counts, whatever an agent makes of the file.
+    // The schema that was checked at the start counts, even if an agent changes the file.
     let rig = json!({"rigSetup": [{"type": "command", "command": {"run": "echo '{}' > schemas/plan.json"}}]});
     story.hank(&[
         story.codon("plan", "PLAN", &with(of_file("schemas/plan.json"), &rig)),
@@ -515,7 +515,7 @@ fn a_result_stays_over_a_kill_and_goes_with_a_rollback() {
     assert_eq!(story.read("prompt-last-1"), "first built");
     story.0.run(["replay", "."]).expect_code(0);
 
-    // Back behind it, it counts; back before it, it does not.
+    // After a rollback to a later codon the result counts; after one to an earlier codon it does not.
     story.0.run(["rollback", "--codon", "plan"]).expect_code(0);
     story.run(0);
     assert_eq!(story.read("count-plan").trim(), "1");
@@ -574,7 +574,7 @@ fn the_result_is_that_of_the_attempt_and_the_agent_that_answered() {
     assert_eq!(results("fallen"), [Value::Null, json!({"files": ["other"]})]);
     assert_eq!(results("skipped"), [Value::Null]);
 
-    // What was ignored has no result, and who needs it fails before it is paid.
+    // A codon whose failure was ignored has no result, and a codon that needs the result fails before it is paid.
     story.hank(&[
         story.codon("skipped", "S", &with(files(), &json!({"onFailure": "ignore"}))),
         story.codon("needs", "<%results.skipped.files%>", &json!({})),

@@ -99,7 +99,7 @@ fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_roll
             .contains(hint),
         "{late}"
     );
-    // Who starts again is asked again.
+    // A run that starts again asks again.
     project.run(["run", "--headless", "--new"]).expect_code(3);
 }
 

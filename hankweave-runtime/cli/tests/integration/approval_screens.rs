@@ -29,7 +29,7 @@ fn stop(project: &TestProject, mut run: Running) {
     run.finish_within(SOON).expect_code(0);
 }
 
-/// A question that is older than the screens is on them, and each says who answered.
+/// A question that is older than the screens is on them, and each names the user who answered.
 // covers: CLI-30, CLI-35
 #[test]
 fn a_key_on_the_whole_screen_approves_and_another_client_sees_the_answer() {
@@ -138,7 +138,7 @@ fn a_token_for_reading_shows_the_question_and_no_keys() {
     terminal.until_standing(|screen| {
         screen.contains(QUESTION) && screen.contains(told) && !screen.contains(KEYS)
     });
-    // It is said once, and again to those who try.
+    // The message is shown once, and again after an attempt.
     terminal.press("j");
     terminal.until_standing(|screen| !screen.contains(told) && !screen.contains("s skip"));
     terminal.press("yc");

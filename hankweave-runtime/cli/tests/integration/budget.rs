@@ -390,7 +390,7 @@ fn output_tokens_are_counted_on_when_a_codon_goes_on_in_its_session() {
     assert_eq!(exceeded["limit"], 20 - written, "{second:#}");
 }
 
-// Only its own limit ends a codon and lets the plan continue; `pause` and `fail` are for who asks.
+// Only its own limit ends a codon and lets the plan continue; `pause` and `fail` have to be chosen.
 // covers: HANK-38
 #[test]
 fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {

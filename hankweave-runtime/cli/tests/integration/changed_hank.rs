@@ -155,7 +155,7 @@ fn a_codon_that_is_new_is_told_and_run_without_paying_for_the_others_again() {
     assert_told(&anew, &["3 of 3 codons"]);
 }
 
-/// The run rolls back to the end of what succeeded, and continues with what is there now.
+/// The run rolls back to the end of its last success, and continues with the codons that the hank has now.
 // covers: STATE-45
 #[test]
 fn a_plan_made_anew_goes_on_without_the_codon_that_failed() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{codon, project};
 use crate::terminal::Terminal;
 
-/// Runs three codons that write `one`, `two` and `three` to `file`; the last one fails until its script is mended.
+/// Runs three codons that write `one`, `two` and `three` to `file`; the last one fails until its script is repaired.
 fn a_failed_run(project: &TestProject) -> Value {
     let script = |name: &str, rest: &str| {
         let turns = format!(r#"[{{"tools":[{{"write":{{"path":"file","content":"{name}"}}}}]}}]"#);

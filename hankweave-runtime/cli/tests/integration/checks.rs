@@ -76,7 +76,7 @@ fn an_agent_goes_on_until_its_work_passes() {
 #[test]
 fn a_codon_whose_work_never_passes_has_failed() {
     let never = "echo no; exit 7";
-    // As many tries as it has, none at all, and with a limit that would complete it.
+    // With as many retries as it has, with none, and with a limit that would complete it.
     let used_up = "; for a retry its budget has nothing left: used 10 of 10 output tokens (a larger `maxOutputTokens` allows it)";
     for (check, more, cost, also) in [
         (json!({"run": never, "retries": 2}), json!({}), 0.75, ""),
@@ -133,7 +133,7 @@ fn kill_at(project: &TestProject, said: &str) {
     assert_eq!(killed.signal, Some(9));
 }
 
-/// A loop of one codon until `check` passes, and a codon after it; `more` is laid over both codons, `policy` is theirs.
+/// A loop of one codon until `check` passes, and a codon after it. `more` is added to both codons, and `policy` is their failure policy.
 fn stage_loop(check: &Value, more: &Value, policy: &str) -> TestProject {
     let project = project();
     let script = project.write("agent.sh", AGENT);
@@ -211,7 +211,7 @@ fn a_loop_goes_round_until_its_check_passes_and_each_iteration_is_told_what_was_
         (&json!(true), &json!("check_passed"))
     );
 
-    // Who rolls back into it, continues from there with what was said there.
+    // After a rollback into the loop, the run continues from there with the output of the check there.
     project.run(["rollback", "--codon", "turn#0"]).expect_code(0);
     project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(ends(&project), expected[1..]);

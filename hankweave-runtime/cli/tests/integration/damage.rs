@@ -127,7 +127,7 @@ fn a_link_in_the_place_of_a_folder_of_ours_is_not_followed() {
     }
 }
 
-/// Whatever command looks at or uses the checkpoints: nothing in their repository makes it wait, leads it elsewhere or shows what others wrote.
+/// For every command that reads or uses the checkpoints: nothing in their repository blocks it, leads it elsewhere or shows what others wrote.
 // covers: G2, G10, X5, F21
 #[test]
 fn nothing_in_the_checkpoint_repository_keeps_a_command_waiting() {
@@ -239,7 +239,7 @@ fn a_pack_full_of_zeros_holds_damaged_objects() {
 // covers: G3, F21
 #[test]
 fn a_large_file_costs_no_memory() {
-    // Most of either figure is the program itself, as far as the system has it in memory.
+    // Most of each figure is the program itself, where the system has it in memory.
     let (small, large) = (peaks(1 << 10), peaks(LARGE));
     for (step, small, large) in [("checkpoint", small.0, large.0), ("restore", small.1, large.1)] {
         let more = large.saturating_sub(small) << 10;

@@ -28,7 +28,7 @@ fn codon(project: &TestProject, id: &str, turns: &Value, more: &Value) -> Value 
     codon
 }
 
-/// A codon that does everything, a loop of two iterations, one that leaves things behind, and one whose results cannot be handed out.
+/// A codon that does everything, a loop of two iterations, one that leaves processes and files, and one whose results cannot be copied.
 fn write_hank(project: &TestProject) {
     let busy = json!([
         {"thinking": "First a file.", "text": "Here it is.", "usage": {"input": 1_000, "output": 10},

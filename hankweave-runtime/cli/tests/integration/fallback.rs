@@ -433,7 +433,7 @@ fn a_codon_continues_the_conversation_of_another_agent_by_a_summary() {
     hank["hank"][1]["continuationMode"] = json!("continue-previous");
     story.0.write_hank(&hank);
     story.refuse(FIRST, UNKNOWN);
-    // The own agent of the second codon is there again when that begins in a run of its own.
+    // The second codon has its own agent again when it starts in a run of its own.
     story.refuse(SECOND, "a failure of the agent");
     story.0.run(["run", "--headless"]).expect_code(1);
     std::fs::remove_file(story.beside(&format!("refuses-{SECOND}"))).unwrap();

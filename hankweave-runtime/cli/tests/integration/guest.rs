@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
 use crate::support::port;
 
-/// A client that waits for what it wants to hear.
+/// A client that waits for the messages that a test wants.
 pub(crate) struct Guest {
     socket: WebSocket<TcpStream>,
     /// All messages that it has received.
@@ -27,7 +27,7 @@ pub(crate) fn knock(execution: &Path) -> TcpStream {
 impl Guest {
     /// Connects with the address and the token in the files of the execution directory.
     pub(crate) fn enter(execution: &Path, mode: &str) -> Self {
-        // The token is there before the port is.
+        // The token is written before the port.
         port(execution);
         let token = std::fs::read_to_string(execution.join(".hankweave/token")).unwrap();
         Self::enter_with(execution, token.trim_end(), mode)

@@ -253,7 +253,7 @@ fn a_client_whose_terminal_is_closed_ends_in_order() {
         };
         client.until("word");
         client.hang_up();
-        // Without a terminal a write may fail before the signal is there.
+        // Without a terminal a write may fail before the signal arrives.
         let code = client.code_within(DEADLINE);
         assert!(matches!(code, 0 | 143), "{arguments:?}: {code}");
         project.write("go", "");

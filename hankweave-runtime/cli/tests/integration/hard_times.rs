@@ -26,7 +26,7 @@ fn write_hank(project: &TestProject, turns: &Value) {
     project.write_hank(&json!({"hank": [codon("one"), codon("two"), codon("three")]}));
 }
 
-/// Asserts everything that must hold when no instance is at work, after whatever happened before.
+/// Asserts everything that must hold while no instance is at work, no matter what happened before.
 #[track_caller]
 fn assert_in_order(project: &TestProject, execution: &Path) -> Value {
     let state_dir = execution.join(".hankweave");

@@ -1,4 +1,4 @@
-//! What agents, hanks, files and records say cannot steer a terminal or deceive who reads (S9).
+//! Texts of agents, hanks, files and records cannot steer a terminal or deceive its reader (S9).
 
 use std::process::{Command, Stdio};
 

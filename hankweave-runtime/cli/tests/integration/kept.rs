@@ -108,7 +108,7 @@ fn what_was_changed_before_a_killed_run_stays_and_what_its_codon_did_goes() {
         "{finished}"
     );
 
-    // What the dead codon did is kept, and comes back.
+    // The work of the dead codon is kept, and can be restored.
     let rows = operations(&project);
     let back = rows.iter().find(|row| row["kind"] == "rollback").unwrap();
     let safety = back["before"]["checkpointSha"].as_str().unwrap();
@@ -160,7 +160,7 @@ fn files_that_were_ignored_before_the_killed_run_stay_when_they_are_not_ignored_
             .contains("in no checkpoint before two began, and perhaps yours, so kept: "),
         "{finished}"
     );
-    // Nobody knows which of the new ones are the codon's, so all stay; those that it changed go back.
+    // It is unknown which of the new files are the codon's, so all stay; the files that it changed are rolled back.
     assert_eq!(
         (read(&project, "made.txt"), read(&project, "done.txt")),
         ("half\n".to_owned(), "one\ntwo\n".to_owned())
@@ -209,7 +209,7 @@ fn each_file_that_stays_is_named_once_and_new_ones_are_named_too() {
     let project = failing();
     project.write("prices.txt", "pear 2\n");
     project.write("notes.txt", "mine\n");
-    // Who reads the log of a job reads no events.
+    // A user who reads the log of a job reads no events.
     let failed = project.run(["run", "--headless", "--json"]);
     let began = "it began by rolling back 1 file; checkpoint ";
     let stderr = &failed.expect_code(1).stderr;

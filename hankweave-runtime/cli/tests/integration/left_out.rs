@@ -106,7 +106,7 @@ fn the_limit_for_files_in_checkpoints_can_be_changed() {
     }
     let status = project.run(["status", "--json"]).expect_code(0).json_document();
     assert_eq!(status["leftOut"], Value::Null);
-    // What a checkpoint holds comes back.
+    // A file that a checkpoint has is restored.
     let large = project.directory().join("large.bin");
     File::create(&large).unwrap();
     project.run(["rollback", "--codon", "two"]).expect_code(0);

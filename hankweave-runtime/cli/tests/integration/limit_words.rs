@@ -22,7 +22,7 @@ fn limited(result: &str) -> TestProject {
     project
 }
 
-/// Any zone is known, whatever the machine has, and each wording ends in a pause instead of a failure.
+/// Every zone is known, even if the machine lacks it, and each wording ends in a pause instead of a failure.
 // covers: F10, AGENT-12
 #[test]
 fn a_limit_in_any_words_pauses_a_run_that_may_not_wait_so_long() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{hankweave, project, shell_agent, strace_is_there, traced};
 
-/// What lies between the machines.
+/// The bare repository between the machines.
 pub(crate) struct Between {
     folder: tempfile::TempDir,
 }
@@ -213,7 +213,7 @@ fn the_same_goes_over_ssh() {
         machine.set("GIT_SSH_COMMAND", sshd.command());
     }
     goes_on_elsewhere(&laptop, &server, &sshd.url(&between.path()));
-    // Whoever is not let in is asked nothing.
+    // A client without access is not asked for a password.
     let stranger = project();
     let refused = stranger.run(["clone", &sshd.url(&between.path()), "work"]);
     refused.expect_code(1);
@@ -696,7 +696,7 @@ fn a_push_a_pull_and_a_clone_that_are_killed_are_done_or_are_not() {
             hankweave(&laptop, &["push"]).expect_code(0);
             let wanted = laptop.state(&laptop.directory());
             hit("pull", killed(&server, call, when, &["pull", "-e", "work"]));
-            // Whatever comes next finishes what was begun, or begins it.
+            // The next run finishes the pull, or starts it.
             hankweave(&server, &["run", "work", "--headless"]).expect_code(0);
             let state = server.state(&work);
             let pulled = hankweave(&server, &["pull", "-e", "work", "--replace"]);

@@ -63,7 +63,7 @@ fn what_is_removed_here_stays_on_the_remote_and_runs_move_on() {
     laptop.run(run).expect_code(0);
     assert_eq!(push(&laptop, &[])["outcome"], "pushed");
     all_are_on_the_remote();
-    // Whoever comes new has all of what is kept.
+    // A new clone gets everything that is kept.
     let fresh = project();
     clone(&fresh, &between.url());
     fresh.run(["checkpoints", "verify", "-e", "work"]).expect_code(0);

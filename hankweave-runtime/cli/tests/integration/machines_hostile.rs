@@ -559,7 +559,7 @@ fn hints_repeat_nothing_of_a_remote_that_starts_or_reaches_anything() {
         .expect_code(0);
 }
 
-/// A live run has a page with a token in it, and who knows what else lies there.
+/// The folder of a live run has a page with a token in it, and possibly other files.
 // covers: RUN-28
 #[test]
 fn a_push_takes_what_belongs_to_a_record_and_nothing_else() {

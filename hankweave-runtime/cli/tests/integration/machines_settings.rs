@@ -32,7 +32,7 @@ fn the_remote_of_the_settings_serves_push_pull_clone_and_workers() {
     let work = server.directory().join("runs");
     free(&work);
     server.run(["run", "runs", "--headless"]).expect_code(0);
-    // A run that knows its remote keeps it, whatever the settings say.
+    // A run that knows its remote keeps it, even if the settings name another one.
     server.set("HANKWEAVE_REMOTE", other.url());
     server.run(["push", "-e", "runs"]).expect_code(0);
     assert_eq!(other.references("/record"), Vec::<String>::new());

@@ -63,7 +63,7 @@ impl Client {
         }
     }
 
-    /// What a tool gives back.
+    /// Calls a tool and returns its result.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];

@@ -75,7 +75,7 @@ fn who_goes_back_by_choice_gets_the_files_of_then() {
     assert_eq!(read(&project, "prices.txt"), "pear x\n");
 }
 
-/// Each mend lets the set-up come one step further.
+/// Each repair lets the set-up get one step further.
 // covers: RUN-2, HANK-20
 #[test]
 fn what_somebody_mends_after_a_failed_set_up_stays_and_its_cause_is_named() {

@@ -1,4 +1,4 @@
-//! One count of codons and one clock on every screen, whatever is long or was long ago.
+//! One count of codons and one clock on every screen, also for long names and long times.
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};

@@ -168,7 +168,7 @@ fn undo_names_the_files_that_it_changes_and_asks_on_a_terminal() {
         project.run(["undo"]).expect_code(0);
         project.run(["undo"]).expect_code(0);
     }
-    // Nobody is asked elsewhere.
+    // Without a terminal no question is asked.
     let restored = project
         .run(["op", "restore", &id(&log(&project)[2])])
         .expect_code(0)
@@ -298,7 +298,7 @@ fn killed(project: &TestProject, call: &str, when: usize) -> bool {
     traced(project, &["-e", &injection], &["undo"]).code != Some(0)
 }
 
-/// A run that continued and ran nothing is nothing to take back: what was made since stays.
+/// An undo skips a run that continued and ran nothing: changes since then stay.
 // covers: STATE-67
 #[test]
 fn an_undo_passes_over_a_run_that_ran_nothing() {
@@ -358,7 +358,7 @@ fn an_undo_that_is_killed_is_done_or_is_not() {
                 break;
             }
             hits += 1;
-            // Whatever comes next finishes what was begun.
+            // The next command finishes the undo.
             hankweave(&["op", "restore", run.as_str().unwrap()]).expect_code(0);
             assert_eq!(done(&project), "one\ntwo\n", "{call} {when}");
             let log = hankweave(&["op", "log", "--json"]).json_document();
@@ -418,7 +418,7 @@ fn a_way_back_to_the_run_before_a_fresh_one_has_the_plan_of_then() {
     assert_eq!((done(&project).as_str(), next()), ("one\ntwo\n", Value::Null));
 }
 
-// Its conversation may know what was undone since, so the codon begins anew; everything that names the way on says that.
+// Its conversation may contain what was undone since, so the codon starts anew; every hint on how to continue says so.
 // covers: CLI-31, CLI-44
 #[test]
 fn an_undo_back_to_a_pause_says_that_the_codon_runs_again_from_its_beginning() {

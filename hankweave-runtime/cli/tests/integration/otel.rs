@@ -54,7 +54,7 @@ fn take(mut stream: TcpStream) -> std::io::Result<Posted> {
     }
 }
 
-/// A codon that is tried twice, whose second try uses a tool and speaks of a secret.
+/// A codon with two attempts, the second of which uses a tool and mentions a secret.
 fn story() -> TestProject {
     let project = project();
     let script = r#"cat > /dev/null

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::machines::{Between, free, run_half, write_hank};
 use crate::support::project;
 
-/// Whoever has planted the folder waits after the registry with tasks, or for a connection.
+/// The stranger who planted the folder waits for its user after the registry with tasks, or for a connection.
 // covers: CLI-40, CLI-62
 #[test]
 fn a_folder_says_not_where_tasks_are() {
@@ -41,7 +41,7 @@ fn a_folder_says_not_where_tasks_are() {
         assert!(refused.stderr.contains("hankweave.json"), "{refused}");
     }
     assert!(!planted.exists(), "nobody has looked there");
-    // Whoever names another one, or this one, is obeyed.
+    // A registry that the user names counts, also the one in this folder.
     let own = format!("sqlite:{}", here.home().join("own.db").display());
     here.run(["task", "list", "--registry", &own]).expect_code(0);
     here.set("HANKWEAVE_REGISTRY", &own);

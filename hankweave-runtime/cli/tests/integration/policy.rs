@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{codon, project};
 
-/// An agent that counts its tries in a file and fails, with what the second word of its prompt says, as often as the first word says.
+/// An agent that counts its attempts in a file. It fails as often as the first word of its prompt says, with the second word as its error.
 fn flaky_agent(project: &TestProject) -> Value {
     let script = project.write("agent.sh", FLAKY_AGENT);
     json!({"command": ["sh", script], "stream": "claude"})

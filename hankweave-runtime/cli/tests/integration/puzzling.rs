@@ -1,4 +1,4 @@
-//! Commands in a directory in every state of its run, as someone reads them who has not seen the program before: none contradicts another one.
+//! Commands in a directory in every state of its run, for a user who has not seen the program before: none contradicts another one.
 
 use std::cell::Cell;
 use std::fs;
@@ -430,7 +430,7 @@ fn a_limit_of_the_command_line_moves_with_its_project() {
         let onward = format!("hankweave run ../home/{name} ");
         assert_has(&status, &[onward.as_str()]);
     }
-    // The program of its agents is there.
+    // The script of its agents is in the first folder.
     fs::remove_dir(project.directory()).unwrap();
     fs::rename(&moved, project.directory()).unwrap();
     in_copy(&["approve"]).expect_code(0);
@@ -668,7 +668,7 @@ fn a_command_to_a_run_that_is_not_live_says_how_the_last_one_ended_and_continues
         &asked,
         "the last run is paused (approved since then); `hankweave run` continues with deploy",
     );
-    // Who approves it again learns that it was approved.
+    // A second approval learns that the codon was approved.
     for command in ["approve", "approve deploy"] {
         let again = asked.run(command.split(' '));
         let text = &again.expect_code(1).stderr;

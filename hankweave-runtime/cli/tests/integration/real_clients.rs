@@ -115,7 +115,7 @@ fn elsewhere(page: String) -> u16 {
     std::thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             let mut head = [0; 4_096];
-            // Whoever hangs up does without the page.
+            // A client that hangs up gets no page.
             let _ = stream.read(&mut head);
             let length = page.len();
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n");

@@ -195,7 +195,7 @@ fn stories() -> Vec<Story> {
         .collect()
 }
 
-/// Who plays the stories.
+/// Agent that plays the stories.
 enum Player {
     Claude(PathBuf),
     Other(RealAgent),

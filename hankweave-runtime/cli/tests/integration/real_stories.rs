@@ -213,7 +213,7 @@ fn a_loop_until_the_context_is_full_ends_with_the_real_overflow() {
     assert_eq!(codon(run, "end")["status"], "completed");
 }
 
-// Both are failures that another try may mend.
+// After both failures another attempt may succeed.
 // covers: AGENT-9
 #[test]
 fn an_overloaded_model_and_a_dropped_connection_are_tried_again() {
@@ -235,7 +235,7 @@ fn an_overloaded_model_and_a_dropped_connection_are_tried_again() {
         for failed in &tries[..tries.len() - 1] {
             assert_eq!(failed["failureReason"]["retriable"], true, "{name}: {failed:#}");
         }
-        // The program itself makes one retry for each try of the codon.
+        // The program itself makes one retry in each attempt of the codon.
         assert_eq!(tries.len(), 2, "{name}: {tries:#?}");
         assert_eq!(tries[0]["failureReason"]["type"], "api-error", "{name}");
     }

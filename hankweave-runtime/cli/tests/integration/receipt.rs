@@ -673,7 +673,7 @@ fn a_report_names_the_files_of_each_rollback_and_the_command_that_brings_them_ba
         ("other\n".to_owned(), "go\n".to_owned())
     );
 
-    // Once codons have begun since, the command takes back their work, and the report says so.
+    // Once codons have started since, the command undoes their work, and the report says so.
     project.run(["undo"]).expect_code(0);
     project.run(["run", "--headless", "--new"]).expect_code(0);
     let json = project.run(["report", "--json"]).expect_code(0).json_document();
@@ -1016,7 +1016,7 @@ fn a_report_counts_prompts_and_names_limits_ignored_failures_and_checks_that_did
         ],
     );
 
-    // Nobody waited for an answer after a denial.
+    // After a denial there was no wait for an answer.
     project.run(["approve", "--deny"]).expect_code(0);
     project.run(["approve", "ship"]).expect_code(0);
     let answered = report(&project);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{assert_checkpoint, assert_usd, codon, project};
 
-/// Both gits of a machine, as far as they are there.
+/// Both gits of a machine, where they exist.
 fn gits() -> Vec<&'static str> {
     let known = ["/usr/bin/git", "/usr/local/bin/git"];
     known.into_iter().filter(|git| Path::new(git).exists()).collect()
@@ -113,7 +113,7 @@ fn records(project: &TestProject) -> PathBuf {
     project.home().join(".local/state/hankweave/records")
 }
 
-/// The spare records that are there.
+/// Returns the existing spare records.
 fn spares(project: &TestProject) -> Vec<PathBuf> {
     let Ok(found) = fs::read_dir(records(project)) else {
         return Vec::new();

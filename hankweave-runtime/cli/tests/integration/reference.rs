@@ -46,7 +46,7 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// A project with the files that the page shows; what only a real workspace has is there as well.
+/// A project with the files that the page shows, and with those that only a real workspace has.
 fn stage(files: &BTreeMap<String, String>) -> TestProject {
     let mut project = project();
     // Examples that are only validated name models, none of which is asked.
@@ -122,7 +122,7 @@ fn try_examples(page: &str) -> usize {
             continue;
         }
         examples += 1;
-        // Files of later examples are not needed, and one that is shown is there.
+        // Files of later examples are not needed. A file that the page shows exists already.
         let files = match files.contains_key("agent.sh") {
             true => files.clone(),
             false => files

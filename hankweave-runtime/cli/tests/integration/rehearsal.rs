@@ -339,7 +339,7 @@ fn the_record_of_a_rehearsal_that_failed_is_kept_and_continued_by_no_run() {
         .stdout
         .clone();
     assert!(plan.contains("\nnext: one\n"), "{plan}");
-    // A run in the copy itself begins anew, whatever is approved or rolled back there.
+    // A run in the copy itself starts anew, no matter what was approved or rolled back there.
     let real = project.run(["run", "-e", path, "--headless"]);
     let text = &real.expect_code(0).stderr;
     assert!(text.contains("Finished: 2 of 2 codons completed."), "{real}");

@@ -261,7 +261,7 @@ fn keys_on_a_terminal_command_a_run() {
     terminal.press("y");
     terminal.until("the run is being stopped");
     run.finish_within(SOON);
-    // Whoever follows a run ends with it.
+    // A client that follows a run ends with it.
     assert_eq!(terminal.close(), Some(0));
 }
 

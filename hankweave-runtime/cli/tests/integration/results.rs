@@ -246,7 +246,7 @@ fn what_served_its_purpose_is_moved_away_and_comes_back_with_a_rollback() {
     let listed = project.checkpoints_git(&root, &["ls-tree", "-r", "--name-only", &shown]);
     assert!(!listed.stdout.contains("rigArchive"), "{listed}");
 
-    // After `draft`: what the loop archived comes back, what `draft` archived stays in the archive.
+    // After `draft`: the files that the loop archived are restored, those that `draft` archived stay in the archive.
     let back = ["rollback", "--codon", "draft"];
     let looked = project
         .run(back.iter().chain(&["--dry-run", "--json"]))
@@ -338,7 +338,7 @@ echo '{"type":"system","subtype":"init","session_id":"s-1","model":"none"}'
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}'
 "#;
 
-// The hank lies in the workspace: what belongs to its author is not the agent's to move.
+// The hank is in the workspace, but the agent may not move the files of its author.
 #[test]
 fn a_hank_does_not_archive_itself() {
     let project = project();
@@ -442,7 +442,7 @@ fn any_codon_can_be_started_from_the_terminal() {
     assert!(!project.directory().join("rig.txt").exists());
 }
 
-// What is refused leaves nothing behind, also where the way to it is a link.
+// A refused command leaves no folder, also if the path to it is a link.
 // covers: X11
 #[test]
 fn an_output_directory_among_our_own_files_is_refused_and_not_made() {

@@ -218,7 +218,7 @@ fn a_prefix_of_a_sha_and_the_last_success_are_ways_back_too() {
     let prefix = &checkpoint(&state, "first", "completionCheckpoint")[..10];
     project.run(["rollback", "--to", prefix]).expect_code(0);
     assert_eq!(text(&project, "done.txt"), "one\n");
-    // What was left behind is still in another run's history, so the way leads forward as well.
+    // The undone codon is still in the history of another run, so a rollback forward to it works as well.
     let third = checkpoint(&state, "third", "completionCheckpoint");
     project.run(["rollback", "--to", third]).expect_code(0);
     assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
@@ -539,7 +539,7 @@ fn from_an_error_checkpoint_nothing_is_next_and_that_is_said() {
     assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
 }
 
-// As in a live run; the hank is the one that ran last, wherever it lies.
+// As in a live run. The hank is the one that ran last, in any folder.
 // covers: RUN-6, RUN-20
 #[test]
 fn what_the_rigs_of_left_codons_had_copied_is_taken_out_unless_somebody_changed_it() {

@@ -111,7 +111,7 @@ fn a_run_is_stopped_and_seen_while_no_thread_can_be_started() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Its agent is there before nothing more can be started.
+    // Its agent runs before nothing more can be started.
     let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("Waiting.")));
     let set = limited

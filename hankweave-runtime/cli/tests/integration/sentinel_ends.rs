@@ -214,7 +214,7 @@ fn the_budget_of_the_hank_holds_after_the_end_as_well() {
             "userPromptText": "{{ events[0].data.success }}",
             "trigger": {"type": "event", "on": ["codon.completed"]}, "execution": {"strategy": "immediate"}}})
     };
-    // The first answer uses up what there is: the next codon does not begin, and is not asked about.
+    // The first answer uses the budget up: the next codon does not start, and no sentinel is asked about it.
     let mut project = project();
     project
         .set("ANTHROPIC_BASE_URL", server.url())

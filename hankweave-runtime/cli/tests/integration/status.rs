@@ -200,7 +200,7 @@ fn a_run_that_was_killed_says_what_was_cut_off_and_how_to_go_on() {
         (&json!("crashed"), &json!("crashed"))
     );
     assert!(text.contains("rolls back to the last success"), "{text}");
-    // Nobody knows what was in the answer that was being written.
+    // The cost of the answer that was being written is unknown.
     assert!(text.contains("all runs at least $0.25"), "{text}");
     assert_eq!(killed["costIsLowerBound"], true);
     assert_eq!(killed["outlook"], "c1 crashed; the next run continues there");

@@ -137,7 +137,7 @@ fn a_loop_that_only_repeats_itself_is_stuck_and_goes_on_when_the_user_says_so() 
     // One more iteration, and it is stuck again.
     run(&project, 3);
     assert_eq!(ran(&project), ["fix#3", "look#3"]);
-    // The user mends it.
+    // The user repairs the work.
     project.write("ok", "");
     write(
         &project,

@@ -1,4 +1,4 @@
-//! Agents that do not want to end, what they leave behind, and a runtime that is itself killed.
+//! Agents that do not want to end, the processes that they leave running, and a runtime that is itself killed.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -19,8 +19,8 @@ use crate::support::{codon, project, shell_agent, strace_is_there, traced};
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Writes a hank of one codon whose agent carries out `body`, lines of shell, between its opening and its closing line. The script lies
-/// outside of the workspace, where no restore takes it back.
+/// Writes a hank of one codon whose agent carries out `body`, lines of shell, between its opening and its closing line. The script is stored
+/// outside of the workspace, where no rollback changes it.
 pub(crate) fn write_hank(project: &TestProject, body: &str) {
     let opening = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m","cwd":"/","tools":[]}"#;
     let closing =
@@ -350,7 +350,7 @@ fn an_agent_that_is_silent_for_too_long_is_stopped_with_a_typed_reason() {
     assert_eq!(project.left_behind(), []);
 }
 
-/// What an agent says and leaves running behind its answer, with the keys of its codon; returns the finished run and its codon.
+/// Runs a codon with these keys, whose agent carries out `body` between its opening and its closing line; returns the finished run and its codon.
 #[track_caller]
 fn run_with(project: &TestProject, body: &str, keys: &Value, code: i32) -> (Finished, Value) {
     write_hank(project, body);
@@ -406,7 +406,7 @@ fn an_agent_that_works_again_behind_its_answer_is_not_ended_for_it() {
     assert_eq!(text_of(&project, "late.txt"), "late");
 }
 
-/// Whoever looks on knows beforehand that a silence becomes too long.
+/// A user who watches is warned before a silence becomes too long.
 // covers: S6, F10
 #[test]
 fn a_silence_is_warned_of_before_it_is_too_long() {
@@ -528,7 +528,7 @@ fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
     }
 }
 
-/// Whoever reads our output may stop reading; the work continues.
+/// The reader of our output may stop reading; the work continues.
 // covers: F19, CLI-6
 #[test]
 fn a_reader_that_goes_away_does_not_end_the_run() {
@@ -543,7 +543,7 @@ fn a_reader_that_goes_away_does_not_end_the_run() {
     assert_eq!(only_codon(&shell)["status"], "completed");
 }
 
-/// Whoever reads our output may be stuck; the work continues, and so does its end.
+/// The reader of our output may be stuck; the work continues, and so does its end.
 // covers: F19, CLI-6
 #[test]
 fn a_reader_that_does_not_read_holds_nothing_up() {
@@ -668,7 +668,7 @@ fn a_second_signal_ends_the_grace_that_has_begun() {
 fn a_second_signal_ends_the_grace_of_a_rig() {
     let project = project();
     let pipe = Pipe::new(&project);
-    // A shell that is about to start a sleep hears of a signal after it, so it must not be long.
+    // A shell that is about to start a sleep handles a signal after the sleep, so the sleep must not be long.
     let command = "trap 'echo heard > \"$HOME/pipe\"' TERM; echo up; while :; do sleep 0.2; done";
     project.write_hank(&json!({"hank": [{
         "id": "a", "name": "A", "agent": "scripted", "continuationMode": "fresh", "promptText": "hello",

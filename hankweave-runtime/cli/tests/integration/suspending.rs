@@ -671,7 +671,7 @@ fn the_run_of_a_suspended_worker_that_lost_its_lease_does_not_work_on() {
     working_at_first(&project);
     let (first, own) = suspended_without_lease(&project);
     completed_by_another(&project);
-    // Who could do nothing is not named as the one that did it.
+    // A worker that could do nothing is not named as the one that stopped the run.
     let report = project.run(["task", "show", "slow", "--report"]);
     let report = &report.expect_code(0).stdout;
     assert!(

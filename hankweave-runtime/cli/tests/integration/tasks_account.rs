@@ -158,7 +158,7 @@ fn a_new_budget_below_what_is_spent_is_refused_and_one_above_it_is_shown() {
     says(&worked, &["budget $5.0000"]);
 }
 
-/// While the task waits for a worker, what it has cost is judged by its new budget.
+/// While the task waits for a worker, its cost is compared with its new budget.
 // covers: TASK-115, TASK-121
 #[test]
 fn a_raised_budget_counts_before_a_worker_has_started() {

@@ -1,4 +1,4 @@
-//! One answer counts, that of the registry: whatever a workspace holds, a codon of a task starts when `task approve` has said so.
+//! Only the answer in the registry counts: a codon of a task starts when `task approve` has said so, whatever its workspace contains.
 
 use std::path::PathBuf;
 
@@ -356,7 +356,7 @@ fn the_log_of_a_run_names_who_approved_its_task() {
     );
 }
 
-/// A user who corrects the data of a failed task and resumes it means the corrected ones.
+/// A user who corrects the data of a failed task and resumes it wants the corrected data.
 // covers: TASK-52
 #[test]
 fn a_resumed_task_continues_with_its_data_as_they_are_now() {

@@ -97,7 +97,7 @@ fn a_task_is_let_go_or_completed_by_hand_once_nobody_works_on_it() {
     assert_eq!(project.left_behind(), []);
 }
 
-/// Several tasks are resumed or cancelled at once: what is refused keeps none of the others from it, and the log says who asked.
+/// Several tasks are resumed or cancelled at once: a refused task does not keep the others from it, and the log names the user.
 // covers: TASK-129
 #[test]
 fn several_tasks_take_a_step_at_once() {

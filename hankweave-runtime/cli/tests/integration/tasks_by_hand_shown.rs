@@ -567,7 +567,7 @@ fn ctrl_c_while_a_worker_starts_claims_nothing() {
     assert_eq!(shown(&project, "quick")["task"]["status"], "completed");
 }
 
-/// A codon that an undo in a completed task comes back to is no part of it, also where it had failed before.
+/// A codon to which an undo in a completed task leads is no part of the task, also if the codon had failed before.
 // covers: CLI-14, RUN-20
 #[test]
 fn a_failure_that_an_undo_comes_back_to_is_no_end_of_a_completed_task() {

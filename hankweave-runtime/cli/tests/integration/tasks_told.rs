@@ -239,7 +239,7 @@ fn a_killed_worker_is_told_before_its_lease_ends() {
         std::thread::yield_now();
     }
     assert_eq!(shown(&project, "slow")["task"]["leaseMs"], 600_000);
-    // Nobody knows what the running codon has cost.
+    // The cost of the running codon is unknown.
     let counted = text(&project, &["task", "list", "--count"]);
     says(
         &counted,

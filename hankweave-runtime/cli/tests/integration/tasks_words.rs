@@ -74,7 +74,7 @@ fn a_workspace_says_whose_task_it_is() {
         "{}",
         none.stderr
     );
-    // Where no run will ever be recorded, the way on is that of the task.
+    // If no run will ever be recorded, the hint on how to continue is that of the task.
     let by_hand = project.run(["task", "resume", "new", "-a", "ann"]);
     assert!(
         by_hand
@@ -460,7 +460,7 @@ fn lines_about_tasks_fit_a_narrow_terminal() {
     fits("task log red", &["Task failed\n", reason]);
 }
 
-/// A user who is named by no variable is named by the system.
+/// If no variable names the user, the system does.
 // covers: TASK-123
 #[test]
 fn an_answer_names_its_user_without_a_variable() {

@@ -1,4 +1,4 @@
-//! Workers that are there, whether they hold a task or not.
+//! Present workers, whether they hold a task or not.
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
@@ -18,7 +18,8 @@ fn end_leases(project: &TestProject) {
     registry.execute_batch("UPDATE locks SET expires_at = 0").unwrap();
 }
 
-/// A user who creates tasks sees that no worker is there, which ones are, and, when one was killed, which other one takes its task over and when.
+/// A user who creates tasks sees the present workers, or that there are none. After one was killed, the user sees which other worker takes its task
+/// over, and when.
 // covers: TASK-128, TASK-24
 #[test]
 fn tasks_say_which_workers_are_there_and_which_one_takes_over() {

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::support::{project, shell_agent, writing_agent};
 
-/// Whatever is waited for longer than this does not come any more, however busy the machine is.
+/// Time after which an awaited output counts as missing, also on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(180);
 
 /// The program on a terminal of its own, in the folder of the project.
@@ -184,7 +184,7 @@ impl Terminal {
         self.keys.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until all that the program prints is there, because it has ended.
+    /// Waits until the program has ended and all its output is read.
     pub(crate) fn until_ended(&mut self) {
         let deadline = Instant::now() + DEADLINE;
         while self.read(deadline).is_ok() {}

@@ -144,7 +144,7 @@ fn a_question_is_in_status_with_its_time_and_the_commands_that_answer_it() {
         &[": paused (approved since then), "],
     );
 
-    // Nobody is there to be asked: the run pauses with the question.
+    // No user can be asked: the run pauses with the question.
     let project = asking("two");
     project.run(["run", "--headless"]).expect_code(3);
     let status = printed(&project, "status");

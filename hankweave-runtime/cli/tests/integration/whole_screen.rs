@@ -256,7 +256,7 @@ fn the_real_claude_is_seen_at_work() {
         {"text": "I write the plan.", "tools": [{"op": "write", "path": "${CWD}/plan.md", "content": "# Plan\n"}], "usage": {"input": 40_000, "output": 60}},
         {"text": "I wait.", "tools": [{"op": "bash", "command": "until [ -e go ]; do sleep 1; done", "description": "Wait"}],
             "usage": {"input": 122_000, "output": 60}}]);
-    // Whatever comes back too early, the model says nothing more, so nothing more is paid for.
+    // If a reply comes too early, the model says nothing more, so nothing more is paid for.
     let after = json!({"hang": true, "usage": {"input": 122_000, "output": 60}});
     let scenario = Scenario::try_from(json!({"turns": turns, "after": after})).unwrap();
     let server = ModelServer::start(scenario).unwrap();
