@@ -104,7 +104,7 @@ fn failure(error: &TransitionError) -> CliError {
     }
 }
 
-/// The codon that waits, which must be the one that was named.
+/// Returns the codon that waits for an approval, which must be the one that was named.
 fn asked(args: &ApproveArgs, opened: &OpenDirectory, hints: &HintCommands) -> Result<CodonId, CliError> {
     let (waits, starts) = match decision(args.execution(), &opened.state()) {
         Some(Decision::Ask(entry)) => (Some(entry.codon_id), None),

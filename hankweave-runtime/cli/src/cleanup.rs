@@ -31,7 +31,7 @@ pub(crate) fn cleanup(global: &Global, args: &CleanupArgs) -> Result<ExitCode, C
     runtime()?.block_on(perform(global, args, &log))
 }
 
-/// The directory is ours from the look to the end, so nothing else goes than what was shown.
+/// Performs a cleanup. The directory is ours from the offer to the end, so nothing else is removed than was shown.
 async fn perform(global: &Global, args: &CleanupArgs, log: &ServerLog) -> Result<ExitCode, CliError> {
     let (world, hints) = (World::real(), HintCommands::about(&args.execution.execution));
     let mut options = RunOptions::default();
@@ -90,7 +90,7 @@ fn ago(now: Timestamp, age: Duration) -> Timestamp {
     Timestamp::from_millis(now.as_millis().saturating_sub(age))
 }
 
-/// How it was asked for, for the log of operations.
+/// Returns the command as it was typed, for the log of operations.
 fn command(args: &CleanupArgs) -> String {
     const DAY: u64 = 24 * 60 * 60;
     let age = args.older_than.map(|age| match age.as_secs() {
@@ -108,7 +108,7 @@ fn offer(plan: &CleanupPlan) -> String {
     text
 }
 
-/// As many checkpoints are named.
+/// Largest number of checkpoints that are named.
 const MOST: usize = 12;
 
 fn write_offer(text: &mut String, plan: &CleanupPlan) -> std::fmt::Result {

@@ -31,7 +31,7 @@ pub(crate) fn answer() {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
-/// The script that lets a shell ask.
+/// Prints the script with which a shell asks for completions.
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode, CliError> {
     let name = shell.to_string();
     let mut script = Vec::new();
@@ -156,7 +156,7 @@ fn models() -> Vec<CompletionCandidate> {
     )
 }
 
-/// Those of the registry that is meant when none is named.
+/// Returns the tasks of the registry that commands use by default.
 fn tasks() -> Vec<CompletionCandidate> {
     candidates(crate::registry::known_ids().into_iter().collect())
 }

@@ -106,7 +106,7 @@ pub(crate) fn remote(typed: Option<&str>, world: &World, command: &str) -> Resul
         .map(|url| absolute(world, url)))
 }
 
-/// The remote that the user's own settings or a variable name.
+/// Returns the remote that the user's own settings or a variable name.
 pub(crate) fn named_remote(world: &World) -> Result<Option<String>, CliError> {
     let configuration = resolve(None, &Flags::new())?;
     Ok(configuration
@@ -124,7 +124,7 @@ pub(crate) fn refused(name: &str, takes_it: &str) -> CliError {
     CliError::new(CliErrorKind::Usage, told).hint(format!("if you know it, {takes_it} takes it{own}"))
 }
 
-/// The world in which agents find the settings that are theirs, and sentinels their models.
+/// Returns the world in which agents find their settings, and sentinels their models.
 pub(crate) fn world(configuration: &Configuration) -> World {
     let environment = Environment::of_process();
     let environment = match configuration.text(Setting::AnthropicBaseUrl) {

@@ -21,10 +21,11 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::report::RunProcess;
 use crate::terminal::suspended_run::SuspendedRun;
 
-/// How often a client looks whether its run is suspended.
+/// Interval at which a client checks whether its run is suspended.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The state directory of an execution directory that is only looked at. What an agent removed of it before its run was killed is put back first.
+/// Returns the state directory of an execution directory, for commands that only read. Files that an agent removed before its run was killed are put
+/// back first.
 pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, CliError> {
     let state_dir = execution.join(STATE_DIR);
     put_back(execution);

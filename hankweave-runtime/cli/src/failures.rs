@@ -93,13 +93,13 @@ pub(crate) fn with_conversions(mut loaded: LoadedHank) -> LoadedHank {
     loaded
 }
 
-/// The command that converts a sentinel of an older system, as a hint.
+/// Returns a hint with the command that converts a sentinel of an older system.
 pub(crate) fn conversion_of(file: &Path) -> String {
     let file = path_word(file);
     format!("`hankweave sentinel convert --write {file}` converts the whole file")
 }
 
-/// A hank was read that cannot be used.
+/// Describes a hank that was read and cannot be used.
 pub(crate) fn hank_with_mistakes(loaded: &LoadedHank) -> CliError {
     let file = loaded.file.display().to_string();
     let problems = loaded.problems.display_in(&file);

@@ -77,7 +77,7 @@ async fn list(global: &Global, registry: &Registry) -> Result<ExitCode, CliError
     print_lock(global, json!({"locks": held}), text)
 }
 
-/// End of a lock for people: `until 14:02, 12s left`.
+/// Returns the end of a lock in words: `until 14:02, 12s left`.
 fn end(expires_at: Option<Timestamp>, now: Timestamp) -> String {
     let Some(end) = expires_at else {
         return "until -".to_owned();
@@ -123,7 +123,7 @@ async fn acquire(global: &Global, registry: &Registry, args: &LockAcquireArgs) -
     print_lock(global, json!({"held": held, "version": version}), text)
 }
 
-/// A shared lock is waited for, an exclusive one is not (TASK-1, TASK-7).
+/// Acquires a lock. A shared lock is waited for, an exclusive one is not (TASK-1, TASK-7).
 async fn try_to_acquire(registry: &Registry, args: &LockAcquireArgs) -> Result<Acquired, TaskError> {
     let tries = Tries::new(if args.collaborative { args.tries } else { 1 })?;
     let mut made = 0;

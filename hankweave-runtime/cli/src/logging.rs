@@ -141,7 +141,7 @@ impl std::fmt::Display for Sentence {
 struct Redacting<W>(Secrets, W);
 
 impl<W: Write> Write for Redacting<W> {
-    /// The subscriber writes a whole message at once.
+    /// Writes a message; the subscriber passes whole messages.
     fn write(&mut self, message: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(message);
         self.1.write_all(self.0.redact(&text).as_bytes())?;

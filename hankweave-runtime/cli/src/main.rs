@@ -135,12 +135,11 @@ fn main() -> ExitCode {
     })
 }
 
-/// How long a panic may take to get through to the end of the program.
+/// Time that a panic may take to reach the end of the program.
 const UNWINDING: Duration = Duration::from_secs(10);
 
-/// Sees to it that a panic ends the program (CLI-2). One in a thread that belongs to a library, which happens when
-/// the system refuses it to wake another thread, would otherwise leave the program waiting for ever. Agents are killed by the kernel
-/// with the program.
+/// Makes a panic end the program (CLI-2). A panic in a thread of a library, which happens when the system refuses it to wake another thread, would
+/// otherwise leave the program waiting for ever. The kernel kills the agents with the program.
 #[expect(
     clippy::disallowed_methods,
     reason = "whatever else could keep the time may be what has panicked"
@@ -162,8 +161,8 @@ fn end_with_a_panic() {
     }));
 }
 
-/// A panic is a bug, with an exit code of its own. While it unwinds, every process that we started is killed; what was
-/// acknowledged is already durable in the log.
+/// Does the work of the program, and reports a panic as a bug with an exit code of its own. While the panic unwinds, every process that we started is
+/// killed. Events that were acknowledged are already durable in the log.
 fn unless_it_panics(work: impl FnOnce() -> ExitCode) -> ExitCode {
     // Nothing of what the work touched is looked at again.
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use crate::terminal::screen::{ring, with_zoned_times};
 
-/// How long a command may take: the program waits for it before it ends.
+/// Time that a command may take: the program waits for it before it ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Shows a message on the desktop.
@@ -86,11 +86,11 @@ enum NotifyMethod {
 /// Commands for a waiting run.
 #[derive(Debug)]
 pub(crate) struct NextCommands {
-    /// For a command.
+    /// Command for a run that waits for a command.
     pub(crate) next: String,
-    /// For an approval.
+    /// Command for a run that waits for an approval.
     pub(crate) approve: String,
-    /// For a record that takes nearly all of its room.
+    /// Command for a record that takes nearly all of its room.
     pub(crate) cleanup: String,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// `how` is `bell`, `desktop`, an address or a command.
+    /// Creates a notifier. `how` is `bell`, `desktop`, an address or a command.
     pub(crate) fn new(how: &str, world: &World, execution: &Path) -> Self {
         let desktop = || {
             let path = world.environment.get("PATH").unwrap_or_default();
@@ -271,7 +271,7 @@ impl Notifier {
         }
     }
 
-    /// A command gets the news as JSON on its standard input, and in variables.
+    /// Runs a command, which gets the news as JSON on its standard input, and in variables.
     async fn run(&self, program: &Path, args: Vec<OsString>, news: &Notification) {
         let mut env = child_environment(&self.world.environment, &BTreeMap::new());
         let reason = with_zoned_times(&news.reason);

@@ -205,7 +205,7 @@ const fn command(run: &RunRecord) -> &'static str {
     }
 }
 
-/// As many codons a line names.
+/// Largest number of codons that a line names.
 const MOST: usize = 4;
 
 /// `one completed, two skipped`; where some of its codons count no longer, these are marked.
@@ -352,7 +352,7 @@ impl LogColumns {
 }
 
 impl OperationRow {
-    /// Cost in words; empty for an operation that cost nothing.
+    /// Returns the cost in words; empty for an operation that cost nothing.
     fn cost_words(&self) -> String {
         match self.cost {
             Usd::ZERO if !self.cost_is_lower_bound => String::new(),
@@ -360,7 +360,7 @@ impl OperationRow {
         }
     }
 
-    /// Number of changed files in words. A cleanup changes none, ever; what a crashed codon changed is in no checkpoint of it.
+    /// Returns the number of changed files in words. A cleanup never changes any. The changes of a crashed codon are in none of its checkpoints.
     fn files_words(&self) -> String {
         match self.files.filter(|_| self.removed.is_none()) {
             Some(files) => counted(usize::try_from(files).unwrap_or(usize::MAX), "file"),

@@ -32,7 +32,7 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::screen::{local_time, one_line};
 use crate::terminal::shell::word;
 
-/// How long a registry may take to answer a command that knows what the files say.
+/// Time that a registry may take to answer a command that knows what the files say.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Task of a workspace, by the state file next to it, and by its registry where that was asked.
@@ -51,7 +51,7 @@ pub(crate) struct OwningTask {
     place: RegistryArgs,
     /// It has cost more than is known, by its registry or its files: an attempt lost its worker.
     cost_is_lower_bound: bool,
-    /// When it was created, by its files.
+    /// Time of its creation, by its files.
     created: Option<Timestamp>,
     /// Restate keeps it, and no command about tasks knows it.
     is_of_restate: bool,

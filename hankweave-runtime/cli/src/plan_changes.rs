@@ -21,7 +21,7 @@ pub(crate) struct PlanChanges {
     /// Next codon of a run.
     #[serde(skip)]
     pub(crate) next: Option<String>,
-    /// How the next run begins, unless that is at the first codon.
+    /// Start of the next run, unless that is the first codon.
     #[serde(skip)]
     pub(crate) resume: Option<Resume>,
     /// The next run begins at the first codon of the hank, although runs are recorded.
@@ -57,7 +57,7 @@ impl PlanChanges {
         }
     }
 
-    /// A run begins at the first codon, with a plan of its own.
+    /// Returns the changes for a run that starts at the first codon, with a plan of its own.
     fn fresh(state: &HankweaveState, hank: &Hank) -> Self {
         let plan = initial_plan(hank);
         let first = plan.first().map(|entry| &entry.codon_id);

@@ -18,7 +18,7 @@ use crate::owning_task::existing_state_dir;
 use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::screen::print_stderr;
 
-/// How often a journal that is followed is looked at: as often as it is synced (D5).
+/// Interval at which a followed journal is read: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Time for which a journal is read on.
@@ -76,7 +76,7 @@ pub(crate) fn read(
     }
 }
 
-/// The codon that a line is about.
+/// Returns the codon that a line is about.
 pub(crate) fn codon(line: TailLine<'_>) -> Option<CodonId> {
     #[derive(Deserialize)]
     struct Entry {
@@ -93,7 +93,7 @@ pub(crate) fn codon(line: TailLine<'_>) -> Option<CodonId> {
 /// Reported by commands that show less than what was recorded.
 pub(crate) const SHORTENED: &str = "the oldest output of agents and rigs was removed when the journal grew beyond 1 GiB; what agents said is in their own logs, in .hankweave/runs";
 
-/// `3 events were`, for a sentence about what was removed from the journal.
+/// Returns `3 events were`, for a sentence about events that were removed from the journal.
 pub(crate) fn removed(count: u64) -> (String, &'static str) {
     match count {
         1 => ("1 event".to_owned(), "was"),

@@ -98,7 +98,7 @@ async fn connect(url: &str, world: &World) -> Result<Arc<dyn Coordinator>, TaskE
     Ok(Arc::new(Sqlite::open(path, world.clock.clone()).await?))
 }
 
-/// The address of the registry and the folder of the files.
+/// Returns the address of the registry and the folder of the files.
 fn placed(place: &RegistryArgs) -> Result<(String, PathBuf), CliError> {
     let given = place
         .registry
@@ -123,7 +123,7 @@ fn placed(place: &RegistryArgs) -> Result<(String, PathBuf), CliError> {
     Ok((url, root))
 }
 
-/// The folder of the files where tasks are kept without a registry.
+/// Returns the folder of the files of tasks that are kept without a registry.
 #[cfg(feature = "restate")]
 pub(crate) fn tasks_folder(place: &RegistryArgs) -> Result<PathBuf, CliError> {
     match &place.tasks {
@@ -175,7 +175,7 @@ fn real_or_given(path: &Path) -> PathBuf {
     RealDisk.real_path(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// `hankweave` in the user's folder for data.
+/// Returns `hankweave` in the user's folder for data.
 fn data_folder(environment: &Environment) -> Result<PathBuf, CliError> {
     let absolute = |name| {
         environment
@@ -221,7 +221,7 @@ impl Registry {
         self.coordinator.close().await;
     }
 
-    /// The task, which must be there.
+    /// Returns the task, which must exist.
     pub(crate) async fn task(&self, id: &TaskId) -> Result<TaskRow, CliError> {
         let row = self.coordinator.task(id.clone()).await;
         let row = row.map_err(|error| self.failure(&error))?;
@@ -399,7 +399,7 @@ pub(crate) fn is_there(place: &RegistryArgs) -> bool {
     })
 }
 
-/// The ids of the newest tasks, for the shell; none when the registry is not there or does not answer at once.
+/// Returns the ids of the newest tasks, for the shell; none if the registry does not exist or does not answer at once.
 pub(crate) fn known_ids() -> Vec<String> {
     let ids = |registry: &Registry| {
         let coordinator = registry.coordinator.clone();

@@ -28,7 +28,7 @@ use crate::terminal::report::{LiveContext, Reporter};
 use crate::terminal::screen::{is_drawable, print_stderr};
 use crate::terminal::suspend::{self, SuspendSignals};
 
-/// How many entries are read at once.
+/// Number of entries that are read at once.
 const AT_ONCE: usize = 256;
 
 /// Plays a recorded execution once more and compares what comes out with the record (CLI-33).
@@ -102,7 +102,7 @@ fn new_place(args: &ReplayArgs) -> Result<ExecutionDir, CliError> {
     Ok(dir)
 }
 
-/// A new name in the folder for temporary files.
+/// Returns a new name in the folder for temporary files.
 fn temporary() -> PathBuf {
     let world = World::real();
     let folder = world.environment.get("TMPDIR").unwrap_or("/tmp".as_ref());
@@ -132,7 +132,7 @@ struct ReplaySession {
     out: FileJournal,
     report: Reporter,
     speed: Speed,
-    /// When the last event was recorded.
+    /// Time of the previous event in the record.
     before: Option<Timestamp>,
 }
 
@@ -150,7 +150,7 @@ impl ReplaySession {
         }
     }
 
-    /// The next entries, each with how many are missing before it.
+    /// Returns the next entries, each with the number of entries that are missing in front of it.
     fn read(&mut self) -> Result<Vec<(u64, JournalEntry)>, CliError> {
         let (mut entries, mut removed) = (Vec::new(), 0);
         let each = |line: TailLine<'_>| {
@@ -193,7 +193,7 @@ impl ReplaySession {
         Ok(())
     }
 
-    /// A reader that has gone away does not end the comparison.
+    /// Shows an event. A reader that has gone away does not end the comparison.
     fn show(&mut self, show: impl FnOnce(&mut Reporter) -> std::io::Result<()>) {
         if show(&mut self.report).is_err() {
             self.report = Reporter::Quiet;

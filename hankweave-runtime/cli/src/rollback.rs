@@ -78,7 +78,7 @@ fn listing(target: &RollbackTarget) -> String {
 pub(crate) struct RollbackRequest<'a> {
     pub(crate) execution: &'a Path,
     pub(crate) target: RollbackTarget,
-    /// Nothing is to change.
+    /// Only show what would change.
     pub(crate) dry_run: bool,
     /// The user at the terminal sees what would change, and is asked.
     pub(crate) asks: bool,
@@ -476,5 +476,5 @@ fn instead(
     }
 }
 
-/// As many codons a hint names; the thread may hold thousands.
+/// Largest number of codons that a hint names; the thread may hold thousands.
 const MOST_NAMED: usize = 10;

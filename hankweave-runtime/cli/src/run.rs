@@ -214,7 +214,7 @@ fn rehearsal_copy(
     RehearsalCopy::of(workspace)
 }
 
-/// How the run behaves, by flags and settings.
+/// Returns the options of the run, from flags and settings.
 fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Result<RunOptions, CliError> {
     let max_wait = configuration.number(Setting::MaxWaitSeconds);
     let mut options = RunOptions::default();
@@ -613,7 +613,7 @@ fn refused_start(
     }
 }
 
-/// The command that continues where the run has ended.
+/// Returns the command that continues where the run has ended.
 fn resume(outcome: &RunOutcome, hints: &HintCommands) -> String {
     // What is used up by now is used up for the next codon.
     let more = outcome.budget.map(|budget| budget.more()).unwrap_or_default();
@@ -731,7 +731,7 @@ async fn until_interrupted<T>(work: impl Future<Output = T>) {
     }
 }
 
-/// The file with everything that the agent of the newest codon has printed, if that codon has failed.
+/// Returns the file with everything that the agent of the newest codon has printed, if that codon has failed.
 fn failed_log(state: &HankweaveState, directory: &ExecutionDir) -> Option<PathBuf> {
     let newest = state.runs.front()?.codons.last()?;
     match newest.as_ref() {

@@ -100,7 +100,7 @@ async fn received(signal: &mut Option<Signal>) {
     }
 }
 
-/// The exit code of a command that was asked to stop.
+/// Returns the exit code of a command that was asked to stop.
 pub(crate) fn stopped(shutdown: &Shutdown) -> ExitCode {
     shutdown
         .cause()

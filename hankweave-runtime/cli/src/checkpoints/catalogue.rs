@@ -96,7 +96,7 @@ impl Catalogue {
         Some(&operation.after.checkpoint_sha)
     }
 
-    /// The checkpoint that `name`, a SHA or its beginning, means.
+    /// Returns the checkpoint that `name` means: a SHA or its beginning.
     pub(super) fn find(&self, name: &str) -> Result<&CheckpointRow, CliError> {
         let wanted = name.to_ascii_lowercase();
         let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -181,7 +181,7 @@ impl CheckpointRow {
     }
 }
 
-/// Every checkpoint that a branch leads to or the state names, and which of them are complete.
+/// Reads every checkpoint that a branch leads to or the state names, and which of them are complete.
 fn read_history(
     history: &GitHistory,
     recorded: &BTreeMap<CheckpointSha, CheckpointRow>,
@@ -197,7 +197,7 @@ fn read_history(
 }
 
 impl CheckpointRow {
-    /// One that state.json names, before it was looked up in the repository.
+    /// Returns a checkpoint that state.json names, before the repository is read.
     fn recorded(sha: CheckpointSha, kind: &str) -> Self {
         Self {
             sha,
@@ -215,7 +215,7 @@ impl CheckpointRow {
     }
 }
 
-/// The checkpoints that state.json names, without those that a cleanup has removed; those of the repository are still to be looked up.
+/// Returns the checkpoints that state.json names, without those that a cleanup has removed; the repository is not read yet.
 fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, CheckpointRow> {
     let initial = state.initial_checkpoint.iter();
     let initial = initial.map(|sha| CheckpointRow::recorded(sha.clone(), "initial"));

@@ -92,7 +92,7 @@ struct Unsaved {
     codon: CodonId,
     /// Checkpoint of the files with which the work began.
     from: CheckpointSha,
-    /// When the work began: the start of the oldest of its attempts that follow one another.
+    /// Start of the work: that of the oldest of its attempts that follow one another.
     since: Timestamp,
 }
 
@@ -262,7 +262,7 @@ struct DiffEnds<'c> {
 }
 
 impl<'c> DiffEnds<'c> {
-    /// Two checkpoints with everything that differs between them.
+    /// Compares two checkpoints, with everything that differs between them.
     fn between(from: &'c CheckpointRow, to: &'c CheckpointRow) -> Self {
         Self {
             from,
@@ -329,7 +329,7 @@ fn compared<'c>(catalogue: &'c Catalogue, what: Option<&str>) -> Result<DiffEnds
 /// The most bytes of the differences of one file.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// The differences of one file of the workspace, relative to it, from what a checkpoint holds; all of it is new where that has no such file.
+/// Compares one file of the workspace, by its relative path, with a checkpoint; all of it is new if the checkpoint has no such file.
 pub(crate) fn compare_file(execution: &Path, base: &CheckpointSha, path: &Path) -> io::Result<Vec<u8>> {
     let execution = &RealDisk.real_path(execution)?;
     let git = find_git().ok_or_else(|| io::Error::other("there is no git, which tells what changed"))?;
@@ -464,7 +464,7 @@ const DIFF: [&str; 8] = [
     "--no-color",
 ];
 
-/// git for the checkpoints of this directory.
+/// Returns git for the checkpoints of this directory.
 fn plain_git(git: &Path, execution: &Path) -> Command {
     let mut command = Command::new(git);
     command
@@ -477,7 +477,7 @@ fn plain_git(git: &Path, execution: &Path) -> Command {
     command
 }
 
-/// git that compares two checkpoints, and then in each attempt the files that the user has changed as well.
+/// Returns git that compares two checkpoints, and then in each attempt the files that the user has changed as well.
 fn git(
     catalogue: &Catalogue,
     execution: &Path,

@@ -49,12 +49,12 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
     }
 }
 
-/// The full SHA of the checkpoint that begins with `prefix`; people see shorter ones than programs may send.
+/// Returns the full SHA of the checkpoint that begins with `prefix`; people see shorter ones than programs may send.
 pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, CliError> {
     Ok(Catalogue::of(execution)?.find(prefix)?.sha.clone())
 }
 
-/// A checkpoint that cannot be read, in the words of a command.
+/// Describes a checkpoint that cannot be read.
 fn unreadable(catalogue: &Catalogue, sha: &CheckpointSha, error: &HistoryError) -> CliError {
     let message = format!(
         "failed to read checkpoint {sha}: {}",

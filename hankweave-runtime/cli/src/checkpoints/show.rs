@@ -70,7 +70,7 @@ pub(super) fn diff(
     Ok(ExitCode::SUCCESS)
 }
 
-/// One line for each path, with the letters of `git diff --name-status`.
+/// Writes one line for each path, with the letters of `git diff --name-status`.
 fn write_changes(text: &mut String, changes: &[PathChange]) {
     for PathChange { path, kind } in changes {
         let letter = match kind {

@@ -35,7 +35,7 @@ const SPEAKERS: [&str; 5] = [
     "pi-acp",
 ];
 
-/// Any other program can be named as well, so it is not wrong when none of these is here.
+/// Lists the known programs that are here. A hank can name any other program, so it is no error if there are none.
 fn speakers(world: &World) -> Finding {
     let path = world.environment.get("PATH").unwrap_or_default();
     let is_here = |command: &&&str| {
@@ -103,7 +103,7 @@ async fn found(world: &World, name: &str, program: &AgentProgram) -> Finding {
     }
 }
 
-/// A key is never shown; that one is set says nothing about whether it is good.
+/// Reports which keys of an agent are set. A key is never shown, and it may be set and still be invalid.
 fn keys(world: &World, name: &str, program: &AgentProgram) -> Finding {
     let is_set = |key: &&&str| world.environment.get(key).is_some_and(|value| !value.is_empty());
     let set: Vec<&str> = program.keys.iter().filter(is_set).copied().collect();

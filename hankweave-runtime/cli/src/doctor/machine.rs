@@ -16,7 +16,7 @@ use rustix::process::{Resource, getrlimit};
 use super::{CheckStatus, Finding};
 use crate::directory::is_served;
 
-/// With less, an agent that builds something fills the disk.
+/// Free space in bytes below which an agent that builds something fills the disk.
 const LITTLE_SPACE: u64 = 1 << 30;
 
 /// Files that a run with clients and many checkpoints may hold open.
@@ -97,7 +97,7 @@ pub(super) fn record(execution: &Path, limit: Option<u64>) -> Option<Finding> {
     })
 }
 
-/// The folder itself, or the one in which it would be made.
+/// Returns the folder, or its nearest parent that exists.
 fn nearest(folder: &Path) -> PathBuf {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let there = whole
@@ -136,7 +136,7 @@ pub(super) fn system() -> impl Iterator<Item = Finding> {
     weaknesses().iter().map(finding)
 }
 
-/// Whole days from the beginning of this day, such as `2026-11-01`, until now.
+/// Returns the number of whole days from the beginning of this day, such as `2026-11-01`, until now.
 pub(super) fn days_since(day: &str) -> Option<u64> {
     let begin = Timestamp::parse(&format!("{day}T00:00:00Z")).ok()?;
     Some(SystemClock.now().since(begin).as_secs() / 86_400)

@@ -71,7 +71,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Cli
     Ok(ExitCode::from(u8::from(!ready)))
 }
 
-/// The hank that was named, or the one of this folder, without errors.
+/// Reads the hank that was named, or the one of this folder; `None` if there is none here. A hank with errors is an error.
 fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, CliError> {
     let path = args.hank.as_deref().unwrap_or(Path::new("."));
     let loaded = match hank_files::load(path) {
@@ -101,9 +101,9 @@ struct Finding {
 #[serde(rename_all = "lowercase")]
 enum CheckStatus {
     Ok,
-    /// Nothing is wrong with it.
+    /// No problem.
     Note,
-    /// It may get in the way of a run.
+    /// A problem that may affect a run.
     Warning,
     /// A run would not start, or not here.
     Error,

@@ -183,7 +183,7 @@ fn block_on<T>(
     Ok(done)
 }
 
-/// The last name in an address, as git takes it.
+/// Returns the last name in an address, as git takes it.
 fn directory_for(url: &str) -> Result<PathBuf, CliError> {
     let name = url
         .trim_end_matches('/')

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::registry::Registry;
 
-/// How often it is looked, without a hint, whether a task was cancelled.
+/// Interval of checks, without a hint, whether a task was cancelled.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// One agent that works on one task.
@@ -50,7 +50,7 @@ impl Attached {
         }
     }
 
-    /// That of a task, while there is one.
+    /// Returns the attachment of a task, if it has one.
     pub(super) fn get(&self, id: &TaskId) -> Option<Attachment> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let found = all.get(id).filter(|one| !one.is_over.is_cancelled());

@@ -35,7 +35,7 @@ impl ToolError {
         }
     }
 
-    /// A number of the kind that HTTP has.
+    /// Returns a status number like those of HTTP.
     pub(super) fn status(&self) -> u16 {
         match self.code {
             TOOL_NOT_FOUND | "TASK_NOT_FOUND" => 404,

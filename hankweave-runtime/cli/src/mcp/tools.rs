@@ -151,7 +151,7 @@ impl Tools {
         Err(refused)
     }
 
-    /// The ids of earlier tasks, which must be there.
+    /// Returns the ids of earlier tasks, which must exist.
     async fn earlier(&self, after: &[String]) -> Result<Vec<TaskId>, ToolError> {
         let mut earlier = Vec::new();
         for id in after {
@@ -169,7 +169,7 @@ impl Tools {
         }
     }
 
-    /// The agent has the task, and a place to work in; that is made first, so that a task is begun only where its agent can work.
+    /// Gives an agent the task and a workspace. The workspace is made first, so that a task is begun only where its agent can work.
     async fn start_for(
         &self,
         id: &TaskId,
@@ -249,7 +249,7 @@ impl Tools {
         Ok(told)
     }
 
-    /// A line in the log of the task, without the command: it may hold a secret.
+    /// Writes a line into the log of the task, without the command: it may hold a secret.
     async fn note(&self, id: &TaskId, agent: &str, told: Value) -> Result<(), ToolError> {
         let message = format!("Command of {agent} ended");
         let note = move |files: &hankweave_tasks::layers::TaskFiles| {
@@ -331,7 +331,7 @@ impl Tools {
         told
     }
 
-    /// The commands with which a user answers the question of a task.
+    /// Returns the commands with which a user answers the question of a task.
     fn answers(&self, id: &TaskId) -> [String; 2] {
         ["approve", "deny"].map(|answer| self.registry.command(&format!("task {answer} {id}")))
     }

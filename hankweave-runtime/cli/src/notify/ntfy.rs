@@ -63,7 +63,7 @@ pub(super) fn message(
     (headers, format!("{reason}\n{}", news.next).trim_end().to_owned())
 }
 
-/// Priority from 1 to 5, 3 being the usual one, and a tag that ntfy shows as an emoji.
+/// Returns the priority from 1 to 5, 3 being the usual one, and a tag that ntfy shows as an emoji.
 fn urgency(news: &Notification) -> (u8, &'static str) {
     match news.event {
         "waiting" if news.asks.is_some() => (4, "question"),

@@ -25,7 +25,7 @@ const WAITING: usize = 4_096;
 /// The most of these in one request.
 const TOGETHER: usize = 512;
 
-/// How long one request may take, and the last ones together.
+/// Time that one request may take, and the last ones together.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Exports a run.
@@ -36,7 +36,7 @@ pub(crate) struct Exporter {
 }
 
 impl Exporter {
-    /// Returns `None` if no export is configured.
+    /// Creates an exporter; `None` if no export is configured.
     pub(crate) fn new(world: &World) -> Option<Self> {
         Some(Self {
             settings: Settings::of(&world.environment)?,

@@ -16,7 +16,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// `None` when no endpoint is set, or `OTEL_SDK_DISABLED` is `true`.
+    /// Reads the settings; `None` if no endpoint is set, or if `OTEL_SDK_DISABLED` is `true`.
     pub(super) fn of(environment: &Environment) -> Option<Self> {
         Self::read(&|name| {
             let value = environment.get(name)?.to_str()?.trim();
@@ -56,7 +56,7 @@ impl Settings {
     }
 }
 
-/// `a=b,c=d%20e`; what is no pair is left out.
+/// Returns the pairs of a list such as `a=b,c=d%20e`; other entries are left out.
 fn pairs(list: Option<String>) -> Vec<(String, String)> {
     let list = list.unwrap_or_default();
     let pairs = list.split(',').filter_map(|pair| pair.split_once('='));

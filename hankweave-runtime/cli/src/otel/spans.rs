@@ -46,7 +46,7 @@ pub(super) struct Spans {
     codon: Option<(CodonId, OpenSpan)>,
     attempt: Option<AttemptSpan>,
     tools: HashMap<String, ToolSpan>,
-    /// How many spans there were, for their ids.
+    /// Number of spans so far, for their ids.
     count: u64,
 }
 
@@ -270,7 +270,7 @@ impl Spans {
     }
 }
 
-/// All that the model was asked, caches included, as the conventions count it.
+/// Returns all input tokens of the model, caches included, as the conventions count them.
 pub(super) fn prompt(tokens: &TokenUsage) -> u64 {
     tokens.total().saturating_sub(tokens.output_tokens)
 }

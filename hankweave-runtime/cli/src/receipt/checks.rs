@@ -14,7 +14,7 @@ pub(super) struct CheckReport {
     /// Command.
     pub(super) run: String,
     pub(super) passed: bool,
-    /// How it failed.
+    /// Reason of its failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
     /// Last line of its output.

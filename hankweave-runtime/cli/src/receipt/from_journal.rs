@@ -68,7 +68,7 @@ pub(crate) struct Heard {
     is_idle: bool,
     /// Time of the newest event that a live run has caused: a crash was then at the earliest.
     alive: Option<Timestamp>,
-    /// When the question was put that waits for an answer.
+    /// Time of the question that waits for an answer.
     asked: Option<Timestamp>,
 }
 

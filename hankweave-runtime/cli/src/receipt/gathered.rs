@@ -52,7 +52,7 @@ pub(crate) struct Receipt {
     pub(super) words: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cause: Option<String>,
-    /// When it was asked for.
+    /// Time at which the report was requested.
     #[serde(skip)]
     pub(super) at: Timestamp,
     /// Execution directory.

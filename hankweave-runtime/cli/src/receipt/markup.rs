@@ -5,7 +5,7 @@ use crate::terminal::screen::{one_line, with_offset_times};
 /// Names that a sentence lists.
 pub(super) const NAMED: usize = 6;
 
-/// Text of others within a line: nothing in it is markup.
+/// Escapes text of others within a line, so that none of it is markup.
 pub(super) fn plain(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in one_line(text).chars() {
@@ -91,7 +91,7 @@ pub(super) fn unescaped(markdown: &str) -> String {
     shown
 }
 
-/// Text of an agent without the marks of Markdown that come in pairs: in a table of text they are only in the way.
+/// Removes the marks of Markdown that come in pairs from the text of an agent: in a table of text they are of no use.
 pub(super) fn without_marks(text: &str) -> String {
     ["**", "`"].iter().fold(text.to_owned(), |text, mark| {
         let is_paired = text.matches(mark).count() % 2 == 0;
@@ -99,7 +99,7 @@ pub(super) fn without_marks(text: &str) -> String {
     })
 }
 
-/// Text of others as code: a fence that is longer than any within.
+/// Formats text of others as code, in a fence that is longer than any within.
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

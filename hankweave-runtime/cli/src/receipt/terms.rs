@@ -48,7 +48,7 @@ pub(super) struct CodonTerms {
     /// Limits of its own, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<String>,
-    /// How hard its model works.
+    /// Effort of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<String>,
     /// Options of its agent that the scripted agent does not have, which worked.

@@ -40,7 +40,7 @@ use crate::terminal::suspend::{self, SuspendSignals};
 use crate::terminal::suspended_run::SuspendedRun;
 use crate::tui::{self, ExitReason};
 
-/// How long the list of checkpoints may take after the command for it was answered.
+/// Time that the list of checkpoints may take after the command for it was answered.
 const LIST: Duration = Duration::from_secs(5);
 
 /// Shows what happens until the run ends. With `--control` each key is a command, and each line where there is no keyboard.
@@ -455,7 +455,7 @@ async fn obey(commands: &CommandSender, hints: Option<&About>) {
     std::future::pending().await
 }
 
-/// The full SHA of a checkpoint of a run whose directory is known.
+/// Returns the full SHA of a checkpoint of a run whose directory is known.
 async fn full_name(hints: Option<&About>, prefix: String) -> Result<String, CliError> {
     let Some(hints) = hints else {
         let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");

@@ -42,7 +42,7 @@ pub(super) fn redo(global: &Global, execution: &ExecutionArgs) -> Result<ExitCod
     send(global, &execution.execution, Command::CodonRedo)
 }
 
-/// `approve` where a run is live: it continues by itself, or ends.
+/// Runs `approve` for a live run, which then continues by itself, or ends.
 pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, CliError> {
     let (codon_id, reason) = (args.codon().cloned(), args.reason.clone());
     // The handshake names the user.
@@ -75,7 +75,7 @@ fn wake(run: SuspendedRun) -> bool {
     pid.is_some_and(|pid| kill_process(pid, Signal::CONT).is_ok())
 }
 
-/// `rollback` where a run is live: it goes back by itself, and its next run begins there.
+/// Runs `rollback` for a live run, which rolls back itself and starts its next run there.
 pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     use hankweave_core::wire::{RollbackPoint as WirePoint, ShaPrefix};
     let auto_restart = false;
@@ -115,7 +115,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
     send(global, &args.execution.execution, command)
 }
 
-/// `undo` where a run is live in which nothing has followed this rollback.
+/// Runs `undo` for a live run in which nothing has followed this rollback.
 pub(super) fn undo_rollback(
     global: &Global,
     execution: &Path,
@@ -149,7 +149,7 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long a process that works in the directory has to accept clients, as one that starts its run does soon, and how often that is tried.
+/// Time that a process in the directory has to accept clients, as one that starts its run soon does, and the interval of attempts to connect.
 const STARTING: Duration = Duration::from_secs(10);
 const TRY: Duration = Duration::from_millis(50);
 
@@ -268,7 +268,7 @@ fn rest(hints: Option<&HintCommands>, after: u64) -> String {
     }
 }
 
-/// How one finds out about a run that does not answer any more.
+/// Returns a hint on how to find out about a run that no longer answers.
 fn became(hints: Option<&HintCommands>) -> String {
     match hints {
         Some(hints) => format!("`{}` shows what became of the run", hints.command("status")),

@@ -63,7 +63,7 @@ pub(super) fn read(line: &str) -> AttachInput {
     }
 }
 
-/// Back to a checkpoint.
+/// Returns the input that rolls back to a checkpoint.
 pub(super) fn back_to(sha: String) -> AttachInput {
     match ShaPrefix::new(sha.clone()) {
         Some(checkpoint_sha) => AttachInput::Careful(Command::RollbackToCheckpoint {

@@ -36,7 +36,7 @@ impl<'a> RehearsalOutput<'a> {
         Self { sentinel, out }
     }
 
-    /// One time that the sentinel acts.
+    /// Prints one action of the sentinel.
     pub(super) fn print_firing(
         &mut self,
         run: &RunId,
@@ -78,7 +78,7 @@ impl<'a> RehearsalOutput<'a> {
     }
 }
 
-/// A model is asked its prompt, a command gets the events.
+/// Returns an action as text: a model gets its prompt, a command gets the events.
 fn as_text(
     codon: &CodonId,
     firing: &Firing,

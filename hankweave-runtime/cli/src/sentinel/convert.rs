@@ -24,7 +24,7 @@ struct ConvertedFile {
     path: PathBuf,
     /// Prompt files that it names and that are old, with their new text.
     prompts: Vec<(PathBuf, String)>,
-    /// Those that are beyond us, each with the reason.
+    /// Prompts that cannot be converted, each with the reason.
     lost_prompts: Vec<(PathBuf, &'static str)>,
     sentinel: ConvertedSentinel,
 }
@@ -201,7 +201,7 @@ impl ConvertedFile {
     }
 }
 
-/// The sentinel of a text that may hold comments; its problems are reported apart.
+/// Reads a sentinel from a text that may hold comments; its problems are reported elsewhere.
 fn jsonc(text: &str) -> Result<SentinelConfig, ()> {
     let checked = hankweave_core::hank::check_sentinel(text, &format!("{SOMEWHERE}/sentinel.json"));
     let config: Map<String, Value> = checked.config.ok_or(())?;

@@ -284,7 +284,7 @@ fn time(line: TailLine<'_>) -> Option<Timestamp> {
         .map(|stamped| stamped.timestamp)
 }
 
-/// A run does not show a sentinel the files that it writes itself.
+/// Whether the event is about a file that the sentinel writes itself, which a run does not show it.
 fn is_own_file(config: &SentinelConfig, seen: &ObservedEvent) -> bool {
     let path = seen.data.get("path").and_then(|path| path.as_str());
     let Some(output) = config.output.as_ref().filter(|_| seen.kind == "file.updated") else {

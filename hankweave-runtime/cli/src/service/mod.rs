@@ -188,7 +188,7 @@ fn systemctl(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What systemd says of a unit in one word, such as `active` or `enabled`; it ends with an error for some of them.
+/// Returns the state of a unit in one word of systemd, such as `active` or `enabled`; for some of them systemctl ends with an error.
 fn state_of(question: &str, name: &str) -> String {
     let asked = Command::new("systemctl")
         .args(["--user", question, "--", name])
@@ -210,12 +210,12 @@ fn configuration_folder() -> Result<PathBuf, CliError> {
     })
 }
 
-/// Folder of the user's units.
+/// Returns the folder of the user's units.
 fn units_folder() -> Result<PathBuf, CliError> {
     Ok(configuration_folder()?.join("systemd/user"))
 }
 
-/// Folder of the files with variables.
+/// Returns the folder of the files with variables.
 fn services_folder() -> Result<PathBuf, CliError> {
     Ok(configuration_folder()?.join("hankweave/services"))
 }

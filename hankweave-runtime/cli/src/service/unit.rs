@@ -119,7 +119,7 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(plain)
 }
 
-/// One argument of a command line.
+/// Quotes one argument of a command line.
 fn quoted(argument: &str) -> String {
     if is_plain(argument) {
         return argument.to_owned();
@@ -136,7 +136,7 @@ fn quoted(argument: &str) -> String {
     quoted
 }
 
-/// A path that is the whole value of a setting, where quotes mean nothing.
+/// Escapes a path that is the whole value of a setting, where quotes have no meaning.
 fn line(path: &Path) -> Result<String, UnitError> {
     let path = text(path)?;
     match path.ends_with([' ', '\\']) {
@@ -157,7 +157,7 @@ pub(super) fn check(text: &str) -> Result<(), UnitError> {
     }
 }
 
-/// One line of a file with variables, whose value arrives as it is.
+/// Returns one line of a file with variables, whose value arrives unchanged.
 pub(super) fn variable(name: &str, value: &str) -> Result<String, UnitError> {
     check(value)?;
     let escaped: String = value

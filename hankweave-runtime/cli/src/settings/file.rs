@@ -41,7 +41,7 @@ pub(super) fn read_of_user(disk: &dyn Disk, path: &Path) -> Result<SettingsFile,
     }
 }
 
-/// A missing file is fine; one that cannot be read or holds a mistake is not (HANK-56). An error is one of the system's.
+/// Reads a file of settings. A missing file is fine; one that cannot be read or holds a mistake is not (HANK-56). An error is one of the system.
 pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, RefError> {
     let name = path.display().to_string();
     let unreadable = |reason: String| SettingsFile {

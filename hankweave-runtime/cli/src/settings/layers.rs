@@ -142,7 +142,7 @@ impl Configuration {
         valued.filter(|(setting, value)| starts_or_reaches(*setting, value))
     }
 
-    /// Those of them that a remote has brought and the user has not accepted.
+    /// Returns the settings of the folder that a remote has brought and the user has not accepted.
     fn not_accepted(&self, disk: &dyn Disk, environment: &Environment) -> Vec<Setting> {
         let trusted = TrustedSettings::of(disk, environment, Path::new("."));
         if self.of_folder().next().is_none() || !trusted.is_needed() {
@@ -154,7 +154,7 @@ impl Configuration {
         not_accepted.map(|(setting, _)| setting).collect()
     }
 
-    /// All settings in the order of the documentation.
+    /// Returns all settings in the order of the documentation.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Setting, Option<&SettingValue>, &SettingSource)> {
         let settings = self.settings.iter();
         settings.map(|(setting, (value, source))| (*setting, value.as_ref(), source))

@@ -26,7 +26,7 @@ pub(crate) struct TrustedSettings<'d> {
 }
 
 impl<'d> TrustedSettings<'d> {
-    /// The word for the hankweave.json of this folder.
+    /// Returns the user's decision on the hankweave.json of this folder.
     pub(crate) fn of(disk: &'d dyn Disk, environment: &Environment, folder: &Path) -> Self {
         let records = records_folder(environment);
         Self {
@@ -107,7 +107,7 @@ impl<'d> TrustedSettings<'d> {
         self.folder.to_string_lossy().into_owned()
     }
 
-    /// Nothing is accepted by a list that cannot be read.
+    /// Reads the accepted settings; a list that cannot be read accepts none.
     fn read(&self) -> BTreeMap<String, Accepted> {
         let read = self
             .file

@@ -53,7 +53,7 @@ pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A JSON list, or one JSON value after the other.
+/// Reads a JSON list, or one JSON value after the other.
 fn read_events(bytes: &[u8]) -> Result<Vec<Value>, serde_json::Error> {
     if bytes.trim_ascii_start().starts_with(b"[") {
         return serde_json::from_slice(bytes);
@@ -77,7 +77,7 @@ struct ApplyOutcome {
     message: Option<String>,
 }
 
-/// `keep_time` lets an event that says when it was recorded keep that time.
+/// Applies an event. With `keep_time`, an event that names the time of its recording keeps that time.
 fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: Timestamp) -> ApplyOutcome {
     let recorded_at = event
         .get("at")

@@ -19,7 +19,7 @@ pub(super) fn is_shortened(segments: &[PathBuf]) -> bool {
     names.into_iter().any(|name| name.ends_with("-kept"))
 }
 
-/// Every state event that can be read, oldest first; damaged lines and files are passed over.
+/// Returns every state event that can be read, oldest first; damaged lines and files are skipped.
 pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorded<StateEvent>> {
     let mut events: Vec<Recorded<StateEvent>> = Vec::new();
     for segment in segments {
@@ -35,17 +35,17 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
     events
 }
 
-/// The newest `budget.summary`, if a run with budgets has ended and not much was recorded since: it is one of the last lines of its run.
+/// Returns the newest `budget.summary`, if a run with budgets has ended and not much was recorded since: it is one of the last lines of its run.
 pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
     newest(disk, segments, "budget.summary", &|_| true)
 }
 
-/// The newest `run.described`, if not much was recorded since.
+/// Returns the newest `run.described`, if not much was recorded since.
 pub(super) fn description(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
     newest(disk, segments, "run.described", &|_| true)
 }
 
-/// The newest question about this codon, if not much was recorded since, and no answer to it has been used or withdrawn.
+/// Returns the newest question about this codon, if not much was recorded since, and no answer to it has been used or withdrawn.
 pub(super) fn question(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
     let is_of_it =
         |event: &Event| matches!(event, Event::ApprovalRequested { codon_id, .. } if codon_id == codon);
@@ -58,14 +58,14 @@ pub(super) fn question(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -
     end.is_none_or(|end| end.seq < put.seq).then_some(put)
 }
 
-/// The newest check of this codon, if not much was recorded since.
+/// Returns the newest check of this codon, if not much was recorded since.
 pub(super) fn check(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
     let is_of_it =
         |event: &Event| matches!(event, Event::CheckCompleted { codon_id, .. } if codon_id == codon);
     newest(disk, segments, "check.completed", &is_of_it)
 }
 
-/// The newest wait of this codon for background work, if its agent has said and done nothing since.
+/// Returns the newest wait of this codon for background work, if its agent has said and done nothing since.
 pub(super) fn background(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId) -> Option<JournalEntry> {
     let is_wait = |event: &Event| matches!(event, Event::Progress { codon_id: Some(of), kind: ProgressKind::Background, .. } if of == codon);
     let wait = newest(disk, segments, "progress", &is_wait)?;
@@ -74,7 +74,7 @@ pub(super) fn background(disk: &dyn Disk, segments: &[PathBuf], codon: &CodonId)
     (!ends.into_iter().any(has_ended)).then_some(wait)
 }
 
-/// The newest message of an agent, if not much was recorded since; sub-agents do not count.
+/// Returns the newest message of an agent, if not much was recorded since; sub-agents do not count.
 pub(super) fn message(disk: &dyn Disk, segments: &[PathBuf]) -> Option<JournalEntry> {
     let is_message = |event: &Event| {
         matches!(event, Event::AssistantAction { action: AgentAction::Message, content, parent_tool_use_id: None, .. }

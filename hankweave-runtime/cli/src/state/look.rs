@@ -32,7 +32,7 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::report::RunProcess;
 use crate::terminal::screen::print_stderr;
 
-/// The document that a command is about. A named file must be complete; an execution directory is read as a start would read it.
+/// Reads the document that a command is about. A named file must be complete; an execution directory is read as a start would read it.
 pub(crate) fn read(document: &Document) -> Result<HankweaveState, CliError> {
     match &document.state {
         None => read_execution(&document.execution.execution),
@@ -44,7 +44,7 @@ pub(crate) fn read(document: &Document) -> Result<HankweaveState, CliError> {
     }
 }
 
-/// The document of an execution directory as a start would find it.
+/// Reads the document of an execution directory as a start would find it.
 pub(crate) fn read_execution(execution: &Path) -> Result<HankweaveState, CliError> {
     Ok(recovered(&existing_state_dir(execution)?)?.state)
 }
@@ -77,7 +77,7 @@ pub(crate) fn named_run(state: &HankweaveState, text: &str, document: &Document)
     }
 }
 
-/// The command that lists the runs of a document.
+/// Returns the command that lists the runs of a document.
 pub(crate) fn history_command(document: &Document) -> String {
     match &document.state {
         Some(file) => about_file("history --all", file),
@@ -219,7 +219,7 @@ pub(crate) fn record_warnings(execution: &Path, state: &HankweaveState) -> Vec<S
     warnings(state, surroundings)
 }
 
-/// The names of the run folders of an execution directory; none for a lonely file.
+/// Returns the names of the run folders of an execution directory; none for a single file.
 pub(super) fn run_folders(document: &Document) -> Vec<String> {
     match document.state {
         Some(_) => Vec::new(),

@@ -138,7 +138,7 @@ impl StatusView<'_> {
         crate::state::is_idle(self.hints.execution()).unwrap_or_default()
     }
 
-    /// While a run is live.
+    /// Returns the commands for a live run.
     fn live_commands(&self) -> Vec<SuggestedCommand> {
         let hints = &self.hints;
         if let Some(pid) = self.suspended.map(SuspendedRun::pid) {
@@ -187,7 +187,7 @@ impl StatusView<'_> {
         offers
     }
 
-    /// How to continue where `run` has left off.
+    /// Returns the commands that continue where `run` has left off.
     pub(super) fn ways_on(&self, run: &RunRecord) -> Vec<SuggestedCommand> {
         let (thread, hints) = (&self.thread, &self.hints);
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
@@ -265,7 +265,7 @@ impl StatusView<'_> {
         ))
     }
 
-    /// The smallest rollback after which a denied codon is asked about again: to the end of the codon before it, which stays done.
+    /// Returns the smallest rollback after which a denied codon asks again: to the end of the codon before it, which stays done.
     fn ask_again(&self, denied: &CodonId) -> Option<SuggestedCommand> {
         let mut codons = self.thread.codons.iter().map(|entry| entry.codon.as_ref());
         let before = codons.find(|codon| codon.end_checkpoint().is_some())?.codon_id();
@@ -277,7 +277,7 @@ impl StatusView<'_> {
         Some(offer(back, purpose))
     }
 
-    /// The ways back into a codon that was stopped or crashed.
+    /// Returns the commands that continue in a codon that was stopped or crashed.
     fn ways_back_into(&self, id: &CodonId, has_session: bool) -> Vec<SuggestedCommand> {
         let goes_on = format!(
             "keeps the files and lets {id} continue in its session{}",
@@ -534,7 +534,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// How long the next run would have to be allowed to wait for a limit at which the last one paused.
+    /// Returns the time that the next run would have to be allowed to wait for a limit at which the last one paused.
     pub(super) fn patience(&self) -> Option<Duration> {
         let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
         let (_, ends_at) = self
@@ -549,7 +549,7 @@ impl StatusView<'_> {
         Some(waited.unwrap_or_default().saturating_add(left))
     }
 
-    /// With how much more a run continues that paused at a ceiling.
+    /// Returns the larger limits with which a run continues that paused at a ceiling.
     pub(super) fn more(&self) -> Ceiling {
         let used = CeilingUse::of(self.next_total(), self.state);
         let (more, own) = (used.more(), self.own_total().unwrap_or_default());

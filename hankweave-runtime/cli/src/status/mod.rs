@@ -287,7 +287,7 @@ pub(crate) struct StatusView<'a> {
     suspended_worker: Option<SuspendedWorker>,
     /// Crash of the newest run, which nothing has continued yet.
     pub(crate) crash: Option<UnseenCrash>,
-    /// How long its open codon has worked at least.
+    /// Least time at work of its open codon.
     lived: Option<Duration>,
     /// Task whose workspace the directory is.
     pub(crate) task: Option<OwningTask>,
@@ -295,7 +295,7 @@ pub(crate) struct StatusView<'a> {
     holder: Option<ServerLockRecord>,
     /// Next step of the run, by its hank; `None` when that is not found.
     pub(crate) decision: Option<Decision>,
-    /// How hank.json has changed since the plan was made.
+    /// Changes of hank.json since the plan was made.
     changes: PlanChanges,
     /// Total that the hank and the settings allow, as they are now.
     own_ceiling: Option<Ceiling>,
@@ -522,7 +522,7 @@ fn draw(
 }
 
 impl StatusView<'_> {
-    /// The codon that waits for an approval, and whether that was denied.
+    /// Returns the codon that waits for an approval, and whether that was denied.
     pub(crate) fn asked(&self) -> Option<(&CodonId, bool)> {
         let denied = match self.answer().map(|answer| answer.approval.granted) {
             Some(true) => return None,
@@ -545,7 +545,7 @@ impl StatusView<'_> {
         )
     }
 
-    /// The codon that asks before it starts, with or without an answer.
+    /// Returns the codon that asks before it starts, with or without an answer.
     fn asked_codon(&self) -> Option<&CodonId> {
         if self.is_ended_by_others() {
             return None;
@@ -559,12 +559,12 @@ impl StatusView<'_> {
         }
     }
 
-    /// The answer in the registry of the task, which its workspace does not have.
+    /// Returns the answer in the registry of the task, which its workspace does not have.
     pub(crate) fn answer(&self) -> Option<GateAnswer> {
         self.task.as_ref()?.answer(self.asked_codon()?)
     }
 
-    /// The worker of the task, if it does not renew its lease.
+    /// Returns the worker of the task, if it does not renew its lease.
     pub(crate) fn absent_worker(&self) -> Option<AbsentWorker> {
         let task = self.task.as_ref()?;
         let suspended = self.suspended_worker.filter(|_| task.works_in_these_files());
@@ -574,7 +574,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// The task, unless a process works on it: one that is suspended only waits for its end, once the task is not running any more.
+    /// Returns the task, unless a process works on it. A suspended process only waits for its end, once the task is not running any more.
     fn task_at_rest(&self) -> Option<&OwningTask> {
         let is_over = |task: &&OwningTask| {
             let is_taken = task.status() != TaskStatus::Running || task.is_elsewhere();
@@ -632,25 +632,25 @@ impl StatusView<'_> {
         self.holder.as_ref().is_some_and(|holder| holder.stopping)
     }
 
-    /// The process that asks a question in its terminal, before it begins.
+    /// Returns the process that asks a question in its terminal before it starts a run.
     fn asking_process(&self) -> Option<u32> {
         let holder = self.holder.as_ref().filter(|holder| holder.asking)?;
         Some(holder.pid)
     }
 
-    /// The codon whose provider has a limit, and when that ends.
+    /// Returns the codon whose provider has a limit, and the end of that limit.
     fn limit(&self) -> Option<(&CodonId, Timestamp)> {
         let newest = &self.thread.codons.first()?.codon;
         Some((newest.codon_id(), newest.failure_reason()?.retry_at?))
     }
 
-    /// Wait for background work of the open codon's agent.
+    /// Returns the wait for background work of the open codon's agent.
     fn background(&self) -> Option<&CurrentActivity> {
         let activity = self.drawn.activity.as_ref();
         activity.filter(|activity| activity.kind == ProgressKind::Background)
     }
 
-    /// The retry that a live run waits for.
+    /// Returns the retry that a live run waits for.
     fn retry(&self) -> Option<&Retry> {
         let run = self.state.runs.front().filter(|run| self.is_working(run));
         match (run, &self.decision) {
@@ -659,7 +659,7 @@ impl StatusView<'_> {
         }
     }
 
-    /// How long it is until a codon is run again: as the run measures it, or by the records' times where it does not say (D9).
+    /// Returns the time until a codon is run again, as the run measures it, or else by the times of the record (D9).
     fn left(&self, retry: &Retry) -> Duration {
         let activity = self.holder.as_ref().and_then(|holder| holder.activity.as_ref());
         let activity = activity.zip(SystemClock.uptime());
@@ -667,7 +667,7 @@ impl StatusView<'_> {
         measured.unwrap_or_else(|| retry.remaining(self.now))
     }
 
-    /// Time at work of the codons of a run (HANK-35).
+    /// Returns the time at work of the codons of a run (HANK-35).
     pub(crate) fn worked(&self, run: &RunRecord) -> Duration {
         let of_codon = |codon: &CodonExecution| match codon.is_terminal() {
             false if self.live => self.elapsed(codon),
@@ -677,7 +677,7 @@ impl StatusView<'_> {
         run.codons.iter().map(|codon| of_codon(codon)).sum()
     }
 
-    /// Time at work of all runs since the one that started over, as the view has it.
+    /// Returns the time at work of all runs since the one that started over, as the view has it.
     pub(crate) fn worked_in_all(&self) -> Duration {
         self.drawn.worked(self.now)
     }
@@ -693,7 +693,7 @@ impl StatusView<'_> {
         elapsed(codon, self.holder.as_ref(), self.now)
     }
 
-    /// The process of the newest run.
+    /// Returns the process of the newest run.
     pub(crate) fn process(&self) -> RunProcess {
         match (self.live, self.suspended) {
             (false, _) => RunProcess::None,
@@ -765,7 +765,7 @@ fn last_words_of_check(
     })
 }
 
-/// The newest codon, when a note says that something of it is still to be done.
+/// Returns the newest codon, if a note says that its work is not finished.
 fn unfinished(execution: &Path, thread: &ExecutionThread) -> Option<CodonId> {
     let dir = ExecutionDir::new(execution.to_owned());
     let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;

@@ -406,7 +406,7 @@ impl StatusView<'_> {
         started.map(in_short).collect()
     }
 
-    /// A codon in one line, with the figures of all its attempts.
+    /// Returns a codon in one line, with the figures of all its attempts.
     fn line(&self, codon: &CodonExecution, all: Option<&AttemptTotals>, newest: CodonSummary) -> String {
         let standing = codon_standing(codon, self.process());
         let Some(all) = all else {

@@ -93,7 +93,7 @@ async fn check_earlier(registry: &Registry, after: &[TaskId]) -> Result<(), CliE
     Ok(())
 }
 
-/// The ids of tasks that are created now: one for each millisecond, if some are in use already.
+/// Returns ids for tasks that are created now: one for each millisecond, because some may be in use already.
 pub(crate) fn free_ids(now: Timestamp) -> impl Iterator<Item = TaskId> + Send {
     (0..IDS).filter_map(move |more| TaskId::new(format!("task_{}", now.as_millis() + more)).ok())
 }

@@ -238,7 +238,7 @@ fn took(execution: &TaskExecution, recorded: Option<RecordedTime>, open: &OpenAt
     }
 }
 
-/// Number, outcome, worker, start, end, duration, cost and error.
+/// Returns a row of number, outcome, worker, start, end, duration, cost and error.
 fn line(
     number: usize,
     (execution, recorded): (&TaskExecution, Option<RecordedTime>),

@@ -15,7 +15,7 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::one_line;
 
-/// How long a registry may take to answer before it counts as away.
+/// Time that a registry may take to answer before it counts as away.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Time after which a task of a worker that has ended is reported.
@@ -181,7 +181,7 @@ impl HealthReport {
         self.figures.insert(name.to_owned(), value);
     }
 
-    /// The first check that failed, and why.
+    /// Returns the first check that failed, and why.
     fn failed(&self) -> Option<(HealthCheck, &str)> {
         self.checks
             .iter()
@@ -249,7 +249,7 @@ impl HealthReport {
     }
 }
 
-/// The address without what a password would be.
+/// Returns the address without its password.
 fn shown(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://…@{place}"),

@@ -248,7 +248,7 @@ pub(crate) struct RunningTasks {
     pub(crate) held: u64,
     /// Number of those that no worker holds.
     pub(crate) unheld: u64,
-    /// Those on which no worker works now, with the reason.
+    /// Tasks on which no worker works now, with the reason.
     pub(super) absent: Vec<(TaskId, AbsentWorker)>,
 }
 

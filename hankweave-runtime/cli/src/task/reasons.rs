@@ -21,7 +21,7 @@ use crate::task_lines::in_words;
 use crate::terminal::exit::CliError;
 use crate::terminal::screen::{one_line, size};
 
-/// Question of a waiting task, with the codon.
+/// Returns the question of a waiting task, with the codon.
 pub(super) fn question(row: &TaskRow) -> Option<String> {
     match &row.record {
         TaskRecord::Waiting(waiting) => Some(format!("{}: {}", waiting.codon_id, waiting.question)),

@@ -14,7 +14,7 @@ use crate::running_tasks::ended_cost;
 use crate::terminal::report::money;
 use crate::terminal::screen::{SafeText, columns_of_output, local_time, one_line};
 
-/// An amount in a column.
+/// Returns an amount for a column.
 pub(super) fn in_table(cost: TaskCost) -> String {
     money(cost.cost, cost.cost_is_lower_bound)
 }
@@ -30,7 +30,7 @@ fn known_cost(row: &TaskRow) -> Option<TaskCost> {
     })
 }
 
-/// Id, status, owner, time, cost and name; the question of a waiting task and the error of a failed one in a second line.
+/// Returns id, status, owner, time, cost and name; in a second line the question of a waiting task and the error of a failed one.
 /// The time is that of the task's last step.
 pub(crate) fn line_with_reason(row: &TaskRow) -> SafeText {
     let mut text = SafeText::default();
@@ -93,7 +93,7 @@ pub(super) fn write_with(
     lines.try_for_each(|line| writeln!(text, "    {line}"))
 }
 
-/// Id, status, owner, time, cost and name.
+/// Returns id, status, owner, time, cost and name.
 pub(super) fn line(row: &TaskRow, cost: Option<TaskCost>) -> SafeText {
     let mut text = SafeText::default();
     // Writing to a text cannot fail.

@@ -53,7 +53,7 @@ struct TaskContents {
     data: Option<Map<String, Value>>,
     /// Number of its checkpoints.
     checkpoints: usize,
-    /// That the files are those of another registry's task, which are not read.
+    /// Note that the files are those of another registry's task, which are not read.
     taken: Option<String>,
 }
 

@@ -222,7 +222,7 @@ pub(crate) fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
-/// Short name of a client, `client 5b26ab`; the name of a user is as it is.
+/// Returns the short name of a client, `client 5b26ab`; the name of a user is unchanged.
 pub(crate) fn client_name(client: &str) -> String {
     match client.strip_prefix("client-") {
         Some(name) => format!("client {}", name.chars().take(6).collect::<String>()),

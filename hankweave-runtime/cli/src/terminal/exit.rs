@@ -62,12 +62,12 @@ impl CliError {
         }
     }
 
-    /// The error with its whole chain of causes (CLI-3).
+    /// Returns the error with its whole chain of causes (CLI-3).
     pub(crate) fn from_error(kind: CliErrorKind, error: &(dyn std::error::Error + 'static)) -> Self {
         Self::new(kind, chain(error))
     }
 
-    /// The system starts no threads, as when another program of the user starts processes without end.
+    /// Describes a system that starts no threads, as when another program of the user starts processes without end.
     pub(crate) fn no_threads(error: &io::Error) -> Self {
         let message = format!("the system starts no more threads: {error}");
         Self::new(CliErrorKind::Io, message).hint(
@@ -120,7 +120,7 @@ impl CliError {
         ExitCode::from(self.kind.code())
     }
 
-    /// The message for people, without secrets.
+    /// Returns the message for people, without secrets.
     pub(crate) fn text(&self) -> SafeText {
         let mut text = SafeText::default();
         // Writing to a text cannot fail.

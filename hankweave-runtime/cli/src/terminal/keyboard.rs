@@ -11,7 +11,7 @@ use rustix::termios::{
     tcsetattr,
 };
 
-/// How long one look for a key takes.
+/// Duration of one look for a key.
 const MOMENT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -26,7 +26,7 @@ pub(crate) struct Keyboard {
 }
 
 impl Keyboard {
-    /// The terminal at standard input, if there is one and it is ours.
+    /// Takes the terminal at standard input, if there is one and it is ours.
     #[must_use]
     pub(crate) fn of_stdin() -> Option<Self> {
         let stdin = io::stdin();

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::terminal::screen::{one_line, size};
 
-/// As many of them are named on one line.
+/// Largest number of files that are named on one line.
 const NAMED: usize = 3;
 
 /// Files that are not in a checkpoint.
@@ -19,12 +19,12 @@ const NAMED: usize = 3;
 pub(crate) struct LeftOut {
     /// The first of them, in the order of their paths.
     pub(crate) files: Vec<LeftOutFile>,
-    /// How many there are.
+    /// Number of all files that are left out.
     pub(crate) count: usize,
 }
 
 impl LeftOut {
-    /// Those of the checkpoint `sha`; none where it cannot be read, which others report.
+    /// Reads those of the checkpoint `sha`; none if it cannot be read, which others report.
     pub(crate) fn of(execution: &Path, sha: Option<&CheckpointSha>) -> Self {
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let known = sha.and_then(|sha| {

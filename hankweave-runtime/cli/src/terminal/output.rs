@@ -22,7 +22,7 @@ pub(crate) fn print_json_text(document: &str) -> Result<(), CliError> {
     printed(screen::print_json(document))
 }
 
-/// A reader that has gone away is not a failure (F19).
+/// Returns the error of a write. A reader that has gone away is not a failure (F19).
 fn printed(result: std::io::Result<()>) -> Result<(), CliError> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

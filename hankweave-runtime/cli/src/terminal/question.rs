@@ -113,7 +113,7 @@ fn put(question: String) -> io::Result<()> {
 /// One way to continue.
 struct RecoveryOption {
     recovery: Recovery,
-    /// As `--recover` names it.
+    /// Name of the recovery in `--recover`.
     name: &'static str,
     what: String,
 }

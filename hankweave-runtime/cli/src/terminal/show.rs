@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::terminal::report::Reporter;
 
-/// How long a run that was asked to stop waits for the reader of its last output.
+/// Time that a run that was asked to stop waits for the reader of its last output.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Events on their way to standard output.

@@ -6,7 +6,7 @@ use hankweave_core::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SuspendedRun {
     pid: u32,
-    /// When that was noticed, or the last sign of life before.
+    /// Time at which that was noticed, or the last sign of life before.
     since: Timestamp,
 }
 

@@ -10,7 +10,7 @@ use crate::terminal::screen::SafeText;
 /// The most lines that are kept.
 const LINES: usize = 5_000;
 
-/// The lines of the difference, or one that says why there are none.
+/// Returns the lines of the difference, or one that says why there are none.
 pub(super) fn of(execution: &Path, base: &CheckpointSha, path: &Path) -> Vec<String> {
     let text = match compare_file(execution, base, path) {
         Ok(text) => text,

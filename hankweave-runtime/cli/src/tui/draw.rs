@@ -96,7 +96,7 @@ pub(super) fn draw(
     draw_front(frame, view, middle);
 }
 
-/// The state of the run, and what a person has to do.
+/// Returns the state of the run, and what the user has to do.
 fn top_lines(model: &RunModel, viewer: &Viewer, width: usize, now: Timestamp) -> Vec<Line<'static>> {
     let is_asked = viewer.prompt.question().is_some();
     let state = if is_asked { WARN } else { BOLD };
@@ -130,7 +130,7 @@ fn tabs(view: &View, width: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// As many rows as fit, with the one that runs among them.
+/// Returns as many rows as fit, with the running one among them.
 fn plan_lines(model: &RunModel, area: Rect, now: Timestamp) -> Vec<Line<'static>> {
     let height = usize::from(area.height);
     let (at, _) = model.view.position();
@@ -152,7 +152,7 @@ fn widest<'v>(rows: impl Iterator<Item = CodonRow<'v>>) -> usize {
         .unwrap_or_default()
 }
 
-/// A title that takes `width` columns, cut where it is longer.
+/// Returns a title of `width` columns, cut if it is longer.
 fn padded(title: &str, width: usize) -> Cow<'_, str> {
     pad_str(title, width, Alignment::Left, Some("…"))
 }
@@ -279,7 +279,7 @@ fn sentinels(view: &View, model: &RunModel, width: usize) -> Vec<Line<'static>> 
     listed(view, head, rows)
 }
 
-/// A head, and below it as many rows as fit with the chosen one among them.
+/// Returns a head, and below it as many rows as fit with the chosen one among them.
 fn listed(view: &View, head: String, rows: impl Iterator<Item = String>) -> Vec<Line<'static>> {
     let room = view.height.saturating_sub(1).max(1);
     let first = view.chosen.saturating_sub(room - 1);
@@ -378,7 +378,7 @@ fn centred(area: Rect, height: u16) -> Rect {
     }
 }
 
-/// A style of ours as one of ratatui's.
+/// Converts a style of ours to one of ratatui's.
 fn of(ours: anstyle::Style) -> Style {
     let mut of = Style::new();
     if let Some(Color::Ansi(colour)) = ours.get_fg_color() {

@@ -32,13 +32,13 @@ use crate::terminal::screen::FullScreen;
 use crate::terminal::suspend::SuspendSignals;
 use crate::terminal::suspended_run::SuspendedRun;
 
-/// How often the screen is drawn again while anything changes; a clock on it continues as well.
+/// Interval at which the screen is drawn again while anything changes; a clock on it continues as well.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Note to a person whose token commands nothing.
 const READING: &str = "this token may only read: no key commands the run";
 
-/// As much of what keys wanted may be under way.
+/// Largest number of actions of keys that are under way at once.
 const MOST_TASKS: usize = 64;
 
 /// Why the screen was left.
@@ -65,7 +65,7 @@ pub(crate) struct TuiContext {
     pub(crate) status: Option<String>,
     /// Function that describes the outcome of a command.
     pub(crate) words: Option<fn(&DirectPayload) -> String>,
-    /// How long the screen of a run that has ended waits for a key; for ever when absent.
+    /// Time that the screen of a run that has ended waits for a key; for ever when absent.
     pub(crate) patience: Option<Duration>,
 }
 

@@ -62,7 +62,7 @@ impl RunModel {
         })
     }
 
-    /// All attempts that are shown one by one, in the order of the plan.
+    /// Returns all attempts that are shown one by one, in the order of the plan.
     pub(super) fn attempts(&self) -> impl Iterator<Item = CodonRow<'_>> {
         let items = self
             .view
@@ -96,14 +96,14 @@ impl RunModel {
         }
     }
 
-    /// The attempt that runs.
+    /// Returns the attempt that runs.
     pub(super) fn running(&self) -> Option<CodonRow<'_>> {
         let (now, attempt) = self.view.current()?;
         let (id, item) = self.view.items.get_key_value(&now.item)?;
         Some(self.row(id, item, Some((now.key(), attempt))))
     }
 
-    /// The attempt that started last.
+    /// Returns the attempt that started last.
     pub(super) fn newest(&self) -> Option<CodonRow<'_>> {
         self.attempts().max_by_key(CodonRow::started)
     }
@@ -115,7 +115,7 @@ impl RunModel {
         files.filter(move |(_, file)| file.seq > began)
     }
 
-    /// The checkpoint that the files had when the newest attempt began.
+    /// Returns the checkpoint of the files at the start of the newest attempt.
     pub(super) fn base(&self) -> Option<&CheckpointSha> {
         let newest = self.newest().map(|row| row.started());
         let earlier = self.attempts().filter(|row| Some(row.started()) < newest);
@@ -164,13 +164,13 @@ impl CodonRow<'_> {
             .map_or((None, None), |(_, attempt)| (attempt.seq, attempt.began))
     }
 
-    /// Time at work of the attempt until `now`; empty before it has begun.
+    /// Returns the time at work of the attempt until `now`; empty before it has started.
     pub(super) fn time(&self, now: Timestamp) -> String {
         self.attempt
             .map_or_else(String::new, |(_, attempt)| attempt_time(attempt, now))
     }
 
-    /// Cost of the attempt with its sentinels.
+    /// Returns the cost of the attempt with its sentinels.
     pub(super) fn cost(&self) -> String {
         let attempt = self.attempt.map(|(_, attempt)| attempt);
         attempt.map_or_else(String::new, |attempt| {
@@ -183,7 +183,7 @@ fn is_start(event: &Event) -> bool {
     matches!(event, Event::StateTransition { transition, .. } if matches!(**transition, StateEvent::CodonStarted { .. }))
 }
 
-/// The codon that an event is about, if it is one that says something.
+/// Returns the codon of an event, if that event has a line in the transcript.
 fn codon_of(event: &Event) -> Option<CodonId> {
     match event {
         Event::StateTransition { transition, .. } => match &**transition {

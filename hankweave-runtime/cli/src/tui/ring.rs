@@ -36,17 +36,17 @@ impl Ring {
         }
     }
 
-    /// The number of the oldest line that is known.
+    /// Returns the number of the oldest line that is known.
     pub(super) fn first(&self) -> usize {
         self.forgotten
     }
 
-    /// The number of the line that comes next.
+    /// Returns the number of the next line.
     pub(super) fn end(&self) -> usize {
         self.forgotten + self.lines.len()
     }
 
-    /// The lines from this number on.
+    /// Returns the lines from this number on.
     pub(super) fn from(&self, number: usize) -> impl Iterator<Item = (usize, &TranscriptRow)> {
         let first = number.max(self.forgotten);
         (first..).zip(self.lines.iter().skip(first - self.forgotten))

@@ -79,7 +79,7 @@ pub(super) struct View {
     pub(super) front: Overlay,
     /// The first line of the transcript on the screen; `None` follows its end.
     pub(super) top: Option<usize>,
-    /// How many characters of long lines are passed over.
+    /// Number of characters at the left of long lines that are skipped.
     pub(super) left: usize,
     /// The chosen row of the other parts.
     pub(super) chosen: usize,
@@ -129,7 +129,7 @@ impl View {
         self.front = Overlay::Differences(name, lines, 0);
     }
 
-    /// How far a key scrolls.
+    /// Returns the number of lines that a key scrolls.
     fn step(&self, key: Key) -> Option<isize> {
         let page = isize::try_from(self.height.max(2) - 1).unwrap_or(1);
         Some(match key {
@@ -198,7 +198,7 @@ impl View {
         self.top = (top < last).then_some(top.max(first));
     }
 
-    /// The first line of the last page.
+    /// Returns the first line of the last page.
     pub(super) fn last_top(&self, model: &RunModel) -> usize {
         let (first, end) = (model.transcript.first(), model.transcript.end());
         end.saturating_sub(self.height.max(1)).max(first)

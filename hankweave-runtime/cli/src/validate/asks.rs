@@ -71,7 +71,7 @@ pub(super) fn of_codon(hank: &Hank, codon: &CodonConfig, prices: &Prices) -> Vec
     asked
 }
 
-/// How the agent of a codon works, where the hank says it.
+/// Returns how the agent of a codon works, where the hank says it.
 fn of_agent(hank: &Hank, codon: &CodonConfig) -> Vec<String> {
     let options = hank.agent_options(codon);
     let access = options.permissions.as_ref().map(|access| {

@@ -50,7 +50,7 @@ pub(super) fn of_whole(hank: &Hank) -> Option<String> {
     })
 }
 
-/// Such as `may use $2.0000 and 60 s, shared proportionally (a 50 %, b 25 %), or fails`; `None` when nothing is limited.
+/// Returns a budget in words, as `may use $2.0000 and 60 s, shared proportionally (a 50 %, b 25 %), or fails`; `None` without limits.
 pub(crate) fn of_container(budget: &ContainerBudget) -> Option<String> {
     let limits = [dollars(budget.max_dollars), seconds(budget.max_time_seconds)];
     let sharing = match budget.allocation {
@@ -111,7 +111,7 @@ fn seconds(seconds: Option<f64>) -> Option<String> {
     seconds.map(|seconds| short_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
 }
 
-/// A share in percent, to a tenth.
+/// Returns a share in percent, to a tenth.
 fn percent(share: f64) -> f64 {
     (share * 1000.0).round() / 10.0
 }

@@ -167,7 +167,7 @@ fn in_place_of<T: PartialEq>(
     }
 }
 
-/// As a run that is refused.
+/// Returns the exit code of a run that would be refused, or success.
 fn ending(looked: &ValidationInput) -> ExitCode {
     let Some(hank) = looked.loaded.hank.as_ref().filter(|_| looked.is_valid()) else {
         return ExitCode::from(CliErrorKind::Input.code());

@@ -146,7 +146,7 @@ impl ValidationInput {
     }
 }
 
-/// `continued` returns the record that a run in a directory would continue.
+/// Reads everything that a run would meet. `continued` returns the record that a run in a directory would continue.
 fn load_input(
     args: &HankArgs,
     settings: &SettingArgs,
@@ -292,7 +292,7 @@ pub(crate) fn replaced(hank: &Hank, root: &Path, work: &Path) -> Vec<(CodonId, P
     existing.collect()
 }
 
-/// Why agents that work there could not be given the data.
+/// Returns the reason why agents that work there could not get the data.
 fn unusable(hank: &Hank, data: &Path, work: &Path) -> Option<Problem> {
     let error = Data::find(&RealDisk, data, work).err()?;
     let message = format!("--data: {}", hankweave_runtime::error::chain(&error));

@@ -86,7 +86,7 @@ pub(super) struct CodonView<'a> {
 }
 
 impl<'a> CodonView<'a> {
-    /// All codons in the order in which they are written.
+    /// Returns all codons in the order in which they are written.
     pub(super) fn all(loaded: &'a LoadedHank, hank: &'a Hank, prices: &Prices) -> Vec<Self> {
         let mut views = Vec::new();
         let mut before = None;
@@ -170,7 +170,7 @@ fn sentinels(loaded: &LoadedHank, codon: &CodonConfig) -> Vec<String> {
     shown.collect()
 }
 
-/// The command at the end of each iteration.
+/// Returns the command at the end of each iteration.
 fn loop_check(found: &LoopConfig) -> Option<String> {
     match &found.terminate_on {
         TerminateOn::UntilCheckPasses { run, .. } => Some(format!("sh -c {run:?}")),

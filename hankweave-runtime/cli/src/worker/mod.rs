@@ -211,7 +211,7 @@ fn options(args: &WorkerArgs, world: &World) -> Result<WorkerOptions, CliError> 
     Ok(options)
 }
 
-/// The real place of the repository for `--branch`. With one that cannot be used no task could start.
+/// Returns the real path of the repository for `--branch`, or an error if it cannot be used: then no task could start.
 fn repository(path: &Path, world: &World) -> Result<PathBuf, CliError> {
     let place = world.disk.real_path(path).map_err(IoError::at("find", path));
     let place = place.map_err(|error| CliError::from_error(CliErrorKind::Input, &error))?;

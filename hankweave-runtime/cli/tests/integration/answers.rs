@@ -515,7 +515,7 @@ fn a_result_stays_over_a_kill_and_goes_with_a_rollback() {
     assert_eq!(story.read("prompt-last-1"), "first built");
     story.0.run(["replay", "."]).expect_code(0);
 
-    // After a rollback to a later codon the result counts; after one to an earlier codon it does not.
+    // After a rollback to the end of its codon the result counts; after a start from the first codon it does not.
     story.0.run(["rollback", "--codon", "plan"]).expect_code(0);
     story.run(0);
     assert_eq!(story.read("count-plan").trim(), "1");

@@ -21,7 +21,7 @@ pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy
     colour.on_default()
 }
 
-/// Style of an attempt's mark, by its outcome.
+/// Returns the style of an attempt's mark, by its outcome.
 pub(crate) fn style_of_attempt(state: AttemptState) -> Style {
     let colour = match state {
         AttemptState::Completed => return Style::new(),

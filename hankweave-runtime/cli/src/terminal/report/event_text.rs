@@ -204,7 +204,7 @@ pub(super) fn suspension(at: Timestamp, millis: u64) -> String {
     format!("suspended at {}, continued after {length}", local_time(at))
 }
 
-/// The end of a codon.
+/// Describes the end of a codon.
 fn end(event: &Event) -> Option<String> {
     let Event::CodonCompleted {
         codon_id,

@@ -41,7 +41,7 @@ impl Plain {
         self.prompt = Some(prompt);
     }
 
-    /// A line, when the event is one that people want to know of.
+    /// Prints a line for an event that people want to know of.
     pub(super) fn print_event(&mut self, entry: &JournalEntry) -> io::Result<()> {
         // The question is open before its line is shown, so that no key which answers the line comes before it.
         if let Some(prompt) = &self.prompt {

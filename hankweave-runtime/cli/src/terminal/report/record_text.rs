@@ -22,7 +22,7 @@ pub(crate) fn record_text(event: &Event) -> Option<String> {
     }
 }
 
-/// An event that no screen reports by itself.
+/// Describes an event that no screen reports by itself.
 fn quiet(event: &Event) -> Option<String> {
     let number = |count: &u64| usize::try_from(*count).unwrap_or(usize::MAX);
     Some(match event {

@@ -41,7 +41,7 @@ pub(crate) struct SummaryContext<'a> {
     pub(crate) logs: String,
     /// The file with everything that the agent of the codon has printed that failed.
     pub(crate) log: Option<PathBuf>,
-    /// That the run began by taking files back, and where they are as they were.
+    /// Words on the rollback with which the run started, and where the replaced files are kept.
     pub(crate) rolled_back: Option<String>,
     /// Files that belong to the last checkpoint and are not in it.
     pub(crate) left_out: LeftOut,
@@ -54,7 +54,7 @@ pub(crate) struct SummaryContext<'a> {
 }
 
 impl SummaryContext<'_> {
-    /// The whole of it, or without the lines of the codons.
+    /// Returns the whole summary, or the summary without the lines of the codons.
     pub(super) fn text(&self, outcome: &RunOutcome, with_codons: bool) -> SafeText {
         let mut text = SafeText::default();
         // Writing to a text cannot fail.
@@ -395,7 +395,7 @@ fn write_all_remarks(codons: &[CodonSummary], text: &mut SafeText) -> std::fmt::
     }
 }
 
-/// Number of codons that are completed, of all of the plan.
+/// Returns the number of completed codons, of all of the plan.
 fn progress(outcome: &RunOutcome) -> String {
     let (done, all) = (outcome.completed, counted(outcome.planned, "codon"));
     let is_at_budget =

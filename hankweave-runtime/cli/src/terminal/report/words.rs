@@ -173,7 +173,7 @@ impl RunProcess {
     }
 }
 
-/// State of a run in a word: a run without an end whose process no longer exists has crashed.
+/// Returns the state of a run in a word: a run without an end whose process no longer exists has crashed.
 pub(crate) fn run_standing(run: &RunRecord, process: RunProcess) -> &'static str {
     match (RunState::of_record(run), process) {
         (RunState::Running, RunProcess::None) => RunState::Crashed.as_str(),
@@ -184,7 +184,7 @@ pub(crate) fn run_standing(run: &RunRecord, process: RunProcess) -> &'static str
     }
 }
 
-/// State of a recorded codon in a word; an open one has crashed if its process no longer exists.
+/// Returns the state of a recorded codon in a word; an open one has crashed if its process no longer exists.
 pub(crate) fn codon_standing(codon: &CodonExecution, process: RunProcess) -> &'static str {
     match process {
         _ if codon.crashed() => AttemptState::Crashed.as_str(),
@@ -202,7 +202,7 @@ fn state_of_record(codon: &CodonExecution) -> &'static str {
 /// State of a codon that counts as completed though a budget ended its agent's work.
 pub(crate) const AT_BUDGET: &str = "completed (budget reached)";
 
-/// State of a recorded codon in words: as [`codon_standing`], and whether its budget was reached.
+/// Returns the state of a recorded codon in words: as [`codon_standing`], and whether its budget was reached.
 pub(crate) fn codon_words(codon: &CodonExecution, process: RunProcess) -> &'static str {
     match codon.budget_exceeded() {
         Some(_) if codon.status() == CodonStatus::Completed => AT_BUDGET,
@@ -210,7 +210,7 @@ pub(crate) fn codon_words(codon: &CodonExecution, process: RunProcess) -> &'stat
     }
 }
 
-/// State of the codon of a summary in a word.
+/// Returns the state of the codon of a summary in a word.
 pub(crate) fn summary_standing(codon: &CodonSummary) -> &'static str {
     match AttemptState::of(codon.status, codon.interrupted_by) {
         Some(AttemptState::Paused) if codon.replaced_by.is_some() => AttemptState::Replaced.as_str(),
@@ -218,7 +218,7 @@ pub(crate) fn summary_standing(codon: &CodonSummary) -> &'static str {
     }
 }
 
-/// Time from the start of a codon to its end, or until now while a process, the `holder` of the directory, runs it.
+/// Returns the time from the start of a codon to its end, or until now while a process, the `holder` of the directory, runs it.
 pub(crate) fn codon_time(
     codon: &CodonExecution,
     process: RunProcess,
@@ -250,12 +250,12 @@ pub(crate) fn elapsed(codon: &CodonExecution, holder: Option<&ServerLockRecord>,
     measured.unwrap_or_else(|| now.since(*codon.start_time()))
 }
 
-/// State of a codon in a word: the phase while it is open, else the outcome (WIRE-39).
+/// Returns the state of a codon in a word: the phase while it is open, else the outcome (WIRE-39).
 pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> &'static str {
     AttemptState::of(status, interrupted_by).map_or(status.as_str(), AttemptState::as_str)
 }
 
-/// That a codon ended at a limit of its own, which is no failure.
+/// Describes the end of a codon at a limit of its own, which is no failure.
 pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
     let used = exceeded.words_with_overrun(is_lower_bound);
     match status {
@@ -307,12 +307,12 @@ impl fmt::Display for ColumnTime {
     }
 }
 
-/// A codon in one line, in the order of the run screen: state, time, money, tokens, changed files.
+/// Returns a codon in one line, in the order of the run screen: state, time, money, tokens, changed files.
 pub(crate) fn codon_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
     line_with((standing, elapsed, codon), &files(codon.files_changed))
 }
 
-/// An attempt of a codon that had some before it, in one line as [`codon_line`], with the files that all of them have changed.
+/// Returns an attempt of a codon with earlier ones in one line, as [`codon_line`], with the files that all attempts together have changed.
 pub(crate) fn later_attempt_line(standing: &str, elapsed: ColumnTime, codon: &CodonSummary) -> String {
     let files = in_all(files(codon.files_changed), codon.files_changed);
     line_with((standing, elapsed, codon), &files)
@@ -356,7 +356,7 @@ pub(crate) fn id_width<'c>(ids: impl Iterator<Item = &'c CodonId>) -> usize {
     ids.map(|id| id.as_str().len()).max().unwrap_or_default()
 }
 
-/// One line, cut.
+/// Returns the beginning of a text in one line.
 pub(super) fn excerpt(text: &str) -> String {
     let line = text.trim().replace(['\n', '\r', '\t'], " ");
     let mut cut: String = line.chars().take(EXCERPT).collect();

@@ -18,7 +18,7 @@ use rustix::termios::tcgetpgrp;
 use super::SafeText;
 use super::lost::{InfallibleWriter, is_lost};
 
-/// How often the lines are drawn again.
+/// Interval at which the lines are drawn again.
 const TICK: Duration = Duration::from_millis(120);
 
 static FOOTER: Mutex<FooterState> = Mutex::new(FooterState {
@@ -120,7 +120,8 @@ fn drawing(lines: &[String]) -> String {
     text + "\r\u{1b}[C\u{1b}[?7h"
 }
 
-/// A terminal that was closed, or that others have made non-blocking, is no reason to fail: what it does not take is drawn again soon.
+/// Writes to the terminal. One that was closed, or that others have made non-blocking, is no reason to fail: what it does not take
+/// is drawn again soon.
 fn write(text: &str) {
     let mut terminal = InfallibleWriter(io::stderr().lock());
     let _ = terminal
@@ -168,7 +169,7 @@ pub(crate) fn show_again() {
     footer.draw();
 }
 
-/// How much room there is, in characters.
+/// Room on the screen, in characters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScreenSize {
     pub(crate) lines: usize,
@@ -186,7 +187,7 @@ impl ScreenSize {
     }
 }
 
-/// How many columns a line may have that stays.
+/// Returns the number of columns for a line that stays.
 pub(crate) fn columns() -> usize {
     ScreenSize::of_terminal().columns
 }

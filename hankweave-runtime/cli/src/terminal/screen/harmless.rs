@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// Text from files, agents and the network, with what is hidden in it made visible: `\u{1b}` for an escape character. Lines and tabs stay.
+/// Returns text from files, agents and the network with its hidden characters made visible: `\u{1b}` for an escape character. Lines and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     push_printable(&mut safe, text);

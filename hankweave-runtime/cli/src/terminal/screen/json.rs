@@ -25,12 +25,12 @@ pub(crate) struct JsonLines {
 }
 
 impl JsonLines {
-    /// One more line.
+    /// Adds one more line.
     pub(crate) fn print(&mut self, document: &impl Serialize) -> io::Result<()> {
         self.line(&serde_json::to_vec(document)?)
     }
 
-    /// One more line, which is JSON already.
+    /// Adds one more line, which is JSON already.
     pub(crate) fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.kept.extend_from_slice(&harmless(line));
         self.kept.push(b'\n');

@@ -51,7 +51,7 @@ pub(crate) fn print(text: impl Into<SafeText>) -> io::Result<()> {
     })
 }
 
-/// Standard input and output for a protocol that is spoken there; nothing else is printed meanwhile.
+/// Returns standard input and output for a protocol that is spoken there; nothing else is printed meanwhile.
 #[cfg(feature = "mcp")]
 pub(crate) fn streams() -> (tokio::io::Stdin, tokio::io::Stdout) {
     (tokio::io::stdin(), tokio::io::stdout())
@@ -76,7 +76,7 @@ pub(crate) fn ask(text: impl Into<SafeText>) -> io::Result<()> {
     })
 }
 
-/// How long something is, for people, as in `1.34 KiB`.
+/// Returns a size for people, as in `1.34 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
@@ -108,7 +108,7 @@ pub(crate) fn end_echoed_line() {
     }
 }
 
-/// A message of our own log, always on one line.
+/// Returns a message of our own log, always on one line.
 pub(crate) fn log_line(message: &[u8]) -> String {
     let text = String::from_utf8_lossy(message);
     format!("{}\n", one_line(text.trim_end()))

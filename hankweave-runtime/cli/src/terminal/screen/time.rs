@@ -4,13 +4,13 @@ use hankweave_core::time::{Timestamp, short_duration};
 use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use jiff::tz::TimeZone;
 
-/// A time as people read it where they are: `14:02`, `Nov 25 14:02`, with the year if it is not this one.
+/// Returns a time as people read it where they are: `14:02`, `Nov 25 14:02`, with the year if it is not this one.
 pub(crate) fn local_time(time: Timestamp) -> String {
     let zone = TimeZone::system();
     in_zone(time, SystemClock.now(), &zone).unwrap_or_else(|| time.to_string())
 }
 
-/// A time with its day and second, as wide in every line: `Nov 25 14:02:07`.
+/// Returns a time with its day and second, in equal width on every line: `Nov 25 14:02:07`.
 pub(crate) fn local_second(time: Timestamp) -> String {
     let found = jiff::Timestamp::from_millisecond(time.as_millis()).ok();
     let zoned = found.map(|found| found.to_zoned(TimeZone::system()));
@@ -20,7 +20,7 @@ pub(crate) fn local_second(time: Timestamp) -> String {
     )
 }
 
-/// A period as people read it: `14:02 to 14:31` with the word `to`, `14:02 for 12s` within a minute, and `14:02` while it lasts.
+/// Returns a period as people read it: `14:02 to 14:31` with the word `to`, `14:02 for 12s` within a minute, and `14:02` while it lasts.
 pub(crate) fn local_period(start: Timestamp, to: &str, end: Option<Timestamp>) -> String {
     let from = local_time(start);
     match end.map(|end| (local_time(end), end)) {
@@ -30,23 +30,23 @@ pub(crate) fn local_period(start: Timestamp, to: &str, end: Option<Timestamp>) -
     }
 }
 
-/// A time as people read it here, with its offset, for what may be read elsewhere: `14:02 +01:00`.
+/// Returns a time as people read it here, with its offset, for text that may be read elsewhere: `14:02 +01:00`.
 pub(crate) fn offset_time(time: Timestamp) -> String {
     with_offset(local_time(time), time)
 }
 
-/// As [`offset_time`], with the second: `14:02:07 +01:00`.
+/// Returns a time as [`offset_time`] does, with the second: `14:02:07 +01:00`.
 pub(crate) fn offset_second(time: Timestamp) -> String {
     let second = time.as_millis().rem_euclid(60_000) / 1_000;
     with_offset(format!("{}:{second:02}", local_time(time)), time)
 }
 
-/// A day and time with its offset, for what may be read elsewhere and later: `2026-11-25 14:02 +01:00`.
+/// Returns a day and time with its offset, for text that may be read elsewhere and later: `2026-11-25 14:02 +01:00`.
 pub(crate) fn offset_date(time: Timestamp) -> String {
     strftime(time, &TimeZone::system(), "%Y-%m-%d %H:%M %:z").unwrap_or_else(|| time.to_string())
 }
 
-/// A period as people read it here, with the offset of its end: `14:02 to 14:31 +01:00`.
+/// Returns a period as people read it here, with the offset of its end: `14:02 to 14:31 +01:00`.
 pub(crate) fn offset_period(start: Timestamp, end: Option<Timestamp>) -> String {
     let period = local_period(start, "to", end);
     match period.split_once(" for ") {

@@ -51,13 +51,13 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 /// Number of execution directories and of tasks in the list.
 const MAX_ROWS: usize = 200;
 
-/// How long the registry may take to answer.
+/// Time that the registry may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long a list is good for a page that asks for it.
+/// Time for which a list answers further pages that ask.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How long the found directories are good.
+/// Time for which the found directories stay valid.
 const FOUND_FRESH: Duration = Duration::from_secs(10);
 
 /// Serves the list until a signal.
@@ -455,7 +455,7 @@ fn named(row: ListRow, path: &Path, directories: &mut HashMap<String, PathBuf>) 
     }
 }
 
-/// Those that wait for a user first, the longest first; of the others the newest first.
+/// Sorts rows: those that wait for a user come first, the longest wait first; then the others, the newest first.
 fn sort(rows: &mut [ListRow]) {
     rows.sort_by(|a, b| {
         let by_time = match a.group {

@@ -59,7 +59,7 @@ pub(super) struct ListRow {
     pub(super) at_least: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Usd>,
-    /// When its state started.
+    /// Start of its state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<Timestamp>,
 }

@@ -18,7 +18,7 @@ const SKIPPED: [&str; 3] = ["node_modules", "target", "venv"];
 /// Execution directories below a folder.
 #[derive(Debug, Default)]
 pub(super) struct FoundDirectories {
-    /// Those that are highest come first.
+    /// Found directories, the highest ones first.
     pub(super) directories: Vec<PathBuf>,
     /// A limit ended the search, so there may be more.
     pub(super) is_cut: bool,

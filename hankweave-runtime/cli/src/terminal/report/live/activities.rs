@@ -22,7 +22,7 @@ pub(super) fn restore(since: Timestamp, counts: Counts) -> CurrentActivity {
     }
 }
 
-/// One line about an activity at `now`; a bar takes `width` characters.
+/// Returns one line about an activity at `now`; a bar takes `width` characters.
 pub(super) fn words(activity: &CurrentActivity, now: Timestamp, width: usize) -> String {
     let left = activity.to.map(|to| duration(to.since(now)));
     let left = left.as_deref().unwrap_or("a while");

@@ -107,7 +107,7 @@ fn cell(text: &str, width: usize, alignment: Alignment) -> String {
     pad_str(&truncate_str(text, width, "…"), width, alignment, None).into_owned()
 }
 
-/// Number of changed files in words; empty where it is not known.
+/// Returns the number of changed files in words; empty if it is not known.
 pub(in crate::terminal::report) fn files(changed: Option<u64>) -> String {
     match changed {
         None => String::new(),

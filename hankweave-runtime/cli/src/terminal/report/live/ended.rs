@@ -135,7 +135,7 @@ fn write_below(text: &str, said: &mut SafeText) -> fmt::Result {
     lines.try_for_each(|line| writeln!(said, "    {line}"))
 }
 
-/// Mark and style of an attempt. One whose check did not pass is done, and not good yet.
+/// Returns the mark and style of an attempt. An attempt whose check did not pass is done, and not good yet.
 fn mark(state: AttemptState, notes: &CodonNotes) -> (&'static str, Style) {
     match state {
         AttemptState::Completed if notes.missed_check => ("↻", AnsiColor::Yellow.on_default()),
@@ -145,7 +145,7 @@ fn mark(state: AttemptState, notes: &CodonNotes) -> (&'static str, Style) {
     }
 }
 
-/// State of an attempt in words, with its cause; `None` for one that just completed.
+/// Returns the state of an attempt in words, with its cause; `None` for one that just completed.
 fn why(attempt: &AttemptView) -> Option<String> {
     let message = attempt.why.as_ref().and_then(|why| why.message.as_deref());
     match (attempt.state, &attempt.budget, message) {
@@ -157,7 +157,7 @@ fn why(attempt: &AttemptView) -> Option<String> {
     }
 }
 
-/// Last lines before a failure.
+/// Returns the last lines before a failure.
 fn tail<'v>(view: &'v RunView, codon: &CodonId, key: AttemptKey) -> impl Iterator<Item = &'v String> {
     let problem = view.problem.as_ref();
     let problem = problem.filter(|problem| problem.item == codon.configured() && problem.attempt == key);

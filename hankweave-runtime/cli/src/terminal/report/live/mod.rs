@@ -52,7 +52,7 @@ impl LiveContext {
         }
     }
 
-    /// Nothing but how fast a record is played again; 0 without any wait.
+    /// Returns a context with only the speed at which a record is played again; 0 without any wait.
     pub(crate) fn of_replay(speed: f64) -> Self {
         Self {
             replayed: Some(speed),

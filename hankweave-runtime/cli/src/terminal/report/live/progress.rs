@@ -45,7 +45,7 @@ pub(super) struct LiveProgress {
     /// Description of the run, for runs of older versions that do not report it.
     pub(super) known: LiveContext,
     notes: CodonNotes,
-    /// When the newest event came.
+    /// Time of the newest event.
     came: Option<Timestamp>,
     /// The codons that a rollback is about to undo, newest first.
     leaving: Vec<CodonId>,
