@@ -20,17 +20,17 @@ const MAX_BYTES: u64 = 64 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RemoteTracking {
-    /// The remote, as git is told.
+    /// Address of the remote, as passed to git.
     pub url: String,
     /// Name of the history on the remote.
     pub execution: RemoteExecution,
-    /// The record that this machine has pushed last or begun with.
+    /// Record that this machine pushed last or started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// A clone or a pull has brought files of the remote here.
+    /// Whether a clone or a pull has copied files of the remote to this machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub arrived: bool,
-    /// When a clone or a pull has last brought a record here; `None` where none has, or an older version did.
+    /// Time of the last clone or pull; `None` if there was none, or an older version did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived_at: Option<Timestamp>,
 }
@@ -39,7 +39,7 @@ pub struct RemoteTracking {
 ///
 /// # Errors
 ///
-/// [`RemoteError::Io`] when the disk does not tell, [`RemoteError::Unreadable`] when the note is none of ours.
+/// [`RemoteError::Io`] when the file cannot be read, [`RemoteError::Unreadable`] when hankweave did not write it.
 pub fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<RemoteTracking>, RemoteError> {
     let path = file(dir);
     let read = read_if_present(disk, &path, MAX_BYTES).map_err(IoError::at("read", &path))?;
@@ -50,7 +50,7 @@ pub fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<RemoteTr
 }
 
 impl RemoteTracking {
-    /// Writes it down; durable on return.
+    /// Writes the note to disk; durable on return.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &ExecutionDir) -> Result<(), RemoteError> {
         let path = file(dir);
         let text = serde_json::to_vec(self).map_err(|error| RemoteError::Unreadable {
@@ -60,7 +60,7 @@ impl RemoteTracking {
     }
 }
 
-/// Only one process pushes or pulls in a directory. After this lock what an earlier one left unfinished is swept away.
+/// Takes the lock of the directory: only one process pushes or pulls there. Then removes what an earlier process left unfinished.
 pub(crate) fn take(
     disk: &dyn Disk,
     dir: &ExecutionDir,
@@ -83,10 +83,10 @@ pub(crate) fn take(
     Ok(lock)
 }
 
-/// The reference in the repository of the checkpoints that keeps what was written last.
+/// Reference in the checkpoint repository that keeps the record written last.
 pub(crate) const WRITTEN: &str = "refs/hankweave/record";
 
-/// Our file in the state directory.
+/// Name of our file in the state directory.
 pub(crate) const FILE: &str = "remote.json";
 
 fn folder(dir: &ExecutionDir) -> PathBuf {

@@ -1,4 +1,4 @@
-//! The files of a record, in pieces: a file that grows at its end shares all pieces but the last with its earlier self.
+//! Files of a record, in pieces. A file that grows at its end shares all pieces but the last with its earlier version.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ pub(crate) struct RecordFile {
 #[derive(Debug)]
 pub(crate) enum FileSource {
     Bytes(Vec<u8>),
-    /// The beginning of a file, so long.
+    /// The first bytes of a file, of this number.
     File(PathBuf, u64),
 }
 
 impl RecordFile {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn length(&self) -> u64 {
         match &self.source {
             FileSource::Bytes(bytes) => bytes.len() as u64,
@@ -36,7 +36,7 @@ impl RecordFile {
         self.length().div_ceil(PIECE)
     }
 
-    /// One of its pieces, from 0 on. A file that has become shorter is an error.
+    /// Returns a piece by its number, from 0. A file that has become shorter is an error.
     pub(crate) fn piece(&self, disk: &dyn Disk, number: u64) -> Result<Vec<u8>, IoError> {
         let (from, to) = (number * PIECE, ((number + 1) * PIECE).min(self.length()));
         match &self.source {

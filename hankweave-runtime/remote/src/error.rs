@@ -7,14 +7,14 @@ use hankweave_runtime::arrival::ArrivalError;
 use hankweave_runtime::checkpoint::{ObjectError, OpenStoreError, RestoreError};
 use hankweave_runtime::world::disk::IoError;
 
-/// Why a run was not taken to or from a remote. Unless it says otherwise nothing was changed on this machine, and the record on the remote is as it was.
+/// Reason why a run was not pushed, cloned or pulled. Unless a variant says otherwise, this machine and the record on the remote are unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// There is no git.
+    /// Git is not installed.
     #[error("git is not installed: no folder of PATH has it")]
     NoGit,
-    /// The system did not start git or did not pass on what it says.
+    /// The system did not start git, or did not pass on its output.
     #[error("failed to {action} with git")]
     Process {
         /// Purpose of the git command.
@@ -23,20 +23,20 @@ pub enum RemoteError {
         #[source]
         source: std::io::Error,
     },
-    /// Git has refused.
+    /// Git failed.
     #[error("failed to {action}: {said}")]
     Git {
         /// Purpose of the git command.
         action: &'static str,
-        /// The end of what git said.
+        /// End of git's error output.
         said: String,
     },
-    /// Git takes too long.
+    /// Git exceeded its time limit.
     #[error("failed to {action}: git was not done after {} s", limit.as_secs())]
     TimedOut {
         /// Purpose of the git command.
         action: &'static str,
-        /// How long it had.
+        /// Time limit.
         limit: Duration,
     },
     /// A file of this machine could not be read or written.
@@ -53,19 +53,19 @@ pub enum RemoteError {
         /// Problem.
         why: &'static str,
     },
-    /// Nobody has said where to.
+    /// No remote was given and none is remembered.
     #[error("this run has no remote yet")]
     NoRemote,
-    /// Nothing is recorded that could be pushed.
+    /// There is no recorded run to push.
     #[error("nothing has run here yet")]
     NothingRecorded,
-    /// The record of this machine cannot be read as it must be.
+    /// The record of this machine is unreadable.
     #[error("the record of this run cannot be read: {why}")]
     Unreadable {
         /// Problem.
         why: String,
     },
-    /// Somebody else pushes or pulls in the same directory.
+    /// Another process pushes or pulls in this directory.
     #[error("another push or pull works in `{}`", directory.display())]
     Busy {
         /// The execution directory.
@@ -77,13 +77,13 @@ pub enum RemoteError {
         /// The execution directory.
         directory: PathBuf,
     },
-    /// There is no run on the remote.
+    /// The remote has no run.
     #[error("`{url}` has no run")]
     Empty {
         /// The remote.
         url: String,
     },
-    /// There is no such run on the remote.
+    /// The remote has no run of this name.
     #[error("`{url}` has no run `{wanted}`")]
     NoSuchRun {
         /// The remote.
@@ -93,28 +93,28 @@ pub enum RemoteError {
         /// Existing names.
         known: Vec<String>,
     },
-    /// There are several.
+    /// Several runs fit the requested name.
     #[error("`{url}` has {} runs: {}", known.len(), known.join(", "))]
     Several {
         /// The remote.
         url: String,
-        /// Those that fit.
+        /// Names of those runs.
         known: Vec<String>,
     },
-    /// Both sides continued.
+    /// Both sides continued, so neither record follows the other.
     #[error("both sides continued: this machine has {ours}, the remote has {theirs}")]
     Diverged {
         /// The record of this machine.
         ours: String,
-        /// That of the remote.
+        /// Record of the remote.
         theirs: String,
         /// The reference under which ours stays reachable on the remote.
         kept: Option<String>,
     },
-    /// The remote is further, and this machine has nothing of its own.
+    /// The remote is ahead, and this machine has nothing of its own to push.
     #[error("the remote is further: it has {theirs}")]
     Behind {
-        /// The record of the remote.
+        /// Record of the remote.
         theirs: String,
     },
     /// A later owner of the task has pushed.
@@ -122,7 +122,7 @@ pub enum RemoteError {
     Superseded {
         /// Our fencing token.
         ours: u64,
-        /// That of the record on the remote.
+        /// Fencing token of the record on the remote.
         theirs: u64,
         /// The reference under which ours stays reachable on the remote.
         kept: Option<String>,
@@ -133,28 +133,28 @@ pub enum RemoteError {
         /// Problem.
         what: String,
     },
-    /// It would take more room here than this machine gives to what comes from elsewhere.
+    /// The record would take more space than this machine allows.
     #[error("what the remote has of this run is larger than is taken: {what}")]
     TooLarge {
         /// Description of the size and its limit.
         what: String,
     },
-    /// The variable for the room that is given holds no size.
+    /// The variable that limits the size holds no size.
     #[error("`{value}` in HANKWEAVE_MAX_SIZE is no size")]
     BadSize {
         /// Value of the field.
         value: String,
     },
-    /// A later version has pushed it.
+    /// A later version pushed the record.
     #[error("the run was pushed by another version of hankweave (format {found})")]
     Format {
-        /// Its format.
+        /// Format of the record.
         found: u64,
     },
-    /// There is something in the place of a clone.
+    /// The target of a clone is not empty.
     #[error("`{}` is not empty", path.display())]
     Occupied {
-        /// The place.
+        /// Target path.
         path: PathBuf,
     },
     /// The checkpoints of this machine cannot be used.
@@ -163,12 +163,12 @@ pub enum RemoteError {
     /// The files of the checkpoint could not all be written.
     #[error("failed to bring back the files of the last checkpoint")]
     Restore(#[from] RestoreError),
-    /// It has arrived and is not all in place; the next start finishes that.
+    /// The record has arrived but is not fully installed; the next start finishes that.
     #[error(transparent)]
     Arrival(Box<ArrivalError>),
 }
 
-/// Returns why a record gives way to that of the remote; one without a token is a copy that no worker made.
+/// Returns why our record gives way to that of the remote. A record without a token is a copy, which no worker made.
 fn superseded(ours: u64, theirs: u64) -> String {
     match ours {
         0 => "this is a copy of the run of a task, which its workers alone push".to_owned(),
@@ -181,7 +181,7 @@ impl RemoteError {
         Self::Corrupt { what: what.into() }
     }
 
-    /// Whether the same may work later: the remote or the way to it is at fault, and nothing that was decided.
+    /// Whether a later attempt may succeed. True if the remote, or the connection to it, failed; false for a decision.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(

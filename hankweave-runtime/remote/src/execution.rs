@@ -6,23 +6,23 @@ use hankweave_core::id::{RunId, TaskId};
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// All references of ours begin like this.
+/// Start of all our references.
 pub(crate) const ROOT: &str = "refs/hankweave/";
 
-/// The name of an execution on a remote: `runs/ID` after its first run, or `tasks/ID-MILLISECONDS` after a task and when that was created, because two registries may
-/// use the same id.
+/// Name of an execution on a remote: `runs/ID` with the id of its first run, or `tasks/ID-MILLISECONDS` with the id and creation time of a task. The
+/// time is part of the name because two registries may use equal ids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RemoteExecution(String);
 
 impl RemoteExecution {
-    /// That of a directory whose first run this was.
+    /// Returns the name for a directory whose first run was `first`.
     #[must_use]
     pub fn of_run(first: &RunId) -> Self {
         Self(format!("runs/{}", as_reference(first.as_str())))
     }
 
-    /// That of a task.
+    /// Returns the name for a task.
     #[must_use]
     pub fn of_task(id: &TaskId, created: Timestamp) -> Self {
         Self(format!(
@@ -32,29 +32,29 @@ impl RemoteExecution {
         ))
     }
 
-    /// The reference of its record.
+    /// Returns the reference of the record.
     pub(crate) fn record(&self) -> String {
         format!("{ROOT}{}/record", self.0)
     }
 
-    /// The reference under which a record stays reachable that has lost.
+    /// Returns the reference under which a replaced record stays reachable.
     pub(crate) fn kept(&self, commit: &str) -> String {
         format!("{ROOT}{}/kept/{commit}", self.0)
     }
 
-    /// The execution whose record this reference is.
+    /// Returns the execution whose record this reference is.
     pub(crate) fn of_reference(reference: &str) -> Option<Self> {
         let name = reference.strip_prefix(ROOT)?.strip_suffix("/record")?;
         Self::try_from(name.to_owned()).ok()
     }
 
-    /// Whether it is that of a task.
+    /// Whether this is the execution of a task.
     #[must_use]
     pub fn is_of_task(&self) -> bool {
         self.0.starts_with("tasks/")
     }
 
-    /// Whether `wanted` may mean it: its id, the start of it with or without its kind, or the end of it.
+    /// Whether `wanted` fits: it is the id, its start (with or without the kind), or its end.
     #[must_use]
     pub fn is_meant_by(&self, wanted: &str) -> bool {
         let id = self.0.split_once('/').map_or("", |(_, id)| id);
@@ -62,7 +62,7 @@ impl RemoteExecution {
     }
 }
 
-/// A name that every git takes as a part of a reference.
+/// Returns the name in a form that every git accepts as part of a reference.
 fn as_reference(name: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
     let is_one = name.chars().all(plain)

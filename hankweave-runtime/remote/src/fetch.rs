@@ -9,24 +9,24 @@ use crate::git::Git;
 use crate::limits::ArrivalLimits;
 use crate::url::{check_url, shown};
 
-/// The reference in the repository of the checkpoints that keeps what was fetched last.
+/// Reference in the checkpoint repository that keeps the record fetched last.
 pub(crate) const SEEN: &str = "refs/hankweave/seen";
 
-/// A history of runs on a remote.
+/// History of runs on a remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RemoteListing {
-    /// Its name.
+    /// Name of the history.
     pub execution: RemoteExecution,
-    /// Its record.
+    /// Commit of its record.
     pub record: String,
 }
 
-/// All histories of runs that the remote `url` has, by their names.
+/// Lists all histories of runs on the remote `url`, by name.
 ///
 /// # Errors
 ///
-/// [`RemoteError`] when git does not reach it.
+/// [`RemoteError`] when git cannot reach the remote.
 pub async fn list(world: &World, url: &str) -> Result<Vec<RemoteListing>, RemoteError> {
     check_url(url)?;
     let git = Git::anywhere(world)?.without_questions().await?;
@@ -40,7 +40,7 @@ pub async fn list(world: &World, url: &str) -> Result<Vec<RemoteListing>, Remote
     Ok(listed.collect())
 }
 
-/// The one that begins like this, or the only one.
+/// Returns the history that fits `wanted`, or the only one.
 pub(crate) async fn choose(
     world: &World,
     url: &str,
@@ -71,7 +71,7 @@ pub(crate) async fn choose(
     }
 }
 
-/// The record that the remote has of an execution.
+/// Returns the remote's record of an execution.
 pub(crate) async fn head(
     git: &Git,
     url: &str,
@@ -88,7 +88,7 @@ async fn references(git: &Git, url: &str, pattern: &str) -> Result<String, Remot
     listed.without_secret(url).or_refused("reach the remote")
 }
 
-/// Fetches the record of an execution with all its checkpoints, as far as they are within the limits, and returns its name.
+/// Fetches the record of an execution with all its checkpoints, within the limits, and returns its name.
 pub(crate) async fn fetch(
     git: &Git,
     url: &str,
@@ -100,7 +100,7 @@ pub(crate) async fn fetch(
     let limited = git.with_limit(limits.bytes);
     let fetched = limited.fetch(ACTION, url, &[&wanted]).await?.without_secret(url);
     if !fetched.exit.is_success() {
-        // Git does not tell that the system let it write no more.
+        // Git does not report that the system stopped its writing.
         if remove_unfinished(git).await >= limits.bytes {
             return Err(RemoteError::TooLarge {
                 what: format!("git fetches more than {} bytes", limits.bytes),
@@ -117,8 +117,8 @@ pub(crate) async fn fetch(
     Ok(name.trim().to_owned())
 }
 
-/// Removes the beginnings of packs that git has left, and returns the length of the longest, in bytes. Their names are a word and six characters of chance, which
-/// the pack that a live run writes has not.
+/// Removes unfinished packs that git has left, and returns the length of the longest, in bytes. Their names end in six random characters; the name of
+/// a pack that a live run writes does not.
 async fn remove_unfinished(git: &Git) -> u64 {
     let Some(packs) = git.packs() else { return 0 };
     let disk = git.world().disk.clone();
@@ -144,7 +144,7 @@ async fn remove_unfinished(git: &Git) -> u64 {
     })
 }
 
-/// Whether git complains about what the remote sent, rather than about the way to it.
+/// Whether git complains about what the remote sent, rather than about the connection.
 fn is_damage(said: &str) -> bool {
     [
         "bad object",

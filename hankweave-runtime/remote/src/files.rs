@@ -1,4 +1,4 @@
-//! Files of a directory that may change while it is looked at.
+//! Files of a directory that may change while it is read.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, IoError};
 use crate::contents::{FileSource, RecordFile};
 use crate::error::RemoteError;
 
-/// Number of nested folders that are searched.
+/// Depth of the search in nested folders.
 const DEEPEST: usize = 16;
 
 /// Adds a file, or the files of a folder.
@@ -29,7 +29,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Regular files at or beneath `path`, in order: where they stand in the record, where they are, how long they are. Links and everything else are passed over.
+/// Collects regular files at or under `path`, in order: path in the record, path on disk, length. Skips links and everything else.
 pub(crate) fn walk(
     disk: &dyn Disk,
     path: &Path,
@@ -48,7 +48,7 @@ pub(crate) fn walk(
                 let usable = name
                     .to_str()
                     .filter(|name| !name.ends_with(".tmp") && !name.contains('\n'))
-                    // No other machine would write them.
+                    // Skip names that another machine would refuse to write.
                     .filter(|name| check_written(name.as_bytes()).is_ok());
                 if let Some(name) = usable {
                     walk(
@@ -66,7 +66,7 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// The names in a folder, sorted; none when it is not there.
+/// Returns the names in a folder, sorted; none if the folder is missing.
 pub(crate) fn list(disk: &dyn Disk, folder: &Path) -> Result<Vec<OsString>, RemoteError> {
     match disk.list_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! The installed git as a child process: nobody is asked anything, it has a time limit, and what it says is cut.
+//! The installed git as a child process. It asks the user nothing, has a time limit, and its output is limited.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::error::RemoteError;
 use crate::url::shown;
 
-/// How long one command may take; a first push of a large history over a slow line is the longest.
+/// Time limit of a command. A first push of a large history over a slow line takes longest.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// Read limit of a command's output, in bytes.
@@ -28,7 +28,7 @@ const MOST_PRINTED: u64 = 64 << 20;
 /// Limit of kept error output, in bytes.
 const MOST_SAID: u64 = 4 << 10;
 
-/// Variables of git that say how a remote is reached and with which rights. All others of git's could lead it to other repositories.
+/// Git's variables that say how to reach a remote and with which rights. Its other variables could lead it to other repositories.
 const PASSED_ON: [&str; 12] = [
     "GIT_ASKPASS",
     "GIT_CONFIG_GLOBAL",
@@ -44,11 +44,11 @@ const PASSED_ON: [&str; 12] = [
     "GIT_SSL_NO_VERIFY",
 ];
 
-/// Settings that hold for every command: nothing of the repository runs, and nothing is cleaned up after our back.
+/// Settings for every command: git runs nothing of the repository's and does not clean up on its own.
 const SETTINGS: [&str; 7] = [
-    // An address that is a command, as one that a folder brings along may be.
+    // Refuses addresses that are a command; a folder from elsewhere may contain one.
     "protocol.ext.allow=never",
-    // What is fetched is one file, of which the length is limited.
+    // Fetched objects go into one file, whose length is limited.
     "fetch.unpackLimit=1",
     "core.hooksPath=/dev/null",
     "gc.auto=0",
@@ -98,7 +98,7 @@ impl GitOutput {
 }
 
 impl Git {
-    /// Git for the repository in this folder.
+    /// Creates a git for the repository in this folder.
     pub(crate) fn new(world: &World, repository: &Path) -> Result<Self, RemoteError> {
         Ok(Self {
             repository: Some(repository.to_owned()),
@@ -106,7 +106,7 @@ impl Git {
         })
     }
 
-    /// Git for questions about a remote.
+    /// Creates a git without a repository, for questions about a remote.
     pub(crate) fn anywhere(world: &World) -> Result<Self, RemoteError> {
         let path = world.environment.get("PATH").unwrap_or_default();
         let program = find_program(&*world.disk, "git", path).ok_or(RemoteError::NoGit)?;
@@ -119,7 +119,7 @@ impl Git {
         })
     }
 
-    /// Keeps ssh from asking, whatever the user's settings are.
+    /// Keeps ssh from asking for passwords, whatever the user's settings are.
     pub(crate) async fn without_questions(mut self) -> Result<Self, RemoteError> {
         let given = self.environment.get(OsStr::new("GIT_SSH_COMMAND")).cloned();
         let given = match given {
@@ -139,7 +139,7 @@ impl Git {
         Ok(self)
     }
 
-    /// Ends a command that writes a longer file.
+    /// Limits the length of the files that a command may write; a longer file ends the command.
     pub(crate) fn with_limit(&self, most_written: u64) -> Self {
         Self {
             most_written: Some(most_written),
@@ -151,14 +151,14 @@ impl Git {
         &self.world
     }
 
-    /// The folder of the packs of its repository.
+    /// Returns the pack folder of the repository.
     pub(crate) fn packs(&self) -> Option<PathBuf> {
         self.repository
             .as_ref()
             .map(|repository| repository.join("objects/pack"))
     }
 
-    /// Fetches these references from a remote or a repository, and nothing else.
+    /// Fetches only these references, from a remote or a repository.
     pub(crate) async fn fetch(
         &self,
         action: &'static str,
@@ -175,7 +175,7 @@ impl Git {
         self.ask(action, arguments).await?.or_refused(action)
     }
 
-    /// Runs a command that may refuse.
+    /// Runs a command and returns its output, also if it fails.
     pub(crate) async fn ask(
         &self,
         action: &'static str,
@@ -184,7 +184,8 @@ impl Git {
         self.with_input(action, arguments, Vec::new()).await
     }
 
-    /// Runs a command and shows each of its lines, which end with `end`, while it prints; a line that is longer than `longest` or that `visit` refuses ends it.
+    /// Runs a command and passes each of its lines, which end with `end`, to `visit`. A line that exceeds `longest` or that `visit` refuses ends the
+    /// command.
     pub(crate) async fn each_line(
         &self,
         action: &'static str,
@@ -211,7 +212,7 @@ impl Git {
         let lines = lines.unwrap_or(Err(RemoteError::TimedOut { action, limit }));
         drop(printed);
         if lines.is_err() {
-            // What it says of that is not worth more than why it was ended.
+            // The reason for ending the command matters more than its error output.
             let _ = process.control.signal_group(GroupSignal::Kill);
         }
         let answer = self.finish(action, process).await?;
@@ -222,7 +223,7 @@ impl Git {
         }
     }
 
-    /// Adds standard input.
+    /// Runs a command with this standard input.
     pub(crate) async fn with_input(
         &self,
         action: &'static str,
@@ -237,7 +238,7 @@ impl Git {
         self.finish(action, process).await
     }
 
-    /// Starts a command whose input and output the caller looks after.
+    /// Starts a command. The caller handles its input and output.
     pub(crate) fn start(
         &self,
         action: &'static str,
@@ -268,7 +269,7 @@ impl Git {
         spawned.map_err(|source| RemoteError::Process { action, source })
     }
 
-    /// Waits for the end of a command. One that takes too long is killed, with what it started.
+    /// Waits for the end of a command. After the time limit, kills it and its child processes.
     pub(crate) async fn finish(
         &self,
         action: &'static str,
@@ -283,7 +284,7 @@ impl Git {
             process.control.wait().await
         };
         let ended = timeout(PATIENCE, read).await;
-        // Ssh, or a helper for passwords.
+        // Ends leftover helpers, such as ssh or a password helper.
         process.control.sweep().await;
         let limit = PATIENCE;
         let exit = ended.map_err(|_| RemoteError::TimedOut { action, limit })?;
@@ -296,7 +297,7 @@ impl Git {
     }
 }
 
-/// Reads at most so many bytes and passes over the rest.
+/// Reads at most `most` bytes and discards the rest.
 async fn read(stream: &mut Pin<Box<dyn AsyncRead + Send>>, into: &mut Vec<u8>, most: u64) -> io::Result<()> {
     stream.take(most).read_to_end(into).await?;
     tokio::io::copy(stream, &mut tokio::io::sink()).await?;
@@ -319,9 +320,9 @@ fn environment_of(world: &World) -> BTreeMap<OsString, OsString> {
     own
 }
 
-/// A command whose files are at most so long, in bytes: the shell sets the limit of the system, which the processes that git starts inherit.
+/// Returns a command that writes no file longer than `most` bytes: the shell sets the system's limit, and the processes that git starts inherit it.
 fn limited(program: &Path, args: Vec<OsString>, most: u64) -> (PathBuf, Vec<OsString>) {
-    // A limit that is lower already cannot be raised, and stays.
+    // A lower limit that is already set cannot be raised, and stays.
     const SCRIPT: &str = "ulimit -f \"$1\" 2>/dev/null; shift; exec \"$@\"";
     let blocks = most.div_ceil(BLOCK).to_string();
     let mut shell: Vec<OsString> = vec!["-c".into(), SCRIPT.into(), "sh".into(), blocks.into()];
@@ -333,7 +334,7 @@ fn limited(program: &Path, args: Vec<OsString>, most: u64) -> (PathBuf, Vec<OsSt
 /// Unit of the shell's limit, in bytes.
 const BLOCK: u64 = 512;
 
-/// The command for ssh that asks nothing; `None` for another program, which may take other options.
+/// Returns a command for ssh that asks nothing; `None` for another program, which may take other options.
 fn in_batch_mode(command: &str) -> Option<String> {
     let program = command.split_whitespace().next()?;
     let is_ssh = Path::new(program).file_name() == Some(OsStr::new("ssh"));

@@ -1,11 +1,12 @@
-//! Takes a run to another machine and back.
+//! Moves runs between machines through a git remote.
 //!
-//! An **execution** is one history of runs in one directory. On a git remote it is one reference, `refs/hankweave/…/record`: a commit that holds the record (state,
-//! journal, sessions of agents) and whose parents are the record before it and the checkpoints that this one speaks of. So whoever fetches the reference has record
-//! and checkpoints that fit each other, and one compare-and-swap of it decides who continued. What loses is pushed under `kept/` beside it and stays reachable.
+//! An **execution** is one history of runs in one directory. On a git remote it is one reference, `refs/hankweave/…/record`. That reference leads to
+//! a commit that holds the record: state, journal and sessions of agents. The parents of the commit are the previous record and the checkpoints that
+//! this record refers to. So a fetch of the reference gets a record and checkpoints that match. One compare-and-swap of the reference decides which
+//! machine continued the run. The losing record is pushed under `kept/` next to `record` and stays reachable.
 //!
-//! In go an execution directory and a URL that the installed git can push to; out come [`Pushed`], [`FetchedRun`] or a [`RemoteError`]. `docs/design/remote.md` says why it
-//! is made like this.
+//! The input is an execution directory and a URL that the installed git can push to; the output is [`Pushed`], [`FetchedRun`] or a [`RemoteError`].
+//! `docs/design/remote.md` gives the reasons for this design.
 //!
 //! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 

@@ -1,4 +1,4 @@
-//! How much a machine takes from a remote, so that nothing that is small there fills the disk here (RUN-32).
+//! Limits on what a machine takes from a remote, so that small data there cannot fill the disk here (RUN-32).
 
 use hankweave_core::id::CheckpointSha;
 use hankweave_runtime::checkpoint::{CheckpointExtent, GitHistory};
@@ -9,26 +9,26 @@ use crate::error::RemoteError;
 use crate::git::Git;
 use crate::manifest::RecordManifest;
 
-/// The variable that says how many bytes are taken.
+/// Variable with the limit in bytes.
 pub const VARIABLE: &str = "HANKWEAVE_MAX_SIZE";
 
-/// The default of it.
+/// Default of the limit, in bytes.
 const BYTES: u64 = 2 << 30;
 
-/// The longest line of a list of git's, in bytes.
+/// Longest line of a list that git prints, in bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Limits on what arrives, none of which a history of runs reaches by itself.
+/// Limits on what arrives. A normal history of runs reaches none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArrivalLimits {
-    /// Bytes of what git fetches, of all files of the record, and of those of each checkpoint.
+    /// Limit in bytes, applied to git's fetch, to all files of the record, and to the files of each checkpoint.
     pub bytes: u64,
     /// Files of the record, and files and folders of each checkpoint.
     pub entries: u64,
-    /// Objects of git.
+    /// Git objects.
     pub objects: u64,
-    /// Folders inside one another.
+    /// Nested folders.
     pub depth: usize,
 }
 
@@ -44,7 +44,7 @@ impl Default for ArrivalLimits {
 }
 
 impl ArrivalLimits {
-    /// Those of this machine: what `HANKWEAVE_MAX_SIZE` says, else the defaults.
+    /// Returns the limits of this machine: `HANKWEAVE_MAX_SIZE`, else the defaults.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl ArrivalLimits {
         })
     }
 
-    /// For what this machine has written itself.
+    /// Returns no limits, for records that this machine wrote itself.
     pub(crate) fn none() -> Self {
         Self {
             bytes: u64::MAX,
@@ -84,7 +84,7 @@ impl ArrivalLimits {
         self.check_extent("the record", extent)
     }
 
-    /// The objects that came: none is larger than all files may be together, because one is read into memory.
+    /// Checks the objects that arrived. None may be larger than the limit for all files, because each is read into memory.
     pub(crate) async fn check_objects(&self, git: &Git) -> Result<(), RemoteError> {
         let arguments = [
             "cat-file",
@@ -108,8 +108,8 @@ impl ArrivalLimits {
             .await
     }
 
-    /// The files of each checkpoint: one is brought back now, and a rollback brings back any other. Folders count: a few that hold one another many times have no end.
-    /// Blocks.
+    /// Checks the files of each checkpoint: one is restored now, and a rollback can restore any other. Folders count too, because a few folders that
+    /// contain one another repeatedly expand without end. Blocks.
     pub(crate) fn check_checkpoints(
         &self,
         history: &GitHistory,
@@ -155,7 +155,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.trim().parse().ok()
 }
 
-/// A size such as `1048576`, `512MiB` or `8GB`, above 0.
+/// Parses a size such as `1048576`, `512MiB` or `8GB`. It must be above 0.
 #[must_use]
 pub fn parse_size(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 9] = [

@@ -14,65 +14,65 @@ use crate::contents::{PIECE, piece_path};
 use crate::error::RemoteError;
 use crate::execution::RemoteExecution;
 
-/// Path in the tree.
+/// Path of the manifest in the tree.
 pub(crate) const FILE: &str = "manifest.json";
 
-/// Version of the record on a remote, the only one that is written and read.
+/// Version of the record on a remote; no other is written or read.
 pub const FORMAT: u64 = 1;
 
-/// Files of the state directory stand in the record beneath this.
+/// Folder of the state directory's files in a record.
 pub(crate) const STATE: &str = "state";
 
-/// Files of the hank, if it lies in the execution directory.
+/// Folder of the hank's files, if the hank is in the execution directory.
 pub(crate) const HANK: &str = "hank";
 
 /// Folder of the agents' own session files.
 pub(crate) const SESSIONS: &str = "sessions";
 
-/// The contents of a record.
+/// Manifest of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RecordManifest {
     pub(crate) format: u64,
     pub(crate) execution: RemoteExecution,
-    /// The fencing token of the task under which it was pushed; 0 by hand.
+    /// Fencing token of the task under which the record was pushed; 0 for a push by hand.
     pub(crate) token: u64,
-    /// How many records there were before it.
+    /// Number of records before this one.
     pub(crate) number: u64,
-    /// The last number of the journal.
+    /// Last event number in the journal.
     pub(crate) last_event: u64,
-    /// The file of the hank beneath the execution directory, if it is there.
+    /// File of the hank, relative to the execution directory, if it is in there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hank: Option<String>,
     /// Remaining facts about the invocation of the run.
     pub(crate) meta: ExecutionMeta,
-    /// The checkpoint that holds the files as the next run finds them.
+    /// Checkpoint with the files that the next run finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint: Option<CheckpointSha>,
     /// Branches of the checkpoints.
     pub(crate) branches: BTreeMap<String, String>,
-    /// The length of each file.
+    /// Length of each file, in bytes.
     pub(crate) files: BTreeMap<String, u64>,
-    /// The sessions that came along.
+    /// Sessions in the record.
     pub(crate) sessions: Vec<SessionId>,
-    /// Those that did not: nobody knows where their agent keeps them.
+    /// Sessions that are not in the record, because hankweave does not know where their agent keeps them.
     pub(crate) left_behind: Vec<SessionId>,
 }
 
-/// Contents of execution-meta.json, without the paths of one machine.
+/// Contents of execution-meta.json, without paths of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ExecutionMeta {
     /// Path of the hank, if it is not in the execution directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hank_path: Option<String>,
-    /// Options of the run that name no place.
+    /// Options of the run that contain no path.
     pub(crate) options: Vec<Value>,
 }
 
 impl ExecutionMeta {
-    /// Returns the part of this file that does not depend on the machine, and starts and reaches nothing on another; `hank_is_along` means that the hank is in the execution
-    /// directory.
+    /// Returns the part of this file that does not depend on the machine, and that starts and reaches nothing on another one. `hank_is_along` means that
+    /// the hank is in the execution directory.
     pub(crate) fn of(file: &[u8], hank_is_along: bool) -> Self {
         let file: Value = serde_json::from_slice(file).unwrap_or_default();
         let options = file["invocation"]["options"]
@@ -86,7 +86,7 @@ impl ExecutionMeta {
         }
     }
 
-    /// The file for a run in `root`, where the hank is at `hank` beneath it; `None` when nobody knows a hank.
+    /// Returns the file for a run in `root`, with the hank at `hank` inside it; `None` when no hank is known.
     pub(crate) fn file(&self, root: &Path, hank: Option<&str>) -> Option<Value> {
         let path = match hank {
             Some(hank) => root.join(hank),
@@ -104,7 +104,7 @@ impl ExecutionMeta {
     }
 }
 
-/// Returns the options that runs on another machine have (RUN-33).
+/// Returns the options that a hint may repeat on another machine (RUN-33).
 fn harmless(options: &[Value]) -> Vec<Value> {
     let is_harmless = |option: &&Value| {
         let given = GivenOption::deserialize(*option);
@@ -113,7 +113,7 @@ fn harmless(options: &[Value]) -> Vec<Value> {
     options.iter().filter(is_harmless).cloned().collect()
 }
 
-/// A hank as it is named on a command line.
+/// Returns the name of a hank on a command line.
 fn place_of(hank: &str) -> &str {
     match hank.rsplit_once('/') {
         Some((folder, file)) if FILE_NAMES.contains(&file) => folder,
@@ -123,7 +123,7 @@ fn place_of(hank: &str) -> &str {
 }
 
 impl RecordManifest {
-    /// Reads what came from elsewhere.
+    /// Parses a manifest that comes from another machine.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, RemoteError> {
         #[derive(Deserialize)]
         struct Format {
@@ -139,7 +139,7 @@ impl RecordManifest {
         Ok(manifest)
     }
 
-    /// The paths of all pieces, in order, with the file that each belongs to.
+    /// Returns the paths of all pieces, in order, each with its file.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (&str, String)> {
         self.files.iter().flat_map(|(file, length)| {
             let numbers = 0..length.div_ceil(PIECE);
@@ -147,7 +147,7 @@ impl RecordManifest {
         })
     }
 
-    /// Whether it tells the same, whoever pushed it; files that a restore has saved are no news.
+    /// Whether both manifests describe one history, ignoring which worker pushed them. Files that a restore saved do not count as news.
     pub(crate) fn tells_the_same(&self, other: &Self) -> bool {
         let is_history = |name: &String| !name.starts_with("recovery/");
         let branches = |manifest: &Self| {
@@ -184,7 +184,7 @@ impl RecordManifest {
 }
 
 impl RecordManifest {
-    /// The hank is one of the files, and these make no repository of git anywhere.
+    /// Checks that the hank is one of the files, and that these would make no git repository anywhere.
     fn check_hank(&self) -> Result<(), RemoteError> {
         let files = self
             .files
@@ -210,7 +210,8 @@ pub(crate) fn is_sha(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns whether an entry of the state directory belongs to this machine alone, or travels in another way: checkpoints, locks, tokens, unfinished work. No version has ever taken it along.
+/// Returns whether an entry of the state directory belongs to this machine alone, or travels in another way: checkpoints, locks, tokens, unfinished
+/// work. No version has ever put such an entry into a record.
 fn is_of_this_machine(name: &str) -> bool {
     const NAMES: [&str; 11] = [
         "execution-meta.json",
@@ -231,7 +232,7 @@ fn is_of_this_machine(name: &str) -> bool {
     set_aside || NAMES.contains(&name) || name.ends_with(".tmp")
 }
 
-/// Returns whether an entry of the state directory goes along, by the first name of its path: those of the history of runs, and no others.
+/// Returns whether an entry of the state directory goes into a record, by the first name of its path. Only entries of the history of runs do.
 pub(crate) fn is_of_a_record(path: &str) -> bool {
     const NAMES: [&str; 9] = [
         "state.json",
@@ -242,7 +243,7 @@ pub(crate) fn is_of_a_record(path: &str) -> bool {
         "sentinels",
         "data.json",
         "archive-manifest.json",
-        // Sessions of the scripted agent; everything else there is of this machine.
+        // Sessions of the scripted agent; all other entries of `tmp` belong to this machine.
         "tmp/scripted-sessions",
     ];
     let is_beneath = |name: &&str| {
@@ -252,7 +253,7 @@ pub(crate) fn is_of_a_record(path: &str) -> bool {
     NAMES.iter().any(is_beneath)
 }
 
-/// Whether a record may hold a file at this path: it leads to one of the three places and nowhere else, and to nothing that git reads for itself.
+/// Whether a record may hold a file at this path: it must lead to one of the three folders, and to nothing that git itself reads.
 fn is_allowed(path: &str) -> bool {
     if check_written(path.as_bytes()).is_err() {
         return false;

@@ -1,4 +1,4 @@
-//! Folders of ours in which something is made that appears elsewhere as a whole (CLI-52).
+//! Staging folders, whose content appears at its final path all at once (CLI-52).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use hankweave_runtime::world::disk::{
 use crate::error::RemoteError;
 use crate::files::list;
 
-/// How names of unfinished clones end, before the random text.
+/// End of the names of unfinished clones, before the random text.
 const UNFINISHED: &str = ".hankweave-clone-";
 
-/// A folder beside the place where its content will be. Dropped before that, it is removed; what a killed process left is removed by the next one.
+/// Folder next to the final path of its content. A drop before `finish` removes it; the next process removes what a killed one left.
 #[derive(Debug)]
 pub(crate) struct StagingDir {
     disk: Arc<dyn Disk>,
@@ -24,7 +24,7 @@ pub(crate) struct StagingDir {
 }
 
 impl StagingDir {
-    /// Makes one for `place`, which is absolute and holds nothing yet.
+    /// Creates a folder for `place`, which is absolute and holds nothing yet.
     pub(crate) fn next_to(world: &World, place: &Path) -> Result<Self, RemoteError> {
         let disk = &*world.disk;
         let folder = parent(place);
@@ -54,14 +54,14 @@ impl StagingDir {
         &self.path
     }
 
-    /// Gives its content the name `place`; durable on return.
+    /// Renames the folder to `place`; durable on return.
     pub(crate) fn finish(mut self, place: &Path) -> Result<(), RemoteError> {
         sync_everything(&self.path).map_err(IoError::at("sync", &self.path))?;
         self.disk
             .rename(&self.path, place)
             .map_err(IoError::at("make", place))?;
         let folder = parent(place).to_owned();
-        // Nothing is left to be removed.
+        // Keeps `drop` from removing it.
         self.path = PathBuf::new();
         self.disk
             .sync_dir(&folder)
@@ -74,18 +74,18 @@ impl Drop for StagingDir {
     fn drop(&mut self) {
         drop(self.lock.take());
         if !self.path.as_os_str().is_empty() {
-            // The next clone tries again.
+            // Ignored: the next clone tries again.
             let _ = remove(&*self.disk, &self.path);
         }
     }
 }
 
-/// Removes what a process left that is gone: nobody holds its lock.
+/// Removes a folder whose process no longer exists: its lock is free.
 fn sweep(disk: &dyn Disk, path: &Path) -> Result<(), IoError> {
     match disk.lock_dir(path) {
         Ok(DirLock::Acquired(_)) => remove(disk, path).map_err(IoError::at("remove", path)),
         Ok(DirLock::Held | DirLock::Unsupported) => Ok(()),
-        // Somebody else has removed it, or it is none of ours.
+        // Another process has removed it, or it is not a folder of ours.
         Err(_) => Ok(()),
     }
 }
@@ -95,7 +95,7 @@ fn remove(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     disk.open_folder(parent(path))?.remove(name)
 }
 
-/// Whether something is at this place that is no empty folder.
+/// Whether `place` exists and is not an empty folder.
 pub(crate) fn is_occupied(disk: &dyn Disk, place: &Path) -> Result<bool, RemoteError> {
     match disk.metadata(place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -1,4 +1,4 @@
-//! Pushing a run: its record with its checkpoints, against what the remote has (RUN-28, TASK-62).
+//! Push of a run: its record and checkpoints, compared with those of the remote (RUN-28, TASK-62).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,32 +22,32 @@ use crate::record::{self, PreviousRecord, RecordDraft};
 use crate::snapshot::{self, RecordSnapshot};
 use crate::url::check_url;
 
-/// How often somebody else may push between our look and our push.
+/// Number of pushes by others, between our look and our push, after which a push fails.
 const MOST_RACES: usize = 5;
 
 /// Source and target of a push.
 #[derive(Debug, Clone, Default)]
 pub struct PushRequest {
-    /// Another remote than the remembered one, which is remembered from now on.
+    /// Remote to use in place of the remembered one, and to remember from now on.
     pub url: Option<String>,
-    /// Name of the history on the remote, if it is not that of its first run.
+    /// Name of the history on the remote, unless named after its first run.
     pub execution: Option<RemoteExecution>,
-    /// The fencing token of the task, 0 for none: what was pushed under a greater one is not replaced.
+    /// Fencing token of the task, 0 for none. A record that was pushed under a greater token is not replaced.
     pub token: u64,
-    /// Whether our record takes the place of another one when both sides continued; that one stays reachable.
+    /// Whether our record replaces the remote's when both sides continued. The replaced record stays reachable.
     pub replace: bool,
 }
 
 /// Outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushOutcome {
-    /// The remote has it now.
+    /// The push sent the record.
     Pushed,
-    /// The remote had it already.
+    /// The remote already had the record.
     UpToDate,
 }
 
-/// A run that is on its remote.
+/// Run that is on its remote.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Pushed {
@@ -59,21 +59,21 @@ pub struct Pushed {
     pub execution: RemoteExecution,
     /// The record.
     pub record: String,
-    /// The checkpoint with which another machine begins.
+    /// Checkpoint that another machine starts with.
     pub checkpoint: Option<CheckpointSha>,
-    /// The reference under which the record stays reachable that was there and is replaced.
+    /// Reference under which a replaced record stays reachable.
     pub kept: Option<String>,
-    /// Sessions of agents that did not come along.
+    /// Sessions of agents that are not in the record.
     pub left_behind: Vec<SessionId>,
-    /// The history of runs that it holds.
+    /// History of runs in the record.
     pub history: HankweaveState,
 }
 
-/// Pushes the history in a directory, also while a run works there: then as a crash at this moment would leave it.
+/// Pushes the history of a directory. If a run is live there, pushes what a crash at this moment would leave.
 ///
 /// # Errors
 ///
-/// [`RemoteError`]. When both sides continued, or a later owner has pushed, ours is pushed beside it before that is told.
+/// [`RemoteError`]. When both sides continued, or a later owner has pushed, our record is first pushed under `kept/`.
 pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Result<Pushed, RemoteError> {
     let (disk, place) = (world.disk.clone(), dir.clone());
     let _lock = world.blocking.run(move || book::take(&*disk, &place)).await?;
@@ -82,7 +82,7 @@ pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Res
     local.offer(&written, order).await
 }
 
-/// This machine's side of a push or a pull, behind the lock.
+/// Local side of a push or a pull, under the lock.
 #[derive(Debug)]
 pub(crate) struct LocalSide<'w> {
     world: &'w World,
@@ -94,16 +94,16 @@ pub(crate) struct LocalSide<'w> {
     history: HankweaveState,
 }
 
-/// Our record as a commit.
+/// Local record as a commit.
 #[derive(Debug)]
 pub(crate) struct WrittenRecord {
     pub(crate) commit: String,
-    /// It tells nothing that the record before it does not tell.
+    /// Whether the record has nothing new compared with the previous one.
     pub(crate) is_base: bool,
 }
 
 impl<'w> LocalSide<'w> {
-    /// Reads what is recorded here and what was pushed last.
+    /// Reads the local record and the one pushed last.
     pub(crate) async fn read_local(
         world: &'w World,
         dir: &'w ExecutionDir,
@@ -140,7 +140,7 @@ impl<'w> LocalSide<'w> {
         })
     }
 
-    /// Makes a commit of it, if it tells anything new.
+    /// Commits the record, if it has anything new.
     pub(crate) async fn write(&self) -> Result<WrittenRecord, RemoteError> {
         let later = |base: &PreviousRecord| base.manifest.token < self.draft.manifest.token;
         if let Some(base) = self
@@ -175,7 +175,7 @@ impl<'w> LocalSide<'w> {
         })
     }
 
-    /// Brings it to the remote, if what is there lets it.
+    /// Pushes the record, if the remote's state permits it.
     async fn offer(&self, ours: &WrittenRecord, order: &PushRequest) -> Result<Pushed, RemoteError> {
         let mut said = String::new();
         for _ in 0..MOST_RACES {
@@ -204,7 +204,7 @@ impl<'w> LocalSide<'w> {
                 return self.done(ours, PushOutcome::Pushed, kept).await;
             }
             said = pushed.said;
-            // Somebody was faster, or the answer was lost, or it does not work at all: another look tells.
+            // Another machine was faster, the answer was lost, or pushing does not work at all. The next look at the remote shows which.
             let moved = head(&self.git, &self.book.url, &self.book.execution).await?;
             if moved == there {
                 break;
@@ -214,7 +214,7 @@ impl<'w> LocalSide<'w> {
         Err(RemoteError::Git { action, said })
     }
 
-    /// Moves the reference of the record from what was seen there to ours, in one step with what keeps the other one.
+    /// Moves the record's reference from the commit seen there to ours. The same step creates the reference that keeps a replaced record.
     async fn exchange(
         &self,
         there: Option<&str>,
@@ -235,7 +235,7 @@ impl<'w> LocalSide<'w> {
         Ok(pushed.without_secret(url))
     }
 
-    /// Whether ours may follow what is there; if not, ours is kept beside it and the error tells.
+    /// Returns whether our record may follow the remote's. If not, pushes ours under `kept/` and returns an error.
     async fn compare_remote(
         &self,
         there: &str,
@@ -276,7 +276,7 @@ impl<'w> LocalSide<'w> {
         })
     }
 
-    /// The repository of the checkpoints here.
+    /// Returns the local checkpoint repository.
     pub(crate) fn checkpoints(&self) -> PathBuf {
         self.dir.checkpoints()
     }
@@ -291,7 +291,7 @@ impl<'w> LocalSide<'w> {
             .is_success())
     }
 
-    /// Pushes ours beside the record and returns the reference; `None` when it is not there. Here it stays in any case.
+    /// Pushes our record under `kept/` and returns its reference; `None` if the push failed. The local record stays in any case.
     pub(crate) async fn keep(&self, ours: &WrittenRecord) -> Option<String> {
         let (url, kept) = (&self.book.url, self.book.execution.kept(&ours.commit));
         let pair = format!("{}:{kept}", ours.commit);
@@ -328,7 +328,7 @@ impl<'w> LocalSide<'w> {
     }
 }
 
-/// Makes sure that git, working in this repository, finds our settings alone: those of a folder that came from elsewhere may name programs and other addresses
+/// Makes sure that git finds only our settings in this repository. The settings of a folder from elsewhere may name programs and other addresses
 /// (CLI-62). Blocks.
 fn make_own(repository: &Path) -> Result<(), RemoteError> {
     match GitHistory::open(repository) {
@@ -341,7 +341,7 @@ fn make_own(repository: &Path) -> Result<(), RemoteError> {
 /// State of the remote.
 struct RemoteRecord {
     record: String,
-    /// It is not one of ours and gives way.
+    /// Whether the remote's record is not an ancestor of ours and gives way.
     replaces: bool,
 }
 
@@ -370,7 +370,7 @@ fn book_for(
     })
 }
 
-/// The branches of the checkpoints, by their names.
+/// Returns the branches of the checkpoints, by name.
 async fn branches(git: &Git) -> Result<BTreeMap<String, String>, RemoteError> {
     let arguments = [
         "for-each-ref",
@@ -409,7 +409,7 @@ fn manifest(
     }
 }
 
-/// When the newest run began or ended.
+/// Returns the end time of the newest run, or its start time while it runs.
 fn newest_time(state: &HankweaveState) -> Timestamp {
     let newest = state
         .runs
@@ -418,7 +418,7 @@ fn newest_time(state: &HankweaveState) -> Timestamp {
     newest.unwrap_or(Timestamp::from_millis(0))
 }
 
-/// The checkpoint that holds the files as the next run finds them: the newest of the newest run that has one.
+/// Returns the checkpoint with the files that the next run finds: the newest one of the newest run that has any.
 pub(crate) fn current_checkpoint(
     state: &HankweaveState,
     branches: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! A record as a commit in the repository of the checkpoints: written as these are, read piece by piece by git.
+//! Records as commits in the checkpoint repository: written like checkpoints, read piece by piece through git.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,23 +15,23 @@ use crate::git::Git;
 use crate::limits::ArrivalLimits;
 use crate::manifest::{FILE, RecordManifest};
 
-/// The longest entry of a tree, in bytes.
+/// Longest entry of a tree, in bytes.
 const LONGEST_ENTRY: usize = 64 << 10;
 
-/// The names of the pieces of a record by their paths.
+/// Blob names of a record's pieces, by path.
 pub(crate) type Pieces = BTreeMap<String, String>;
 
-/// A record that is written, or is about to be.
+/// Record that is written or about to be written.
 #[derive(Debug)]
 pub(crate) struct RecordDraft {
-    /// The time of its commit, so that the same record has the same name whenever it is written.
+    /// Time of the commit, fixed so that a record always gets the same name.
     pub(crate) at: Timestamp,
     pub(crate) manifest: RecordManifest,
     pub(crate) contents: Arc<Vec<RecordFile>>,
     pub(crate) pieces: Pieces,
 }
 
-/// A record that was there before.
+/// Record before this one.
 #[derive(Debug)]
 pub(crate) struct PreviousRecord {
     pub(crate) commit: String,
@@ -40,7 +40,7 @@ pub(crate) struct PreviousRecord {
 }
 
 impl PreviousRecord {
-    /// Reads the one with this name; `None` when it is not in the repository any more.
+    /// Reads the record with this commit name; `None` when it is no longer in the repository.
     pub(crate) async fn read(git: &Git, commit: &str) -> Result<Option<Self>, RemoteError> {
         let named = format!("{commit}^{{commit}}");
         let exists = git.ask("look for a record", &["cat-file", "-e", &named]).await?;
@@ -56,7 +56,7 @@ impl PreviousRecord {
 }
 
 impl RecordDraft {
-    /// Names the pieces of these files.
+    /// Creates a draft and names the pieces of these files.
     pub(crate) async fn new(
         world: &World,
         manifest: RecordManifest,
@@ -82,12 +82,12 @@ impl RecordDraft {
         })
     }
 
-    /// Whether this tells nothing new.
+    /// Whether this draft has nothing new.
     pub(crate) fn is_as(&self, earlier: &PreviousRecord) -> bool {
         self.manifest.tells_the_same(&earlier.manifest) && self.pieces == earlier.pieces
     }
 
-    /// Writes it as a commit with these parents into the repository of the checkpoints, and returns its name. Pieces of the record `before` are not written again.
+    /// Writes a commit with these parents into the checkpoint repository, and returns its name. Pieces of the record `before` are not written again.
     pub(crate) async fn write(
         &self,
         world: &World,
@@ -146,7 +146,7 @@ pub(crate) async fn manifest(git: &Git, commit: &str) -> Result<RecordManifest, 
     }
 }
 
-/// The pieces of a record, as far as they are within the limits.
+/// Returns the pieces of a record, within the limits.
 pub(crate) async fn pieces(git: &Git, commit: &str, limits: &ArrivalLimits) -> Result<Pieces, RemoteError> {
     let mut pieces = Pieces::new();
     let mut entries = 0;

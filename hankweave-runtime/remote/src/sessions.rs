@@ -1,4 +1,4 @@
-//! Session files of agents: found on one machine, and put where the agent looks for them on another (RUN-27).
+//! Session files of agents: collected on one machine, installed on another where the agent looks for them (RUN-27).
 
 mod claude;
 mod codex;
@@ -22,20 +22,20 @@ use crate::error::RemoteError;
 use crate::files::{add, walk};
 use crate::manifest::{RecordManifest, SESSIONS, STATE};
 
-/// The newest ones come along; a run continues with one of these.
+/// Limit of sessions in a record. The newest are taken, because a run continues one of these.
 const MOST: usize = 64;
 
-/// A larger file of a conversation is not put anywhere, in bytes.
+/// Size limit of a file of a session or a hank, in bytes. A larger one fails the clone or pull.
 pub(crate) const MAX_BYTES: u64 = 512 << 20;
 
-/// Sessions that a record speaks of.
+/// Sessions that a record names.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     pub(crate) taken: Vec<SessionId>,
     pub(crate) left_behind: Vec<SessionId>,
 }
 
-/// A file in which an agent keeps a session.
+/// File in which an agent keeps a session.
 #[derive(Debug)]
 struct SessionFile {
     /// Path inside the folder of all sessions, with `/`.
@@ -61,7 +61,7 @@ impl<'w> SessionDirs<'w> {
         }
     }
 
-    /// Adds what any agent has of this session.
+    /// Adds the files that any agent keeps for this session.
     fn collect(&self, session: &str, contents: &mut Vec<RecordFile>) -> Result<(), RemoteError> {
         let (world, work_dir, before) = (self.world, self.dir.root(), contents.len());
         of_scripted(world, self.dir, session, contents)?;
@@ -78,7 +78,7 @@ impl<'w> SessionDirs<'w> {
     }
 }
 
-/// Adds the files of the sessions of this state.
+/// Adds the session files of this state.
 pub(crate) fn collect(
     world: &World,
     dir: &ExecutionDir,
@@ -99,7 +99,7 @@ pub(crate) fn collect(
     Ok(sessions)
 }
 
-/// All sessions, those of the newest runs first.
+/// Returns all sessions, those of the newest runs first.
 pub(crate) fn of(state: &HankweaveState) -> Vec<SessionId> {
     let codons = state.runs.iter().flat_map(|run| run.codons.iter().rev());
     let named = codons.filter_map(|codon| codon.agent_session_id());
@@ -110,7 +110,7 @@ pub(crate) fn of(state: &HankweaveState) -> Vec<SessionId> {
         .collect()
 }
 
-/// Whether it can be the name of a file and nothing else.
+/// Whether a session id can only be the name of a file.
 fn is_plain(session: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !session.is_empty() && session.bytes().all(plain)
@@ -127,12 +127,12 @@ fn of_scripted(
     add(&*world.disk, &path, &format!("{STATE}/tmp/{name}"), contents)
 }
 
-/// The folder of an agent that works in `work_dir`, with the variables of this process.
+/// Returns the folder of an agent that works in `work_dir`, from the variables of this process.
 fn home(world: &World, work_dir: &Path, folder: AgentFolder) -> Option<PathBuf> {
     folder.path(work_dir, |name| world.environment.get(name))
 }
 
-/// The files beneath a folder, in order; a folder that cannot be read has none for us.
+/// Returns the files in a folder and its subfolders, in order. A folder that cannot be read counts as empty.
 fn found(world: &World, folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     if let Err(error) = walk(&*world.disk, folder, "", 0, &mut files) {
@@ -147,7 +147,7 @@ fn found(world: &World, folder: &Path) -> Vec<SessionFile> {
         .collect()
 }
 
-/// Brings a file of a record's `sessions` to its place on this machine for a run in `work_dir`. Nobody misses one of which nobody knows where it belongs.
+/// Installs a file of a record's `sessions` on this machine, for a run in `work_dir`. Ignores a file whose place is unknown.
 pub(crate) fn install_session(
     world: &World,
     work_dir: &Path,
@@ -160,7 +160,7 @@ pub(crate) fn install_session(
     }
 }
 
-/// Checks that the files of sessions in a record are of the sessions that it names, under the names that their agents give them.
+/// Checks that each session file in a record belongs to a session of the record, and has the name that its agent gives it.
 pub(crate) fn check(manifest: &RecordManifest) -> Result<(), RemoteError> {
     if manifest.sessions.len() > MOST {
         return Err(RemoteError::corrupt("it has more sessions than come along"));
@@ -187,8 +187,8 @@ fn is_one(file: &str) -> bool {
     file.split('/').next() == Some(SESSIONS) || scripted(file)
 }
 
-/// Whether a file of a record is one that an agent, by the name that it gives to it, keeps for this session. Which files agents keep that this version does not know
-/// nobody can tell; these go nowhere.
+/// Whether an agent keeps this file of a record for the session, judged by the name. Files of agents that this version does not know pass, but are
+/// never installed.
 fn belongs_to(file: &str, session: &str) -> bool {
     if !is_plain(session) {
         return false;
@@ -213,10 +213,10 @@ fn belongs_to(file: &str, session: &str) -> bool {
     }
 }
 
-/// Folder of the scripted agent's sessions below `state`.
+/// Folder of the scripted agent's sessions inside `state`.
 const SCRIPTED: &str = "/tmp/scripted-sessions/";
 
-/// Whether a name of a file has only letters, digits and marks that no shell and no system reads as something else.
+/// Whether a file name has only characters without a special meaning to shells and systems.
 fn is_plain_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
@@ -240,7 +240,7 @@ fn placed<'b>(
     })
 }
 
-/// Puts a file in its place. One that is there and continues it, or tells something else, stays.
+/// Writes a file, unless an existing one continues it or has other contents.
 fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
     let present = match disk.read(place, MAX_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -254,7 +254,7 @@ fn put(disk: &dyn Disk, place: &Path, bytes: &[u8]) -> Result<(), RemoteError> {
         .map_err(|error| IoError::at("write", place)(error).into())
 }
 
-/// Whether a session that did not come along is on this machine all the same.
+/// Whether this machine has a session that is not in the record.
 pub(crate) fn is_here(world: &World, dir: &ExecutionDir, session: &SessionId) -> bool {
     let mut found = Vec::new();
     is_plain(session.as_str())
@@ -270,7 +270,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with nothing but a home.
+    /// Returns a machine with nothing but a home.
     fn machine(home: &Path) -> World {
         let environment: Environment = [("HOME", home)].into_iter().collect();
         World::with_environment(environment)

@@ -1,4 +1,4 @@
-//! The record of an execution directory as it is at one moment, also while a run works in it: what a start would find after a crash at that moment (RUN-28).
+//! Record of an execution directory at one moment, also while a run works in it: what a start would find after a crash at that moment (RUN-28).
 
 use std::path::{Path, PathBuf};
 
@@ -20,32 +20,32 @@ use crate::files::{add, list, walk};
 use crate::manifest::{ExecutionMeta, HANK, STATE, is_of_a_record};
 use crate::sessions::{self, Sessions};
 
-/// A live run replaces state.json every now and then; this often it is read again.
+/// Number of reads of state.json, which a live run replaces every now and then.
 const MOST_LOOKS: usize = 20;
 
-/// A larger note of how a run was asked for is not ours, in bytes.
+/// Size limit of the note about the run's invocation, in bytes. A larger file is not ours.
 const MAX_META_BYTES: u64 = 1 << 20;
 
-/// Everything that a record holds, but for the checkpoints.
+/// Contents of a record, without the checkpoints.
 #[derive(Debug)]
 pub(crate) struct RecordSnapshot {
     pub(crate) state: HankweaveState,
     pub(crate) contents: Vec<RecordFile>,
     pub(crate) last_event: u64,
-    /// The file of the hank beneath the execution directory, if it is there.
+    /// File of the hank, relative to the execution directory, if it is in there.
     pub(crate) hank: Option<String>,
     pub(crate) meta: ExecutionMeta,
     pub(crate) sessions: Sessions,
 }
 
-/// Reads it. Blocks; takes no lock.
+/// Reads the record of a directory. Blocks; takes no lock.
 pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<RecordSnapshot, RemoteError> {
     let disk = &*world.disk;
     let is_live = live_record(disk, &*world.identity, &dir.state_dir()).is_some();
     let found = find(world, dir)?;
     let state = document(&found)?;
     let last = match is_live {
-        // What comes later in the journal belongs to a later state.
+        // Later entries of the journal belong to a later state.
         true => found.log.last_seq(),
         false => u64::MAX,
     };
@@ -67,16 +67,16 @@ pub(crate) fn take(world: &World, dir: &ExecutionDir) -> Result<RecordSnapshot, 
     })
 }
 
-/// The history of runs in a directory as a start would find it, also while a run works there. Blocks; takes no lock.
+/// Returns the history of runs in a directory as a start would find it, also while a run works there. Blocks; takes no lock.
 ///
 /// # Errors
 ///
-/// [`RemoteError::NothingRecorded`] when there is none, [`RemoteError::Unreadable`] when nobody can tell.
+/// [`RemoteError::NothingRecorded`] when there is none, [`RemoteError::Unreadable`] when it cannot be read.
 pub fn history(world: &World, dir: &ExecutionDir) -> Result<HankweaveState, RemoteError> {
     document(&find(world, dir)?)
 }
 
-/// State and log that fit each other.
+/// Reads a state and a log that match.
 fn find(world: &World, dir: &ExecutionDir) -> Result<FoundState, RemoteError> {
     let files = StateFiles::new(world.disk.clone(), None, dir.state_dir());
     let unreadable = |error: &dyn std::error::Error| RemoteError::Unreadable {
@@ -96,7 +96,7 @@ fn find(world: &World, dir: &ExecutionDir) -> Result<FoundState, RemoteError> {
     Ok(found)
 }
 
-/// The document that a start would load.
+/// Returns the document that a start would load.
 pub(crate) fn document(found: &FoundState) -> Result<HankweaveState, RemoteError> {
     let recovered = peek(found, false, Vec::new);
     if recovered.history_was_reset || !matches!(recovered.source, StateSource::Primary | StateSource::Backup)
@@ -129,7 +129,7 @@ fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<V
     } else if let Ok(FoundFile::Bytes(bytes)) = found.backup() {
         add("state.json", bytes.clone());
     }
-    // Only what is known to be durable, without the room after it.
+    // Only the part that is known to be durable, without the zeros after it.
     let path = dir.state_dir().join("state.log");
     let length = usize::try_from(found.log.last_write.end).unwrap_or(usize::MAX);
     if length > 0 && length < usize::MAX {
@@ -141,7 +141,7 @@ fn of_state(disk: &dyn Disk, dir: &ExecutionDir, found: &FoundState) -> Result<V
     Ok(contents)
 }
 
-/// The whole lines of the journal up to a number; returns the last one.
+/// Adds the complete lines of the journal up to a number, and returns the last number.
 fn journal(
     disk: &dyn Disk,
     dir: &ExecutionDir,
@@ -164,7 +164,7 @@ fn journal(
     Ok(last_event)
 }
 
-/// The length of the whole lines with numbers up to `last`, and the greatest of these.
+/// Returns the length of the complete lines with numbers up to `last`, and the greatest of these numbers.
 fn lines_up_to(disk: &dyn Disk, file: &Path, length: u64, last: u64) -> std::io::Result<(u64, Option<u64>)> {
     let (mut whole, mut newest) = (0, None);
     let (mut read, mut line): (u64, Vec<u8>) = (0, Vec::new());
@@ -175,7 +175,7 @@ fn lines_up_to(disk: &dyn Disk, file: &Path, length: u64, last: u64) -> std::io:
         }
         for (place, byte) in chunk.iter().enumerate() {
             if *byte != b'\n' {
-                // The number stands at the beginning.
+                // The number is at the start of the line.
                 if line.len() < 40 {
                     line.push(*byte);
                 }
@@ -214,7 +214,7 @@ fn others(disk: &dyn Disk, state_dir: &Path, contents: &mut Vec<RecordFile>) -> 
     Ok(())
 }
 
-/// The hank and what it names, if it lies in the execution directory: checkpoints leave these out.
+/// Adds the hank and the files that it names, if the hank is in the execution directory: checkpoints leave these out.
 fn of_hank(disk: &dyn Disk, dir: &ExecutionDir, contents: &mut Vec<RecordFile>) -> Option<String> {
     let loaded = inspect::last_hank(disk, dir).ok()??;
     let folder = loaded.root.strip_prefix(dir.root()).ok()?;

@@ -1,4 +1,4 @@
-//! The files of a record, out of the repository and into a folder.
+//! Unpacking of a record's files from the repository into a folder.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::record::Pieces;
 
 const ACTION: &str = "read the record";
 
-/// The longest line with which git announces a piece, in bytes.
+/// Longest line with which git announces a piece, in bytes.
 const LONGEST_HEAD: u64 = 200;
 
-/// Writes each file to the place that `goes_to` tells, where nothing is yet; what goes nowhere is passed over.
+/// Writes each file to its new path, as `goes_to` returns it. Skips files without one.
 pub(crate) async fn unpack(
     world: &World,
     git: &Git,
@@ -101,7 +101,7 @@ async fn close(world: &World, (path, mut file): OutputFile) -> Result<(), Remote
     Ok(world.blocking.run(sync).await?)
 }
 
-/// The next piece that git prints.
+/// Reads the next piece that git prints.
 async fn next(printed: &mut BufReader<impl AsyncRead + Unpin>, path: &str) -> Result<Vec<u8>, RemoteError> {
     let failed = |source| RemoteError::Process {
         action: ACTION,

@@ -6,7 +6,7 @@ use hankweave_runtime::world::World;
 
 use crate::error::RemoteError;
 
-/// An address that git could take for an option is none.
+/// Returns an error for an invalid address, such as one that git could take for an option.
 pub(crate) fn check_url(url: &str) -> Result<(), RemoteError> {
     let why = match url {
         "" => "it is empty",
@@ -20,7 +20,7 @@ pub(crate) fn check_url(url: &str) -> Result<(), RemoteError> {
     })
 }
 
-/// The address for people: without a password.
+/// Returns the address without its password, for display.
 #[must_use]
 pub fn shown(url: &str) -> String {
     without_password(url).unwrap_or_else(|| url.to_owned())
@@ -34,7 +34,7 @@ fn without_password(url: &str) -> Option<String> {
     Some(format!("{scheme}://{user}:***@{host}/{path}"))
 }
 
-/// The address of a local folder as an absolute one: git works elsewhere.
+/// Makes the address of a local folder absolute, because git runs in another folder.
 #[must_use]
 pub fn absolute(world: &World, url: &str) -> String {
     let is_local = !url.contains("://") && !url.split('/').next().unwrap_or_default().contains(':');

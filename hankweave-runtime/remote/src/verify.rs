@@ -1,4 +1,4 @@
-//! Whether what came from a remote is whole: looked at where it was put, before anything takes the place of anything (RUN-29).
+//! Verification of a record from a remote, in its staging folder, before it replaces anything (RUN-29).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::record::{Pieces, PreviousRecord};
 use crate::sessions;
 use crate::snapshot;
 
-/// The tree of a record holds what its manifest says and nothing else, and the record follows the one before it.
+/// Checks that a record's tree holds exactly the files of its manifest, and that the record follows the previous one.
 pub(crate) fn shape(
     manifest: &RecordManifest,
     pieces: &Pieces,
@@ -41,7 +41,7 @@ pub(crate) fn shape(
     }
 }
 
-/// State, journal and checkpoints in a directory that is not in use yet are whole, fit each other and are within the limits. Blocks.
+/// Checks a staged directory: state, journal and checkpoints must be complete, match each other and be within the limits. Blocks.
 pub(crate) fn content(
     world: &World,
     dir: &ExecutionDir,
@@ -78,7 +78,7 @@ pub(crate) fn content(
         .chain(of_branches)
         .collect();
     limits.check_checkpoints(&history, &all)?;
-    // What was lost before it was pushed is no damage of the remote; the checkpoint to begin with must be there.
+    // Checkpoints that were lost before the push are not the remote's fault. Only the checkpoint to start with must exist.
     let lost = history.verify(&recorded).map_err(|error| damaged(&error))?;
     for sha in &lost {
         tracing::warn!(%sha, "a checkpoint was lost before the run was pushed");

@@ -1,4 +1,4 @@
-//! Record that came from the remote, in a repository and a directory that are not in use yet.
+//! Record fetched from the remote, in a repository and a directory that are not in use yet.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::sessions;
 use crate::unpack::unpack;
 use crate::verify;
 
-/// An empty repository for checkpoints in this directory, of the files in `workspace`.
+/// Creates an empty checkpoint repository in this directory, for the files in `workspace`.
 pub(super) async fn new_repository(
     world: &World,
     dir: &ExecutionDir,
@@ -98,7 +98,8 @@ impl FetchedRecord {
         })
     }
 
-    /// Puts its branches and its files beneath a directory that is not in use yet, and verifies them there, for a run whose files are in `place`.
+    /// Writes the branches and files of the record into `temporary`, which is not in use yet, and verifies them there. The files of the run are in
+    /// `place`.
     pub(super) async fn prepare(
         &self,
         world: &World,
@@ -131,8 +132,8 @@ impl FetchedRecord {
             .await
     }
 
-    /// Files of the hank and of the checkpoint, with what is in the directory already, must not make a repository of it: git, started there, would do what the
-    /// settings say (X13).
+    /// Returns an error if the record's files would turn the directory into a git repository: git, started there, would do what the settings of that
+    /// repository say (X13). Counts the files of the hank and of the checkpoint, together with the existing ones.
     async fn refuse_repository(&self, world: &World, place: &Path) -> Result<(), RemoteError> {
         let mut shape = RepositoryShape::default();
         let hank = self
@@ -179,11 +180,11 @@ impl FetchedRecord {
     }
 }
 
-/// Returns the first path of a record's file; `None` for one that an earlier version took along and that belongs to no record.
+/// Returns the first path of a record's file; `None` for a file that only earlier versions put into a record.
 fn goes_to(temporary: &ExecutionDir, file: &str) -> Option<PathBuf> {
     match file.split_once('/') {
         Some((STATE, rest)) => is_of_a_record(rest).then(|| temporary.state_dir().join(rest)),
-        // Until it is known where they belong.
+        // Staged until their final path is known.
         _ => Some(staging(temporary).join(file)),
     }
 }

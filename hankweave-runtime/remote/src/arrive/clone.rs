@@ -20,17 +20,17 @@ use crate::url::check_url;
 pub struct CloneRequest {
     /// The remote.
     pub url: String,
-    /// The name of the history there, or how it begins; none for the only one.
+    /// Name of the history there, or the start of the name; `None` for the only history.
     pub wanted: Option<String>,
-    /// The directory, absolute; it must not exist or be empty.
+    /// Target directory, absolute. It must be missing or empty.
     pub into: PathBuf,
 }
 
-/// Makes a directory of a history of runs.
+/// Clones a history of runs into a new directory.
 ///
 /// # Errors
 ///
-/// [`RemoteError`]; then there is no directory.
+/// [`RemoteError`]. After an error there is no directory.
 pub async fn clone(world: &World, order: &CloneRequest) -> Result<FetchedRun, RemoteError> {
     check_url(&order.url)?;
     let limits = ArrivalLimits::of(world)?;
@@ -72,7 +72,7 @@ pub async fn clone(world: &World, order: &CloneRequest) -> Result<FetchedRun, Re
         .await
 }
 
-/// The absolute path that a folder will have.
+/// Returns the absolute path that a folder will have.
 fn real_place(world: &World, into: &Path) -> Result<PathBuf, RemoteError> {
     let folder = world.disk.real_path(parent(into));
     let folder = folder.map_err(IoError::at("find", parent(into)))?;

@@ -1,4 +1,4 @@
-//! The last steps of an arrival: what came is put where it belongs.
+//! Last steps of a clone or a pull: what arrived is moved to its final paths.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use crate::manifest::{HANK, SESSIONS, is_of_a_record};
 use crate::place::sync_everything;
 use crate::sessions;
 
-/// The last steps, which block.
+/// Last steps of a clone or a pull, which block.
 pub(super) struct InstallStep {
     pub(super) world: World,
     /// Final execution directory.
@@ -33,7 +33,7 @@ pub(super) struct InstallStep {
 }
 
 impl InstallStep {
-    /// Brings sessions and hank to their places, and writes down where the record came from.
+    /// Installs sessions and hank, and records which remote the record is from.
     pub(super) fn install(&self, temporary: &ExecutionDir) -> Result<FetchedRun, RemoteError> {
         let FetchedRecord {
             manifest,
@@ -65,7 +65,7 @@ impl InstallStep {
         })
     }
 
-    /// The files of this kind that came, as they are named in the record, with what they hold.
+    /// Returns the staged files of one kind, with their paths in the record and their contents.
     fn staged(
         &self,
         temporary: &ExecutionDir,
@@ -85,7 +85,7 @@ impl InstallStep {
         Ok(())
     }
 
-    /// Returns the files that differ here and stay as they are.
+    /// Installs the files of the hank. Returns those that differ on this machine, which stay as they are.
     fn bring_hank(&self, temporary: &ExecutionDir) -> Result<Vec<PathBuf>, RemoteError> {
         let mut different = Vec::new();
         for staged in self.staged(temporary, HANK) {
@@ -123,7 +123,7 @@ impl InstallStep {
         Ok(removed.map_err(IoError::at("remove", &path))?)
     }
 
-    /// Notes the sessions that are not here.
+    /// Notes the sessions that are not on this machine.
     fn note_sessions(&self, temporary: &ExecutionDir) -> Result<Vec<SessionId>, RemoteError> {
         let known = |session: &&SessionId| !sessions::is_here(&self.world, &self.final_dir, session);
         let mut missing: Vec<SessionId> = self
@@ -146,7 +146,7 @@ impl InstallStep {
         Ok(missing)
     }
 
-    /// Writes a file of the hank where none is; whether it is there now as it came. No link is followed.
+    /// Writes a file of the hank unless one exists, and returns whether the file now has these contents. Follows no link.
     fn put_if_absent(&self, relative: &Path, bytes: &[u8]) -> Result<bool, RemoteError> {
         let path = self.hank_root.join(relative);
         let put = || -> io::Result<bool> {
@@ -167,7 +167,7 @@ impl InstallStep {
         put().map_err(|error| IoError::at("write", &path)(error).into())
     }
 
-    /// Brings the files of the checkpoint into a directory that has none yet.
+    /// Restores the files of the checkpoint into a directory that has none yet.
     pub(super) fn restore(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
         let store = open_store(&self.world, temporary, temporary.root())?;
         if let Some(target) = &self.came.manifest.checkpoint {
@@ -182,7 +182,7 @@ impl InstallStep {
         Ok(())
     }
 
-    /// Makes what was prepared count, and puts it in place.
+    /// Announces what was prepared, so that it counts, and moves it to its final paths.
     pub(super) fn announce(
         &self,
         temporary: &ExecutionDir,
@@ -207,7 +207,7 @@ impl InstallStep {
         Ok(())
     }
 
-    /// Sessions of the scripted agent lie among files of other agents, which stay.
+    /// Installs sessions of the scripted agent; the other agents' files next to them stay.
     fn bring_scripted(&self, temporary: &ExecutionDir) -> Result<(), RemoteError> {
         let disk = &*self.world.disk;
         let from = temporary.temp_dir().join("scripted-sessions");
@@ -222,7 +222,7 @@ impl InstallStep {
     }
 }
 
-/// Entries of this machine that a new record replaces all the same.
+/// Entries of this machine that a new record replaces although they never travel.
 const OUR_NOTES: [&str; 6] = [
     "checkpoints",
     "execution-meta.json",

@@ -1,4 +1,4 @@
-//! Bringing a run here: a clone makes a directory for it, a pull brings a directory up to date. Both are verified before anything that was there changes.
+//! Clone and pull. A clone creates a directory for a run, a pull updates a directory. Both verify the record before they change existing files.
 
 mod arrived_record;
 mod clone;
@@ -13,11 +13,11 @@ pub use self::clone::{CloneRequest, clone};
 pub use self::pull::{PullRequest, pull};
 use crate::execution::RemoteExecution;
 
-/// A run that is here.
+/// Run that was cloned or pulled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchedRun {
-    /// Whether it was not here before.
+    /// Whether the record is new on this machine.
     pub changed: bool,
     /// The remote.
     pub url: String,
@@ -25,7 +25,7 @@ pub struct FetchedRun {
     pub execution: RemoteExecution,
     /// The record.
     pub record: String,
-    /// The checkpoint whose files are here.
+    /// Checkpoint whose files were restored.
     pub checkpoint: Option<CheckpointSha>,
     /// The hank, if it came along.
     pub hank: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! A directory that is brought up to date.
+//! Pull: updates a directory from its remote.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,30 +23,30 @@ use crate::record;
 use crate::url::shown;
 use crate::verify;
 
-/// The references of what gave way, each followed by the name of its commit.
+/// Root of the references that keep replaced commits, each followed by the name of its commit.
 const BEFORE: &str = "refs/hankweave/before/";
 
 /// The branches of safety checkpoints.
 const SAFETY: &str = "refs/heads/recovery/";
 
-/// How a directory is brought up to date.
+/// Options of a pull.
 #[derive(Debug, Clone, Default)]
 pub struct PullRequest {
-    /// Another remote than the remembered one.
+    /// Remote to use in place of the remembered one.
     pub url: Option<String>,
-    /// Another name than the remembered one.
+    /// Name of the history to use in place of the remembered one.
     pub execution: Option<RemoteExecution>,
-    /// The fencing token of the task, 0 for none: a record under a greater one belongs to a later owner.
+    /// Fencing token of the task, 0 for none. A record under a greater token belongs to a later owner.
     pub token: u64,
-    /// Whether the remote's record takes the place of ours when both sides continued; ours is pushed beside it first.
+    /// Whether the remote's record replaces ours when both sides continued. Ours is pushed first, under `kept/`.
     pub replace: bool,
 }
 
-/// Brings a directory up to date with its remote.
+/// Updates a directory from its remote.
 ///
 /// # Errors
 ///
-/// [`RemoteError`]; then the directory is as it was, unless only the files of the new checkpoint could not all be brought back.
+/// [`RemoteError`]. The directory is unchanged then, with one exception: some files of the new checkpoint could not be restored.
 pub async fn pull(world: &World, dir: &ExecutionDir, order: &PullRequest) -> Result<FetchedRun, RemoteError> {
     let (disk, place) = (world.disk.clone(), dir.clone());
     let _locks = world.blocking.run(move || hold(&*disk, &place)).await?;
@@ -73,7 +73,7 @@ pub async fn pull(world: &World, dir: &ExecutionDir, order: &PullRequest) -> Res
     Ok(FetchedRun { kept, ..arrived })
 }
 
-/// The record that the remote has now.
+/// Returns the record that the remote has now.
 async fn there(local: &LocalSide<'_>) -> Result<String, RemoteError> {
     let RemoteTracking { url, execution, .. } = &local.book;
     let there = head(&local.git, url, execution).await?;
@@ -84,7 +84,7 @@ async fn there(local: &LocalSide<'_>) -> Result<String, RemoteError> {
     })
 }
 
-/// A record under a greater token belongs to a later owner of the task.
+/// Returns an error if the remote's record has a greater token: it belongs to a later owner of the task.
 async fn refuse_later_owner(
     local: &LocalSide<'_>,
     ours: &WrittenRecord,
@@ -102,7 +102,7 @@ async fn refuse_later_owner(
     })
 }
 
-/// Moves aside local work that was not pushed, once it is on the remote; else returns an error.
+/// Pushes local work that the remote lacks under `kept/`, and returns its reference. Returns an error unless that succeeded and `replace` is set.
 async fn give_way(
     local: &LocalSide<'_>,
     ours: &WrittenRecord,
@@ -123,7 +123,7 @@ async fn give_way(
     }
 }
 
-/// Puts what came in the place of what was here.
+/// Replaces the existing record and files with those that arrived.
 async fn take_over(
     world: &World,
     dir: &ExecutionDir,
@@ -156,7 +156,7 @@ async fn take_over(
         .await
 }
 
-/// Copies the record, and what gives way to it, into the new repository.
+/// Copies the record, and the commits that it replaces, into the new repository.
 async fn copy_checkpoints(git: &Git, local: &LocalSide<'_>, record: &str) -> Result<(), RemoteError> {
     const ACTION: &str = "copy the checkpoints";
     let mut references = vec![format!("+{SEEN}:{SEEN}")];
@@ -167,8 +167,9 @@ async fn copy_checkpoints(git: &Git, local: &LocalSide<'_>, record: &str) -> Res
     copied.or_refused(ACTION).map(drop)
 }
 
-/// References to everything that the record does not lead to. It stays within reach under its own name, not under that of a branch of the record: names of
-/// branches return with every pull, and git refuses to fetch two references into one. Safety checkpoints stay what they are, so that only the newest are kept.
+/// Returns references to all commits that the record does not lead to. Each stays reachable under its own name and not under the name of a branch of
+/// the record: branch names return with every pull, and git refuses to fetch two references into one. Safety checkpoints keep their names, so that
+/// only the newest ones are kept.
 async fn give_way_references(local: &LocalSide<'_>, record: &str) -> Result<Vec<String>, RemoteError> {
     let unmerged = format!("--no-merged={record}");
     let format = "--format=%(objectname) %(refname)";
@@ -199,7 +200,7 @@ fn nothing_new(local: &LocalSide<'_>, record: String) -> FetchedRun {
     }
 }
 
-/// The locks of a pull: no other one, and no run.
+/// Takes the locks of a pull, which exclude other pulls and runs.
 fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>>, RemoteError> {
     if remembered(disk, dir).is_err_and(|error| matches!(error, RemoteError::Io(_))) {
         return Err(RemoteError::NothingRecorded);
@@ -220,7 +221,7 @@ fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>
     Ok(run.into_iter().chain(book::take(disk, dir)?).collect())
 }
 
-/// An empty place for what arrives; what an earlier pull announced is finished first.
+/// Removes what an earlier pull left in the staging folder, and returns an empty directory there for the record.
 async fn prepare(world: &World, dir: &ExecutionDir) -> Result<ExecutionDir, RemoteError> {
     let (own, place) = (world.clone(), dir.clone());
     let made = move || {

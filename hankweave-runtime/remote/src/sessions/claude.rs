@@ -1,4 +1,4 @@
-//! Transcripts of claude: `projects/FOLDER/ID.jsonl`, where FOLDER is made of the folder in which it works.
+//! Transcripts of claude: `projects/FOLDER/ID.jsonl`, where FOLDER is derived from the folder in which claude works.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::error::RemoteError;
 use crate::files::{add, list};
 use crate::manifest::SESSIONS;
 
-/// The longest name of a folder that claude gives a project; it shortens longer ones in a way of its own.
+/// Longest folder name that claude gives a project; it shortens longer ones by its own rules.
 const LONGEST_PROJECT: usize = 200;
 
 pub(super) fn collect(
@@ -40,13 +40,13 @@ pub(super) fn collect(
     Ok(())
 }
 
-/// Whether the file is one of this session: its transcript, or one in the folder beside that.
+/// Whether the file belongs to this session: its transcript, or a file in the folder next to it.
 pub(super) fn belongs_to(file: &str, session: &str) -> bool {
     let rest = file.strip_prefix(session);
     rest.is_some_and(|rest| rest == ".jsonl" || rest.starts_with('/'))
 }
 
-/// Whether claude writes down such files itself: conversations of sub-agents, and what tools have answered. What it remembers is none.
+/// Whether claude itself writes such files: conversations of sub-agents and results of tools. Its memory files are excluded.
 fn is_known(file: &str) -> bool {
     match file.split('/').collect::<Vec<_>>()[..] {
         [transcript] => is_plain_name(transcript),
@@ -73,7 +73,7 @@ fn projects(world: &World, work_dir: &Path) -> Option<PathBuf> {
     Some(home(world, work_dir, AgentFolder::CLAUDE)?.join("projects"))
 }
 
-/// The name that claude gives a folder in which it works; `None` when it is too long for us to know.
+/// Returns claude's name for a folder in which it works; `None` when the name is too long for us to derive.
 fn project_of(work_dir: &Path) -> Option<String> {
     let plain = |character: char| match character.is_ascii_alphanumeric() {
         true => character,

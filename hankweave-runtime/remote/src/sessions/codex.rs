@@ -1,4 +1,4 @@
-//! Rollout files of codex: `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`, wherever it works (RUN-30).
+//! Rollout files of codex: `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`, for every folder in which codex works (RUN-30).
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::error::RemoteError;
 use crate::files::add;
 use crate::manifest::SESSIONS;
 
-/// All that there are.
+/// Returns all rollout files.
 pub(super) fn files(world: &World, work_dir: &Path) -> Vec<SessionFile> {
     sessions(world, work_dir).map_or_else(Vec::new, |folder| found(world, &folder))
 }
@@ -22,7 +22,7 @@ pub(super) fn collect(
     contents: &mut Vec<RecordFile>,
 ) -> Result<(), RemoteError> {
     let end = format!("-{session}.jsonl");
-    // After a fork of old versions there may be another one of an earlier day.
+    // After a fork, old versions may have left another file of an earlier day.
     let is_it = |found: &&SessionFile| found.name.ends_with(&end) && belongs_to(&found.name, session);
     match files.iter().rev().find(is_it) {
         Some(found) => {
@@ -33,7 +33,7 @@ pub(super) fn collect(
     }
 }
 
-/// Whether the file is the one that codex keeps for this session.
+/// Whether codex keeps the file for this session.
 pub(super) fn belongs_to(file: &str, session: &str) -> bool {
     let is_number =
         |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());

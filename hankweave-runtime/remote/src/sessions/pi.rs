@@ -1,5 +1,5 @@
-//! Session files of pi: `sessions/--FOLDER--/TIME_ID.jsonl`, where FOLDER is the one in which it works. The first line names that folder as well, and pi
-//! continues there and nowhere else: a record has none, and each machine its own.
+//! Session files of pi: `sessions/--FOLDER--/TIME_ID.jsonl`, where FOLDER is the folder in which pi works. The first line names that folder too, and
+//! pi continues only there. So a record names no folder, and each machine fills in its own.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use super::{AgentFolder, MAX_BYTES, SessionFile, found, home, is_plain_name};
 use crate::contents::{FileSource, RecordFile};
 use crate::manifest::SESSIONS;
 
-/// The longest name that a folder can have.
+/// Longest name of a folder.
 const LONGEST_NAME: usize = 255;
 
-/// All that there are.
+/// Returns all session files.
 pub(super) fn files(world: &World, work_dir: &Path) -> Vec<SessionFile> {
     sessions(world, work_dir).map_or_else(Vec::new, |folder| found(world, &folder))
 }
@@ -35,7 +35,7 @@ pub(super) fn collect(world: &World, files: &[SessionFile], session: &str, conte
     }
 }
 
-/// Whether the file is the one that pi keeps for this session.
+/// Whether pi keeps the file for this session.
 pub(super) fn belongs_to(file: &str, session: &str) -> bool {
     let end = format!("_{session}.jsonl");
     is_plain_name(file) && file.len() > end.len() && file.ends_with(&end)
