@@ -1,10 +1,10 @@
-//! How often something is tried, and how long is waited in between (TASK-7).
+//! Number of attempts, and the delays between them (TASK-7).
 
 use std::time::Duration;
 
 use crate::error::TaskError;
 
-/// The number of tries, at least one.
+/// Number of attempts, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tries(u32);
 
@@ -15,11 +15,11 @@ impl Default for Tries {
 }
 
 impl Tries {
-    /// Returns the delay before attempt `number`.
+    /// Allows `number` attempts.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::InvalidArgument`] for none.
+    /// Returns [`TaskError::InvalidArgument`] for 0.
     pub fn new(number: u32) -> Result<Self, TaskError> {
         match number {
             0 => Err(TaskError::InvalidArgument("there must be at least one try")),
@@ -27,7 +27,7 @@ impl Tries {
         }
     }
 
-    /// How long to wait after so many tries in vain; `None` when no other follows.
+    /// Returns the delay after `made` failed attempts; `None` after the last one.
     #[must_use]
     pub fn wait_after(self, made: u32) -> Option<Duration> {
         let doublings = made.saturating_sub(1).min(4);

@@ -17,12 +17,12 @@ use crate::task::TaskStatus;
 const STATE: &str = "state.json";
 const LOGS: &str = "logs.jsonl";
 
-/// The name of a checkpoint: `checkpoint_` and the milliseconds at which it was made, in at most 16 digits.
+/// Name of a checkpoint: `checkpoint_` and the time at which it was made, in milliseconds, with at most 16 digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckpointId(u64);
 
 impl CheckpointId {
-    /// Reads a name that somebody gives.
+    /// Parses a name that a user or a folder gives.
     ///
     /// # Errors
     ///
@@ -32,18 +32,18 @@ impl CheckpointId {
         let digits =
             digits.filter(|digits| digits.len() <= 16 && digits.bytes().all(|byte| byte.is_ascii_digit()));
         let id = digits.and_then(|digits| digits.parse().ok()).map(Self);
-        // A name with zeros in front would lead to another folder than the one it was read from.
+        // A name with leading zeros would lead to another folder than the one it was read from.
         id.filter(|id| id.to_string() == text)
             .ok_or_else(|| TaskError::InvalidCheckpointId(text.to_owned()))
     }
 
-    /// The milliseconds in its name.
+    /// Returns the milliseconds in the name.
     #[must_use]
     pub fn millis(self) -> u64 {
         self.0
     }
 
-    /// That of a checkpoint made now: later than every one there is, also when the clock went back.
+    /// Returns the name of a checkpoint made now. It is later than `newest`, even if the clock was set back.
     #[must_use]
     pub fn next(now: Timestamp, newest: Option<Self>) -> Self {
         let now = u64::try_from(now.as_millis()).unwrap_or(0);
@@ -57,31 +57,31 @@ impl fmt::Display for CheckpointId {
     }
 }
 
-/// Manifest of a checkpoint; it is written last.
+/// Manifest of a checkpoint, which is written after its other files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskCheckpointManifest {
-    /// The form of this page, 1.
+    /// Version of this format, 1.
     pub manifest_version: u32,
-    /// Its name.
+    /// Name of the checkpoint.
     pub id: String,
-    /// The task.
+    /// Id of the task.
     pub task_id: String,
-    /// When it was made.
+    /// Time at which the checkpoint was made.
     pub timestamp: Timestamp,
-    /// For people.
+    /// Description, for people.
     pub description: String,
-    /// The names of the files beside it.
+    /// Names of the other files in the checkpoint's folder.
     pub files: Vec<String>,
-    /// The SHA-256 of each, in 64 small hexadecimal digits.
+    /// SHA-256 of each file, in 64 lower-case hexadecimal digits.
     pub checksums: BTreeMap<String, String>,
-    /// The version of the state.
+    /// Version of the saved state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u64>,
 }
 
 impl TaskCheckpointManifest {
-    /// That of these files.
+    /// Returns the manifest for these files.
     #[must_use]
     pub fn of(
         id: CheckpointId,
@@ -103,18 +103,18 @@ impl TaskCheckpointManifest {
         }
     }
 
-    /// Whether it is that of these files, and of no others.
+    /// Whether the manifest lists exactly these files, with these contents.
     #[must_use]
     pub fn is_of(&self, files: &BTreeMap<String, Vec<u8>>) -> bool {
         let sums = files.iter().map(|(name, bytes)| (name, digest(bytes)));
         sums.eq(self.checksums.iter().map(|(name, sum)| (name, sum.clone())))
     }
 
-    /// Reads `manifest.json` from the folder of a checkpoint of this task.
+    /// Parses `manifest.json` from the folder of a checkpoint of this task.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::CheckpointCorrupt`] when it is not that of this checkpoint.
+    /// Returns [`TaskError::CheckpointCorrupt`] when it is unreadable or belongs to another checkpoint.
     pub fn read(id: CheckpointId, task_id: &str, bytes: &[u8]) -> Result<Self, TaskError> {
         let manifest: Option<Self> = serde_json::from_slice(bytes).ok();
         let fits = |manifest: &Self| {
@@ -131,7 +131,7 @@ impl TaskCheckpointManifest {
     }
 }
 
-/// A checkpoint of which nothing is missing or spoiled.
+/// Checkpoint that is complete and undamaged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskCheckpoint {
     /// Manifest.
@@ -141,11 +141,11 @@ pub struct TaskCheckpoint {
 }
 
 impl TaskCheckpoint {
-    /// Checks what was read from the folder of a checkpoint of this task: `manifest.json`, and the files beside it by their names.
+    /// Checks the files of a checkpoint's folder, by name: `manifest.json` and the others.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::CheckpointCorrupt`] with the first file that is wrong.
+    /// Returns [`TaskError::CheckpointCorrupt`] with the first damaged file.
     pub fn check(
         id: CheckpointId,
         task_id: &str,
@@ -176,14 +176,14 @@ impl TaskCheckpoint {
         })
     }
 
-    /// The state that was saved.
+    /// Returns the saved state.
     #[must_use]
     pub fn state(&self) -> &TaskState {
         &self.state
     }
 
-    /// Returns the effect of a restore on a task with this status and version in the registry, whose log is `live_log`: the data come back, and the lines that the
-    /// log lacks; to restore twice adds a second note and nothing else (TASK-19).
+    /// Returns the effect of a restore: the saved data, and the saved log lines that `live_log` lacks. `status` and `version` are those of the task
+    /// in the registry, and `live_log` is its log. A second restore only adds a second note (TASK-19).
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ pub struct Restored {
     pub log: String,
 }
 
-/// The lines of `saved` that `live` has not, each as often as it lacks it, in their order.
+/// Returns the lines of `saved` that `live` lacks, in order, each as often as it is missing.
 fn lacking(saved: &str, live: &str) -> String {
     let mut there: BTreeMap<&str, usize> = BTreeMap::new();
     for line in live.lines() {
@@ -334,7 +334,7 @@ mod tests {
             wrong[key] = value;
             assert_eq!(named(&wrong, &whole), "manifest.json", "{key}");
         }
-        // Its own checksum fits, and still it is not what was sealed.
+        // The checksum inside the file fits, but the manifest's does not.
         let mut forged = whole.clone();
         let text = String::from_utf8(forged[STATE].clone())
             .unwrap()

@@ -9,15 +9,16 @@ use sha2::{Digest, Sha256};
 
 use crate::error::TaskError;
 
-/// The greatest integer that every reader of JSON keeps exactly.
+/// Greatest integer that every JSON reader keeps exactly.
 const GREATEST: u64 = (1 << 53) - 1;
 
-/// Reads an object as whoever wrote it meant it, or not at all (TASK-15). What is to be sealed comes in through here: a [`Value`] no
-/// longer tells an integer that was rounded from a number that was written with an exponent.
+/// Parses an object exactly as its writer meant it, or returns an error (TASK-15). Everything that is to be sealed must be read here. A [`Value`] can
+/// no longer distinguish an integer that was rounded from a number with an exponent.
 ///
 /// # Errors
 ///
-/// Returns [`TaskError::StateLoadFailed`] for what is no object, has a name twice in one, or an integer that other readers would round.
+/// Returns [`TaskError::StateLoadFailed`] if the text is no object, has a duplicate name in an object, or has an integer that other readers would
+/// round.
 pub fn read_object(text: &str) -> Result<Map<String, Value>, TaskError> {
     let Strict(value) =
         serde_json::from_str(text).map_err(|error| TaskError::StateLoadFailed(error.to_string()))?;
@@ -30,7 +31,7 @@ pub fn read_object(text: &str) -> Result<Map<String, Value>, TaskError> {
     }
 }
 
-/// The first integer of this JSON that not every reader keeps.
+/// Returns the first integer of this JSON that some readers would round.
 fn rounded_integer(text: &str) -> Option<&str> {
     let mut in_string = false;
     let mut escaped = false;
@@ -55,7 +56,7 @@ fn rounded_integer(text: &str) -> Option<&str> {
     outside.filter(is_integer).find(is_rounded)
 }
 
-/// A value without a name twice in one object, of which serde_json would keep the last.
+/// Value whose objects have no duplicate names; serde_json alone would keep the last one.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -117,7 +118,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
-/// The one text of this value: sorted keys, no white space, numbers as JavaScript writes them.
+/// Returns the canonical text of this value: sorted keys, no white space, numbers as JavaScript writes them.
 ///
 /// # Errors
 ///
@@ -128,22 +129,22 @@ pub fn canonical(value: &Value) -> Result<String, TaskError> {
     Ok(text)
 }
 
-/// Puts the checksum of everything else into the object.
+/// Adds the checksum of all other fields to the object.
 ///
 /// # Errors
 ///
-/// As [`canonical`].
+/// Fails like [`canonical`].
 pub fn seal(state: &mut Map<String, Value>) -> Result<(), TaskError> {
     let sum = checksum(state)?;
     state.insert("checksum".to_owned(), Value::String(sum));
     Ok(())
 }
 
-/// Compares the checksum in the object with everything else; repairs nothing.
+/// Compares the object's checksum with its other fields; repairs nothing.
 ///
 /// # Errors
 ///
-/// Returns [`TaskError::StateValidationFailed`] when it is absent or another.
+/// Returns [`TaskError::StateValidationFailed`] when the checksum is missing or wrong.
 pub fn verify(state: &Map<String, Value>) -> Result<(), TaskError> {
     let Some(given) = state.get("checksum").and_then(Value::as_str) else {
         return Err(TaskError::StateValidationFailed("there is no checksum"));
@@ -161,7 +162,7 @@ fn checksum(state: &Map<String, Value>) -> Result<String, TaskError> {
     Ok(digest(text.as_bytes()))
 }
 
-/// The SHA-256 of these bytes, in 64 small hexadecimal digits.
+/// Returns the SHA-256 of these bytes, in 64 lower-case hexadecimal digits.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -213,7 +214,7 @@ fn written(number: &Number) -> Result<String, TaskError> {
     }
 }
 
-/// The shortest digits, in the form that JavaScript chooses.
+/// Returns the shortest digits of a number, in the form that JavaScript chooses.
 fn written_float(float: f64) -> String {
     match float.abs() {
         0.0 => "0".to_owned(),

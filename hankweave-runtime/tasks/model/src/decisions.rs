@@ -1,4 +1,4 @@
-//! The decisions of agents as a page for people that reads back exactly what was written (TASK-11).
+//! Agents' decisions as a page for people, which can be read back without loss (TASK-11).
 
 use hankweave_core::time::Timestamp;
 use serde_json::{Map, Value};
@@ -9,23 +9,23 @@ const AGENT: &str = "**Agent**:";
 const DECISION: &str = "**Decision**:";
 const METADATA: &str = "**Metadata**:";
 
-/// One decision.
+/// Decision of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentDecision {
-    /// When it was made.
+    /// Time of the decision.
     pub timestamp: Timestamp,
-    /// Who made it, in one line.
+    /// Agent that made it, in one line.
     pub agent: String,
     /// Decision, in one line.
     pub decision: String,
-    /// Why, in any number of lines.
+    /// Reasoning, in any number of lines.
     pub reasoning: String,
     /// Further data.
     pub metadata: Option<Map<String, Value>>,
 }
 
 impl AgentDecision {
-    /// The section that is appended.
+    /// Returns the section of this decision, to be appended to the page.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl AgentDecision {
     }
 
     fn read(timestamp: Timestamp, body: &str) -> Option<Self> {
-        // Some writers leave no line empty after the heading.
+        // Some writers add no empty line after the heading.
         let body = body.strip_prefix('\n').unwrap_or(body);
         let (agent, rest) = body.strip_prefix(AGENT)?.split_once('\n')?;
         let (decision, rest) = rest.strip_prefix(DECISION)?.split_once('\n')?;
@@ -81,17 +81,17 @@ impl AgentDecision {
 /// Contents of a page of decisions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decisions {
-    /// The decisions in their order.
+    /// Decisions, in the order of the page.
     pub entries: Vec<AgentDecision>,
     /// Number of sections that cannot be read.
     pub broken: usize,
 }
 
 impl Decisions {
-    /// Reads a page; a broken section costs no other one.
+    /// Parses a page. A broken section does not affect the others.
     #[must_use]
     pub fn read(text: &str) -> Self {
-        // A heading without a time is a note of a user: the writer escapes such a line of a reasoning. The note ends at the next decision.
+        // A heading without a time is a user's note, because the writer escapes such lines in a reasoning. The note ends at the next decision.
         let mut sections: Vec<(Option<Timestamp>, String)> = Vec::new();
         for line in text.split_inclusive('\n') {
             match (line.strip_prefix("## "), sections.last_mut()) {
@@ -116,7 +116,7 @@ impl Decisions {
     }
 }
 
-/// Whether a line looks like one of ours, with backslashes before it or without.
+/// Whether a line looks like one of our markers, with or without backslashes in front.
 fn is_marked(line: &str) -> bool {
     let line = line.trim_start_matches('\\');
     ["## ", AGENT, DECISION, METADATA]

@@ -2,19 +2,19 @@
 
 use hankweave_core::id::InvalidId;
 
-/// Why something was refused; nothing has changed then.
+/// Reason of a refusal. A refused request has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// Another holder lives whose mode excludes this one.
+    /// Another live holder's mode excludes this one.
     #[error("`{resource}` is held by {}", holder_name(existing_owner))]
     ResourceLocked {
         /// Requested resource.
         resource: String,
-        /// Who has it.
+        /// Owner that holds it.
         existing_owner: String,
     },
-    /// Only others hold it.
+    /// Only other holders hold the resource.
     #[error("`{resource}` is held by others only")]
     LockNotHeld {
         /// Resource to release.
@@ -26,7 +26,7 @@ pub enum TaskError {
         /// Resource of the lock.
         resource: String,
     },
-    /// The token belongs to no living holder, or a later one has written.
+    /// The token has no live holder, or a later token has written.
     #[error("token {token} for `{resource}` is stale")]
     StaleToken {
         /// Resource to write.
@@ -34,15 +34,15 @@ pub enum TaskError {
         /// Presented token.
         token: u64,
     },
-    /// Another writer has committed in between; read again.
+    /// Another writer has committed since the version was read; read again.
     #[error("`{resource}` is at version {version}")]
     VersionConflict {
         /// Resource to write.
         resource: String,
-        /// Its version now.
+        /// Current version.
         version: u64,
     },
-    /// The holder has one that stands behind it.
+    /// The holder has a lock that comes later in the lock order.
     #[error("`{resource}` sorts before `{held}`, which is already held; acquire both at once")]
     LockOrder {
         /// Requested resource.
@@ -50,30 +50,30 @@ pub enum TaskError {
         /// Resource that the holder has.
         held: String,
     },
-    /// An argument that makes no sense.
+    /// Invalid argument.
     #[error("{0}")]
     InvalidArgument(&'static str),
-    /// Some of several locks could not be released; the others were.
+    /// Some of several locks could not be released; the others were released.
     #[error("these locks were not released: {}", resources.join(", "))]
     BatchUnlockFailed {
-        /// Those that were not.
+        /// Resources that are still locked.
         resources: Vec<String>,
     },
     /// The registry did not answer in time; it may answer later.
     #[error("the registry does not answer: {0}")]
     LockBackendUnavailable(String),
-    /// All attempts failed.
+    /// Every attempt has failed.
     #[error("{last}, after {attempts} attempts")]
     TriesUsedUp {
         /// Number of attempts.
         attempts: u32,
-        /// Why the last one failed; its code is the code of this.
+        /// Error of the last attempt; its code is the code of this error.
         last: Box<Self>,
     },
     /// The registry cannot be opened.
     #[error("the registry cannot be opened: {0}")]
     RegistryNotInitialized(String),
-    /// The registry answers, and what it holds cannot be used: its file or tables are damaged, or its user lacks a right.
+    /// The registry answers, but its contents are unusable: its file or tables are damaged, or its user lacks a right.
     #[error("the registry cannot be used: {0}")]
     RegistryUnusable(String),
     /// Invalid task id (TASK-90).
@@ -81,7 +81,7 @@ pub enum TaskError {
     InvalidTaskId {
         /// Given id.
         id: String,
-        /// The rule that it breaks.
+        /// Rule that the id breaks.
         reason: &'static str,
     },
     /// The task does not exist.
@@ -92,10 +92,10 @@ pub enum TaskError {
     TaskCreateFailed {
         /// The task.
         id: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// The folder of the task has the files of another task of this id, which another registry created.
+    /// The folder of the task holds files of a task with an equal id, which another registry created.
     #[error("`{folder}` has the files of another registry's task `{id}`")]
     FolderTaken {
         /// The task.
@@ -103,12 +103,12 @@ pub enum TaskError {
         /// Its folder.
         folder: String,
     },
-    /// The task was begun in another folder, and would be started anew in this one.
+    /// The files of the task are in another folder, so that a start in this one would begin anew.
     #[error("task `{id}` was begun in `{folder}` on {machine}, and its files are not here")]
     FilesElsewhere {
         /// The task.
         id: String,
-        /// Machine on which it was begun.
+        /// Machine with the files.
         machine: String,
         /// Folder of tasks there.
         folder: String,
@@ -126,18 +126,18 @@ pub enum TaskError {
     TaskDeleteFailed {
         /// The task.
         id: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Of several tasks none was created.
+    /// None of several tasks was created.
     #[error("none of the tasks was created: {0}")]
     TaskBulkInsertFailed(String),
-    /// The task has no such step in its status.
+    /// The task's status does not permit this step.
     #[error("task `{id}` is {from}; {}", needed(method))]
     InvalidTransition {
         /// The task.
         id: String,
-        /// Its status.
+        /// Status of the task.
         from: &'static str,
         /// Requested method.
         method: &'static str,
@@ -149,13 +149,13 @@ pub enum TaskError {
         id: String,
         /// Amount or time that all attempts have used.
         used: String,
-        /// Limit of the next attempt.
+        /// Limit for the next attempt.
         limit: String,
     },
-    /// A hook forbids the step.
+    /// A hook has refused the step.
     #[error("{hook} forbids the step: {reason}")]
     HookVeto {
-        /// Its name.
+        /// Name of the hook.
         hook: String,
         /// Reason.
         reason: String,
@@ -163,9 +163,9 @@ pub enum TaskError {
     /// A hook took too long.
     #[error("{hook} took longer than {seconds} s")]
     HookTimeout {
-        /// Its name.
+        /// Name of the hook.
         hook: String,
-        /// How long one may take.
+        /// Time limit of a hook, in seconds.
         seconds: u64,
     },
     /// The state cannot be written as canonical JSON.
@@ -174,40 +174,40 @@ pub enum TaskError {
     /// The state cannot be read.
     #[error("the state cannot be loaded: {0}")]
     StateLoadFailed(String),
-    /// The state is not what was saved.
+    /// The state differs from what was saved.
     #[error("the state is not what was saved: {0}")]
     StateValidationFailed(&'static str),
-    /// No checkpoint can be called so.
+    /// The name is not that of a checkpoint.
     #[error("`{0}` is no name of a checkpoint; one is `checkpoint_` and up to 16 digits")]
     InvalidCheckpointId(String),
-    /// Neither a checkpoint nor the log tells what the state was; nothing was touched.
+    /// The state is in no checkpoint and not in the log; nothing was changed.
     #[error("the state of `{task}` cannot be recovered: neither a checkpoint nor the log holds it")]
     StateUnrecoverable {
         /// The task.
         task: String,
     },
-    /// There is none of this name.
+    /// The task has no checkpoint of this name.
     #[error("there is no {id}")]
     CheckpointNotFound {
-        /// The name.
+        /// Name of the checkpoint.
         id: String,
     },
-    /// Something of it is missing or spoiled; nothing was restored.
+    /// A file of the checkpoint is missing or damaged; nothing was restored.
     #[error("{id} cannot be restored: `{file}` is missing or not what was saved")]
     CheckpointCorrupt {
         /// The checkpoint.
         id: String,
-        /// The first file that is wrong.
+        /// First file that is missing or damaged.
         file: String,
     },
 }
 
-/// Returns the name of a holder for people: that of the worker or user on whose behalf a task is held.
+/// Returns the holder's name for people: the worker or user on whose behalf a task is held.
 fn holder_name(owner: &str) -> &str {
     owner.strip_prefix("lifecycle:").unwrap_or(owner)
 }
 
-/// Returns in a sentence in which statuses a task can take the step `method`.
+/// Returns a sentence with the statuses that permit the step `method`.
 fn needed(method: &str) -> String {
     let (statuses, done) = match method {
         "start" => ("pending", "started"),
@@ -233,7 +233,7 @@ impl From<InvalidId> for TaskError {
 }
 
 impl TaskError {
-    /// The code that scripts may rely on (TASK-12).
+    /// Returns the code, on which scripts may rely (TASK-12).
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -23,42 +23,42 @@ const fn is_zero(number: &u64) -> bool {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskExecution {
-    /// Number in the registry, which counts resumed and requeued tasks, not starts: two attempts with an approval between them have one number.
+    /// Number in the registry. It counts resumed and requeued tasks, not starts: two attempts with an approval between them have one number.
     pub attempt: u32,
-    /// Who worked on it.
+    /// Worker or agent of the attempt.
     pub agent_id: String,
-    /// A user or an agent worked without a worker, so that nothing counted what it cost.
+    /// Whether a user or an agent worked without a worker, so that nothing counted the cost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
-    /// When it began.
+    /// Time of its start.
     pub started_at: Timestamp,
-    /// When it ended; `None` while it continues.
+    /// Time of its end; `None` while it continues.
     pub ended_at: Option<Timestamp>,
-    /// `running`, or how it ended.
+    /// Outcome; `running` while it continues.
     pub status: String,
     /// Error, if it failed.
     pub error: Option<String>,
-    /// The task was requeued at once, and did not fail.
+    /// Whether the task was requeued at once, which is not a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub requeued: bool,
-    /// Cost, in US dollars; `None` while it continues, and where no worker noted it.
+    /// Cost, in US dollars; `None` while it continues, and when no worker noted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
-    /// It cost more, and it is unknown how much.
+    /// Whether the attempt cost more than `cost`, by an unknown amount.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cost_is_lower_bound: bool,
-    /// Time for which its run was suspended, in milliseconds, where the log that has it is on this machine.
+    /// Time for which the run was suspended, in milliseconds, if its log is on this machine.
     #[serde(skip_serializing_if = "is_zero")]
     pub suspended_ms: u64,
-    /// Codons that ended in it, oldest first; none where the log that has them is on another machine.
+    /// Codons that ended in the attempt, oldest first; none if their log is on another machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub codons: Vec<Value>,
-    /// Number of the line that starts it.
+    /// Number of its first log line.
     #[serde(skip)]
     line: Option<u64>,
 }
 
-/// Cost of an attempt, on every screen.
+/// Cost of an attempt, as all screens show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptCost {
     /// Nothing counted it, because no worker ran the attempt.
@@ -87,13 +87,13 @@ impl AttemptCost {
 }
 
 impl TaskExecution {
-    /// Returns the outcome in a word.
+    /// Returns the outcome as a word.
     #[must_use]
     pub fn outcome(&self) -> &str {
         if self.requeued { "requeued" } else { &self.status }
     }
 
-    /// Returns its cost: what was noted when it ended, otherwise at least that of its codons.
+    /// Returns the cost: the noted one if the attempt has ended, otherwise at least the sum of its codons.
     #[must_use]
     pub fn cost(&self) -> AttemptCost {
         let of_codons = || self.logged_codons().map(|codon| codon.cost).sum();
@@ -111,19 +111,19 @@ impl TaskExecution {
         }
     }
 
-    /// Returns the codons that ended in it, oldest first.
+    /// Returns the codons that ended in the attempt, oldest first.
     pub(crate) fn logged_codons(&self) -> impl Iterator<Item = LoggedCodon<'_>> {
         self.codons.iter().map(LoggedCodon::of)
     }
 
-    /// Returns the time from its start to `end`, without that for which its run was suspended.
+    /// Returns the time from the start to `end`, without suspensions.
     #[must_use]
     pub fn worked(&self, end: Timestamp) -> Duration {
         let suspended = Duration::from_millis(self.suspended_ms);
         end.since(self.started_at).saturating_sub(suspended)
     }
 
-    /// Takes a line between its start and its end: about a codon which has ended, or a suspension.
+    /// Adds a line between the start and the end of the attempt: the end of a codon, or a suspension.
     fn take_line(&mut self, data: &Value) {
         let suspended = data[SUSPENDED_MS].as_u64().unwrap_or(0);
         self.suspended_ms = self.suspended_ms.saturating_add(suspended);
@@ -136,9 +136,9 @@ impl TaskExecution {
 /// End of a codon in the log of a task.
 pub(crate) struct LoggedCodon<'c> {
     pub(crate) id: &'c str,
-    /// Outcome in a word, such as `completed`.
+    /// Outcome as a word, such as `completed`.
     pub(crate) outcome: &'c str,
-    /// Cost in US dollars; 0 where none was noted.
+    /// Cost in US dollars; 0 if none was noted.
     pub(crate) cost: Usd,
     /// Whether the codon may have cost more.
     pub(crate) is_lower_bound: bool,
@@ -163,7 +163,7 @@ impl<'c> LoggedCodon<'c> {
     }
 }
 
-/// Gives attempts the codons that a log on this machine has of them. The log of the registry alone has none.
+/// Adds to attempts the codons in a log on this machine. The registry's own log has none.
 #[must_use]
 pub fn with_codons(mut attempts: Vec<TaskExecution>, log: &[LogEntry]) -> Vec<TaskExecution> {
     for logged in executions(log) {
@@ -184,7 +184,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
         let data = line.data.clone().unwrap_or_default();
         let text = |name: &str| data[name].as_str().map(str::to_owned);
         match text("toStatus").as_deref() {
-            // The number stays over an approval.
+            // An approval does not change the number.
             Some("pending") => {
                 if let Some(last) = attempts.last_mut() {
                     last.requeued |= text("fromStatus").as_deref() == Some("failed")
@@ -207,7 +207,7 @@ pub fn executions(lines: &[LogEntry]) -> Vec<TaskExecution> {
                 codons: Vec::new(),
                 line: line.seq,
             }),
-            // A denial, or a cancellation, is the outcome of the attempt that asked.
+            // A denial or a cancellation is the outcome of the attempt that asked the question.
             Some(status) if data["fromStatus"] == "waiting" => {
                 if let Some(last) = attempts.last_mut() {
                     status.clone_into(&mut last.status);
@@ -257,7 +257,7 @@ mod tests {
             json!({"fromStatus": "pending", "toStatus": "cancelled"}),
             json!({"fromStatus": "cancelled", "toStatus": "pending"}),
         ];
-        // The detachment is one commit; what comes later says nothing of its attempt.
+        // The detachment is one commit, hence the second 8. The lines after it say nothing about its attempt.
         let times = (0..9).chain([8, 9, 10]);
         let lines: Vec<_> = times
             .zip(data)
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Codons belong to the attempt in which they ended, whatever the number of that, and an attempt by hand has no cost that anybody counted.
+    /// Codons belong to the attempt in which they ended, whatever its number. An attempt by hand has no counted cost.
     // covers: TASK-106, TASK-121
     #[test]
     fn codons_belong_to_their_attempt_and_one_by_hand_costs_nothing_that_is_counted() {

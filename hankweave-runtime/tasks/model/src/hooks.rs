@@ -3,18 +3,18 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How long one hook may take.
+/// Time limit of a hook.
 pub const LONGEST_HOOK: Duration = Duration::from_secs(30);
 
 /// Default priority of hooks; lower numbers run first.
 pub const DEFAULT_PRIORITY: i64 = 10;
 
-/// The moments at which hooks run: before the lock of the task is taken, and after it was given back.
+/// Moments at which hooks run: before the task's lock is taken, and after it is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookPoint {
-    /// An agent is about to begin.
+    /// An agent is about to start.
     BeforeStart,
-    /// An agent has begun.
+    /// An agent has started.
     AfterStart,
     /// The task is about to be completed.
     BeforeComplete,
@@ -30,12 +30,12 @@ pub enum HookPoint {
     AfterCancel,
     /// The task is about to be deleted.
     BeforeDelete,
-    /// The task is gone.
+    /// The task was deleted.
     AfterDelete,
 }
 
 impl HookPoint {
-    /// All of them.
+    /// All moments.
     pub const ALL: [Self; 10] = [
         Self::BeforeStart,
         Self::AfterStart,
@@ -49,7 +49,7 @@ impl HookPoint {
         Self::AfterDelete,
     ];
 
-    /// The name for it in logs and registrations.
+    /// Returns the name used in logs and registrations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl HookPoint {
         }
     }
 
-    /// Whether the step can still be prevented.
+    /// Whether a hook at this moment can still prevent the step.
     #[must_use]
     pub const fn is_before(self) -> bool {
         matches!(
@@ -83,14 +83,14 @@ impl HookPoint {
 /// Action after the failure of a hook. The failure is logged in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HookPolicy {
-    /// The other hooks run, and the step is taken.
+    /// Run the other hooks and take the step.
     #[default]
     Continue,
-    /// Before a step: neither the later hooks nor the step. After it: as `Continue`.
+    /// Before a step: skip the later hooks and the step. After a step: like `Continue`.
     Veto,
 }
 
-/// The name of a registration; no number comes twice.
+/// Name of a registration. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HookId(u64);
 
@@ -100,30 +100,30 @@ impl fmt::Display for HookId {
     }
 }
 
-/// One registration; `H` is what runs.
+/// Registration of a hook; `H` is the hook itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook<H> {
-    /// Its name.
+    /// Name of the registration.
     pub id: HookId,
-    /// When it runs.
+    /// Moment at which the hook runs.
     pub point: HookPoint,
-    /// Lower numbers run first.
+    /// Priority; lower numbers run first.
     pub priority: i64,
-    /// Action after its failure.
+    /// Action after a failure of the hook.
     pub policy: HookPolicy,
     /// Hook to run.
     pub run: H,
 }
 
 impl<H> Hook<H> {
-    /// Whether its failure prevents the step.
+    /// Whether a failure of the hook prevents the step.
     #[must_use]
     pub const fn prevents(&self) -> bool {
         matches!(self.policy, HookPolicy::Veto) && self.point.is_before()
     }
 }
 
-/// All registrations, in the order in which they run: by priority, then by age.
+/// All registrations, in running order: by priority, then by age.
 #[derive(Debug, Clone)]
 pub struct Hooks<H> {
     hooks: Vec<Hook<H>>,
@@ -140,7 +140,7 @@ impl<H> Default for Hooks<H> {
 }
 
 impl<H> Hooks<H> {
-    /// Adds one. Whoever runs the hooks of a point has taken them from [`at`](Self::at) before, so it counts from the next time on.
+    /// Registers a hook. Hooks that are already running were taken from [`at`](Self::at) earlier, so the new one runs from the next time on.
     pub fn register(&mut self, point: HookPoint, priority: i64, policy: HookPolicy, run: H) -> HookId {
         let id = HookId(self.next);
         self.next += 1;
@@ -156,19 +156,19 @@ impl<H> Hooks<H> {
         id
     }
 
-    /// Removes one, and says whether it was there.
+    /// Removes a registration and returns whether it existed.
     pub fn unregister(&mut self, id: HookId) -> bool {
         let before = self.hooks.len();
         self.hooks.retain(|hook| hook.id != id);
         self.hooks.len() < before
     }
 
-    /// All of them.
+    /// Returns all registrations.
     pub fn all(&self) -> impl Iterator<Item = &Hook<H>> {
         self.hooks.iter()
     }
 
-    /// Those of one moment, as they are now.
+    /// Returns the current hooks of one moment.
     #[must_use]
     pub fn at(&self, point: HookPoint) -> Vec<Hook<H>>
     where

@@ -1,6 +1,6 @@
 //! Decisions for workers that share tasks: lock holders, write permission, and the format of a task's files (TASK-1 to TASK-22, TASK-40 to TASK-48).
 //!
-//! Nothing here reads a clock or touches a disk: points in time are given, texts go in and come out.
+//! Nothing here reads a clock or touches a disk. Callers pass in times and texts, and get texts back.
 //!
 //! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 

@@ -1,4 +1,4 @@
-//! Who holds what: the table of a registry in memory (TASK-6, TASK-13, TASK-14, TASK-16).
+//! Locks of a registry, in memory (TASK-6, TASK-13, TASK-14, TASK-16).
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -14,17 +14,17 @@ use crate::resource::{Holder, LockDemand, LockGrant, Resource};
 /// All locks of a registry. Every method is one atomic step.
 #[derive(Debug, Clone, Default)]
 pub struct LockTable {
-    /// Those that somebody holds, or held when they were last looked at.
+    /// Resources with a holder, including those whose locks have expired since the last check.
     resources: HashMap<Arc<str>, Resource>,
     /// Locks by holder, in byte order.
     by_holder: HashMap<Holder, BTreeSet<Arc<str>>>,
     last_token: u64,
-    /// The highest version of all resources that were forgotten; every other one begins there, so that no version comes twice (TASK-14).
+    /// Highest version of all forgotten resources. A resource that is not in the table starts at it, so that no version repeats (TASK-14).
     forgotten: u64,
 }
 
 impl LockTable {
-    /// A table without locks whose tokens are greater than this one.
+    /// Creates a table without locks, whose tokens will be greater than `token`.
     #[must_use]
     pub fn with_tokens_after(token: u64) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl LockTable {
         }
     }
 
-    /// Grants the lock, or says who is in the way (TASK-1, TASK-3). With `lease` it ends by itself.
+    /// Grants the lock, or returns the conflicting holder as an error (TASK-1, TASK-3). With a `lease` the lock expires by itself.
     ///
     /// # Errors
     ///
@@ -55,13 +55,13 @@ impl LockTable {
         answer
     }
 
-    /// A token greater than all before it.
+    /// Returns a token greater than all earlier ones.
     pub fn next_token(&mut self) -> u64 {
         self.last_token += 1;
         self.last_token
     }
 
-    /// The resource as it is; one that nobody holds begins at the version of those that were forgotten (TASK-14).
+    /// Returns the current resource. One without a holder has the highest version of all forgotten resources (TASK-14).
     #[must_use]
     pub fn resource(&self, name: &str) -> Resource {
         let known = self.resources.get(name).cloned();
@@ -71,8 +71,8 @@ impl LockTable {
         })
     }
 
-    /// Keeps the resource as it is now. What nobody holds is dropped: only a living token writes and none is granted twice, so whoever wakes
-    /// up later is still refused.
+    /// Stores the resource as it is now, and drops one without a holder. A dropped resource still refuses late writers: a write needs a live token,
+    /// and no token is granted twice.
     pub fn put(&mut self, name: &str, after: Resource) {
         let known = self.resources.remove_entry(name);
         let (name, before) = known.unwrap_or_else(|| (Arc::from(name), Resource::default()));
@@ -107,7 +107,7 @@ impl LockTable {
         answer
     }
 
-    /// The first resource after this one that the holder has; `None` also when it has this one already (TASK-16).
+    /// Returns the holder's first resource after this one in lock order; `None` also when the holder has this one already (TASK-16).
     #[must_use]
     pub fn held_behind(&self, resource: &str, holder: &Holder, now: Timestamp) -> Option<&str> {
         let of_holder = self.by_holder.get(holder)?;
@@ -120,12 +120,12 @@ impl LockTable {
         behind.find(|name| has(name)).filter(|_| !has(resource))
     }
 
-    /// Whether the holder may ask for this resource now: nobody who holds one waits for another that stands before it, so no circle of waiting comes
-    /// about. What it holds already it may take again (TASK-16).
+    /// Checks that the holder may ask for this resource now. A holder never waits for a resource that comes before one it holds, so holders cannot
+    /// wait for one another in a circle. It may take a resource again that it already holds (TASK-16).
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockOrder`] with the first resource after it that the holder has.
+    /// Returns [`TaskError::LockOrder`] with the holder's first resource after this one.
     pub fn check_order(&self, resource: &str, holder: &Holder, now: Timestamp) -> Result<(), TaskError> {
         match self.held_behind(resource, holder, now) {
             Some(held) => Err(TaskError::LockOrder {
@@ -136,11 +136,11 @@ impl LockTable {
         }
     }
 
-    /// Takes all of them in the order of their bytes, each once, or none (TASK-6).
+    /// Takes all of these locks in byte order, each once, or none (TASK-6).
     ///
     /// # Errors
     ///
-    /// Returns the refusal, which names the resource.
+    /// Returns the first refusal, which names its resource.
     pub fn acquire_all(
         &mut self,
         resources: &[&str],
@@ -156,7 +156,7 @@ impl LockTable {
                 Ok(held) => taken.push((resource.to_owned(), held)),
                 Err(refused) => {
                     for (resource, _) in taken.iter().rev() {
-                        // It was granted a moment ago, so it is ours.
+                        // Cannot fail: the lock was granted a moment ago.
                         let _ = self.release(resource, holder, now);
                     }
                     return Err(refused);
@@ -166,21 +166,21 @@ impl LockTable {
         Ok(taken)
     }
 
-    /// Gives one grant back, and says whether there was one; the last one frees the resource (TASK-3).
+    /// Releases one acquisition and returns whether it was held. The last release frees the resource (TASK-3).
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockNotHeld`] when only others hold it.
+    /// Returns [`TaskError::LockNotHeld`] when only other holders hold it.
     pub fn release(&mut self, resource: &str, holder: &Holder, now: Timestamp) -> Result<bool, TaskError> {
         let released = self.change(resource, |entry| entry.release(resource, holder, now));
         released.map(|held| held.is_some())
     }
 
-    /// Moves the end of a lock (TASK-4).
+    /// Extends a lock (TASK-4).
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockTimeout`] when it is over; then the holder must stop writing.
+    /// Returns [`TaskError::LockTimeout`] if the lock has expired. The holder must stop writing then.
     pub fn renew(
         &mut self,
         resource: &str,
@@ -191,14 +191,14 @@ impl LockTable {
         self.change(resource, |entry| entry.renew(resource, token, lease, now))
     }
 
-    /// The version to commit against (TASK-5).
+    /// Returns the version to commit against (TASK-5).
     #[must_use]
     pub fn version(&self, resource: &str) -> u64 {
         let entry = self.resources.get(resource);
         entry.map_or(self.forgotten, |entry| entry.version)
     }
 
-    /// Lets one write through: by a living holder, at the version that it has read (TASK-5). Returns the new version.
+    /// Permits one write, by a live holder, if the version is unchanged since the holder read it (TASK-5). Returns the new version.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl LockTable {
         })
     }
 
-    /// Everything that somebody holds or held when it was last looked at, in the order of the bytes of its name.
+    /// Lists all grants by resource name, in byte order, including those that have expired since the last check.
     #[must_use]
     pub fn held(&self) -> Vec<(&str, &LockGrant)> {
         let each = self.resources.iter();
@@ -226,12 +226,12 @@ impl LockTable {
         held
     }
 
-    /// Removes what has expired, and says how many (TASK-4).
+    /// Removes expired locks and returns their number (TASK-4).
     pub fn clean_up(&mut self, now: Timestamp) -> usize {
         self.remove(|held| !held.lives(now))
     }
 
-    /// Removes every lock of an owner, whatever its scope, and says how many (TASK-13).
+    /// Removes every lock of an owner, in all scopes, and returns the number (TASK-13).
     pub fn emergency_clean_up(&mut self, owner: &str) -> usize {
         self.remove(|held| *held.holder.owner == *owner)
     }
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(code(table.commit("r", old, 1, at(30_002))), "STALE_TOKEN");
         assert_eq!(code(table.commit("r", new, 0, at(30_002))), "VERSION_CONFLICT");
         assert_eq!(table.commit("r", new, 1, at(30_003)), Ok(2));
-        // Nor after everybody has gone.
+        // Nor once the resource has no holder.
         table.release("r", &quick, at(30_004)).unwrap();
         assert_eq!(code(table.commit("r", old, 2, at(30_005))), "STALE_TOKEN");
     }
@@ -456,7 +456,7 @@ mod tests {
         table.release("repo:api", &deployer, at(9)).unwrap();
         let refused = table.acquire_all(&names, &linter, Exclusive, LEASE, at(10));
         assert_eq!(refused.unwrap_err().to_string(), "`repo:web` is held by deployer");
-        // What was taken before the refusal is free again.
+        // Locks that were taken before the refusal are free again.
         let free = table.acquire("repo:api", &deployer, Exclusive, LEASE, at(11));
         assert_eq!(free.map(|held| held.count), Ok(1));
     }

@@ -1,10 +1,10 @@
-//! The log of a task, one JSON object a line (TASK-9, TASK-10).
+//! Log of a task, one JSON object per line (TASK-9, TASK-10).
 
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How much a line matters.
+/// Importance of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -14,39 +14,39 @@ pub enum LogLevel {
     Warning,
     /// Failure.
     Error,
-    /// For those who look for a mistake.
+    /// Detail for debugging.
     Debug,
 }
 
-/// One line.
+/// Line of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// When it happened.
+    /// Time of the event.
     pub timestamp: Timestamp,
-    /// How much it matters.
+    /// Importance.
     pub level: LogLevel,
     /// Message.
     pub message: String,
     /// Data of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Its number in the registry, for a line that tells of a change there.
+    /// Number in the registry, for a line about a change there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
 }
 
-/// Which lines are wanted; both ends of the time belong to it.
+/// Filter of log lines. Both ends of the time range are included.
 #[derive(Debug, Clone, Default)]
 pub struct LogQuery {
-    /// Only this level.
+    /// Wanted level.
     pub level: Option<LogLevel>,
-    /// Not before.
+    /// Earliest time.
     pub start: Option<Timestamp>,
-    /// Not after.
+    /// Latest time.
     pub end: Option<Timestamp>,
-    /// Number of tasks to skip first.
+    /// Number of matching lines to skip first.
     pub offset: usize,
-    /// At most so many after that.
+    /// Number of lines to return at most.
     pub limit: Option<usize>,
 }
 
@@ -62,14 +62,14 @@ impl LogQuery {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TaskLogPage {
-    /// The lines that were wanted.
+    /// Matching lines.
     pub entries: Vec<LogEntry>,
-    /// How many lines could not be read.
+    /// Number of unreadable lines.
     pub broken: usize,
 }
 
 impl TaskLogPage {
-    /// Reads a log; a line that is torn or no entry costs no other line (TASK-10).
+    /// Parses a log. A line that is torn or no entry does not affect the others (TASK-10).
     #[must_use]
     pub fn read(text: &str, query: &LogQuery) -> Self {
         let mut fold = LogFold::new(query.clone());
@@ -78,7 +78,7 @@ impl TaskLogPage {
     }
 }
 
-/// A log that is read line by line; what is not wanted takes no room.
+/// Reader of a log, line by line. Lines that do not match take no memory.
 #[derive(Debug)]
 pub struct LogFold {
     query: LogQuery,
@@ -87,7 +87,7 @@ pub struct LogFold {
 }
 
 impl LogFold {
-    /// Before the first line.
+    /// Creates a reader at the start of a log.
     #[must_use]
     pub fn new(query: LogQuery) -> Self {
         let logs = TaskLogPage {
@@ -101,7 +101,7 @@ impl LogFold {
         }
     }
 
-    /// Takes one line, without its end.
+    /// Reads one line, without its line end.
     pub fn line(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() {
             return;
@@ -113,7 +113,7 @@ impl LogFold {
         }
     }
 
-    /// Counts a line that could not even be read.
+    /// Counts a line that could not be read at all.
     pub fn broken_line(&mut self) {
         self.logs.broken += 1;
     }
@@ -137,10 +137,11 @@ impl LogFold {
     }
 }
 
-/// How long a line is as a rule, in bytes.
+/// Usual length of a line, in bytes.
 const USUAL_LENGTH: usize = 256;
 
-/// Returns the text that one write appends for these entries (TASK-9). A file that is `torn`, without a newline at its end, gets one first.
+/// Returns the text to append for these entries, in one write (TASK-9). If the file is `torn`, without a newline at its end, the text starts with
+/// one.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Page about a task for people, `Plan.md`: what it is, each attempt, and its outcome (TASK-108).
+//! Page about a task for people, `Plan.md`: description, attempts and outcome (TASK-108).
 
 use std::fmt::{self, Display, Write};
 
@@ -10,7 +10,7 @@ use crate::logs::LogEntry;
 use crate::registry::{TaskCost, TaskRow};
 use crate::task::{TaskRecord, TaskStatus};
 
-/// Returns the page about a task and its log, in Markdown. It depends on these two alone, so a page that was written again is equal unless they changed.
+/// Returns the page about a task and its log, in Markdown. It depends only on these two, so the page changes only when they do.
 #[must_use]
 pub fn plan(row: &TaskRow, log: &[LogEntry]) -> String {
     let mut page = String::new();
@@ -70,7 +70,7 @@ fn write_attempt(page: &mut String, number: usize, attempt: &TaskExecution) -> f
     item(page, "Cost", attempt.cost().words(Usd::display))
 }
 
-/// Writes the outcome of a task that has ended, and nothing for any other.
+/// Writes the outcome of a task that has ended; writes nothing for another task.
 fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[TaskExecution]) -> fmt::Result {
     let status = row.record.status();
     if matches!(
@@ -92,7 +92,7 @@ fn write_outcome(page: &mut String, row: &TaskRow, attempts: &[TaskExecution]) -
     }
 }
 
-/// Returns the sum of the attempts' costs, for tasks of older versions, whose registry noted none; `-` if nothing was counted.
+/// Returns the sum of the attempts' costs, or `-` if nothing was counted. For tasks of older versions, whose registry stores no cost.
 fn sum_of_costs(attempts: &[TaskExecution]) -> String {
     let (mut sum, mut is_lower_bound) = (None, false);
     for attempt in attempts {
@@ -114,13 +114,13 @@ fn sum_of_costs(attempts: &[TaskExecution]) -> String {
     }
 }
 
-/// Writes an item of a list, in one line.
+/// Writes a list item, in one line.
 fn item(page: &mut String, name: impl Display, value: impl Display) -> fmt::Result {
     writeln!(page, "- **{name}**: {}", blank_controls(&value.to_string()))
 }
 
 fn write_json(page: &mut String, value: &impl serde::Serialize) -> fmt::Result {
-    // No text in it can close the fence: pretty JSON escapes line ends, so no line of it begins with backticks.
+    // No text in it can close the fence: pretty JSON escapes line ends, so none of its lines begins with backticks.
     let text = serde_json::to_string_pretty(value).map_err(|_| fmt::Error)?;
     writeln!(page, "```json\n{text}\n```")
 }
@@ -158,7 +158,7 @@ mod tests {
             self.step_with(step, None);
         }
 
-        /// Ends an attempt. `cost` is that of all attempts and of the last one, in millionths of a dollar.
+        /// Ends an attempt. `cost` has the costs of all attempts and of the last one, in millionths of a dollar.
         fn end(&mut self, step: TaskTransition, [cost, last_attempt_cost]: [u64; 2]) {
             let cost = TaskCost {
                 cost: Usd::from_micros(cost),
@@ -223,7 +223,7 @@ mod tests {
             error: "no\nink".to_owned(),
             failure: None,
         });
-        // A codon that was interrupted cost $0.05 and has no line in the log.
+        // An interrupted codon cost $0.05 and has no line in the log.
         story.end(fail, [300_000, 300_000]);
         let failed = "\n## Attempt 1: failed\n\n- **Agent**: w1\n- **Started**: 1970-01-01T00:00:01.000Z\n\
             - **Ended**: 1970-01-01T00:00:03.000Z\n- **Error**: no ink\n- **Codon draft**: failed, $0.2500\n- **Cost**: $0.3000\n";
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(page.matches("## Attempt").count(), 2);
     }
 
-    /// Costs of the registry win over those of codons, and an attempt by hand has none.
+    /// Costs from the registry override those of codons, and an attempt by hand has none.
     // covers: TASK-108, TASK-121
     #[test]
     fn costs_of_a_plan_are_those_that_were_noted() {

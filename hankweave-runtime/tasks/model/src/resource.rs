@@ -1,4 +1,4 @@
-//! One resource, and those who hold it (TASK-1 to TASK-5): what every kind of registry decides by.
+//! Lock holders of one resource (TASK-1 to TASK-5), as decided in every kind of registry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::TaskError;
 use crate::lock::LockMode;
 
-/// Who asks: two scopes of one owner are two holders (TASK-2).
+/// Holder of a lock. Two scopes of one owner are two holders (TASK-2).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Holder {
-    /// On whose behalf, such as `lifecycle:{agent}`.
+    /// Owner on whose behalf the lock is held, such as `lifecycle:{agent}`.
     pub owner: Arc<str>,
-    /// The scope, unlike every other.
+    /// Scope, unique among all scopes.
     pub scope: Arc<str>,
 }
 
 impl Holder {
-    /// That scope of that owner.
+    /// Creates the holder for this owner and scope.
     #[must_use]
     pub fn new(owner: impl Into<Arc<str>>, scope: impl Into<Arc<str>>) -> Self {
         let (owner, scope) = (owner.into(), scope.into());
@@ -27,34 +27,34 @@ impl Holder {
     }
 }
 
-/// One lock that somebody has.
+/// Granted lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LockGrant {
-    /// Who has it.
+    /// Holder of the lock.
     #[serde(flatten)]
     pub holder: Holder,
-    /// Whether others may hold the resource as well.
+    /// Whether other holders may share the resource.
     pub mode: LockMode,
-    /// Greater than that of every earlier grant; whoever writes shows it.
+    /// Fencing token, greater than that of every earlier grant. Writers must present it.
     pub token: u64,
-    /// How often the holder took it and has not given it back.
+    /// Number of acquisitions that the holder has not released.
     pub count: u32,
-    /// When it was granted.
+    /// Time of the grant.
     pub acquired_at: Timestamp,
-    /// The last moment at which it is held; `None` when it never expires.
+    /// Last moment of the lock; `None` if it never expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 
 impl LockGrant {
-    /// Whether it is still held, at its last moment included (TASK-4).
+    /// Whether the lock is still held, including at its last moment (TASK-4).
     #[must_use]
     pub fn lives(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now <= end)
     }
 
-    /// Returns the grant with its times moved by `millis`, from one clock to another.
+    /// Returns the grant with its times moved by `millis`, to convert between clocks.
     #[must_use]
     pub fn moved_by(self, millis: i64) -> Self {
         Self {
@@ -68,27 +68,28 @@ impl LockGrant {
 /// Request for a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct LockDemand<'a> {
-    /// Who asks.
+    /// Holder that asks.
     pub holder: &'a Holder,
-    /// How it is shared.
+    /// Requested mode.
     pub mode: LockMode,
-    /// How long it is held unless it is renewed; `None` for ever.
+    /// Time until the lock expires unless renewed; `None` for never.
     pub lease: Option<Duration>,
 }
 
-/// Who holds one resource. Every method is one step; whoever keeps it makes the step atomic.
+/// Holders of one resource. Every method is one step, which the caller must make atomic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resource {
-    /// Those who hold it, or held it when it was last looked at.
+    /// Grants, including those that have expired since the last check.
     pub held: Vec<LockGrant>,
-    /// How often it was committed to.
+    /// Number of commits.
     pub version: u64,
-    /// The highest token that has written.
+    /// Highest token that has written.
     pub written: u64,
 }
 
 impl Resource {
-    /// Grants the lock, or says who is in the way (TASK-1, TASK-3). A new grant gets `token`, which must be greater than all before it.
+    /// Grants the lock, or returns the conflicting holder as an error (TASK-1, TASK-3). A new grant gets `token`, which must exceed all earlier
+    /// tokens.
     ///
     /// # Errors
     ///
@@ -130,7 +131,7 @@ impl Resource {
         Ok(held)
     }
 
-    /// Gives one grant back and returns it with what is left of its count, 0 when it is free; `None` when there was none (TASK-3).
+    /// Releases one acquisition and returns the grant with the remaining count, 0 if the lock is free; `None` if it was not held (TASK-3).
     ///
     /// # Errors
     ///
@@ -158,11 +159,11 @@ impl Resource {
         }
     }
 
-    /// Moves the end of a lock (TASK-4).
+    /// Extends a lock (TASK-4).
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockTimeout`] when it is over; then the holder must stop writing.
+    /// Returns [`TaskError::LockTimeout`] if the lock has expired. The holder must stop writing then.
     pub fn renew(
         &mut self,
         name: &str,
@@ -180,7 +181,7 @@ impl Resource {
         Ok(end)
     }
 
-    /// Whether whoever shows this token may write now: it lives, and no exclusive holder after it has written (TASK-5).
+    /// Checks that the holder of this token may write now: the lock is live, and no later token has written if the lock is exclusive (TASK-5).
     ///
     /// # Errors
     ///
@@ -198,10 +199,10 @@ impl Resource {
         }
     }
 
-    /// Lets one write through: by a living holder, at the version that it has read (TASK-5). Returns the new version.
+    /// Permits one write, by a live holder, if the version is unchanged since the holder read it (TASK-5). Returns the new version.
     ///
-    /// After a write, an exclusive holder with an earlier token is fenced off. Collaborators are not: they write in any order, and what
-    /// keeps one from overwriting another unseen is the version.
+    /// A write fences off exclusive holders with an earlier token. It does not fence off collaborators, which may write in any order: the version
+    /// check keeps them from overwriting each other unseen.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which checkpoints of a task are kept (TASK-46).
+//! Retention of task checkpoints (TASK-46).
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use crate::checkpoint::CheckpointId;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// The first Monday after 1970-01-01, in days: weeks begin with it.
+/// First Monday after 1970-01-01, in days; weeks start on it.
 const MONDAY: u64 = 4;
 
-/// How many are kept; one that any of the numbers keeps stays, unless all of them together are too large.
+/// Numbers of checkpoints to keep. A checkpoint stays if any of the numbers keeps it, unless the kept ones exceed the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Number of the newest ones.
+    /// Number of newest checkpoints.
     pub last: usize,
-    /// The newest of each of so many days (UTC) that have one.
+    /// Number of days (UTC) of which the newest checkpoint is kept. Days without a checkpoint do not count.
     pub days: usize,
-    /// The newest of each of so many weeks that have one.
+    /// Number of weeks of which the newest checkpoint is kept. Weeks without a checkpoint do not count.
     pub weeks: usize,
-    /// At most so many bytes in all; the oldest go first.
+    /// Size limit of all kept checkpoints, in bytes; the oldest are removed first.
     pub bytes: u64,
 }
 
 impl Default for Retention {
-    /// 10, 7 days, 4 weeks, 5 GB.
+    /// Returns 10 checkpoints, 7 days, 4 weeks and 5 GB.
     fn default() -> Self {
         Self {
             last: 10,
@@ -35,7 +35,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Those of the valid checkpoints, given with their sizes in bytes, that go, the oldest first. The newest never goes.
+    /// Returns the checkpoints to remove, oldest first, given all valid ones with their sizes in bytes. The newest is never removed.
     #[must_use]
     pub fn surplus(&self, checkpoints: &[(CheckpointId, u64)]) -> Vec<CheckpointId> {
         let mut newest_first = checkpoints.to_vec();
@@ -51,7 +51,7 @@ impl Retention {
                 kept += size;
             } else {
                 going.push(id);
-                // Older ones go before newer ones, so none that is older fits any more.
+                // Older checkpoints are removed before newer ones, so no older one may fit any more.
                 kept = if wanted { self.bytes } else { kept };
             }
         }
@@ -78,14 +78,14 @@ mod tests {
     #[test]
     fn the_last_ones_and_one_of_each_day_and_week_stay() {
         let retention = Retention::default();
-        // 2026-01-05 is a Monday; four of each day from that on.
+        // 2026-01-05 is a Monday; four checkpoints on each day from then on.
         let monday = 20_458;
         let all: Vec<_> = (monday..monday + 60)
             .flat_map(|day| (0..4).map(move |hour| (id(day * DAY + hour * 3_600_000), 1)))
             .collect();
         let kept = left(&retention, &all);
-        // Of the last three days ten are the last ones; then one of each of four more days, and the last days of three more weeks, of which the
-        // first stands among the seven days.
+        // Ten checkpoints of the last three days are the newest ones. Then follow one of each of four more days, and the last days of three more
+        // weeks; the first week is covered by the seven days.
         let last = monday + 59;
         let mut expected = vec![last - 18, last - 11, last - 6, last - 5, last - 4, last - 3];
         expected.extend([last - 2; 2].into_iter().chain([last - 1; 4]).chain([last; 4]));

@@ -1,4 +1,4 @@
-//! Made-up values of our own types, for the tests that the machines generate.
+//! Sample values of our own types, for the tests that the machines generate.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::machine::Sample;
@@ -12,7 +12,7 @@ impl Sample for TaskResult {
         Self {
             success: bool::sample(n),
             status: Sample::sample(n),
-            // An absent value and `null` are the same in JSON.
+            // JSON does not distinguish an absent value from `null`.
             data: Option::<u32>::sample(n).map(Value::from),
             error: Sample::sample(n.wrapping_add(1)),
             message: Sample::sample(n.wrapping_add(2)),

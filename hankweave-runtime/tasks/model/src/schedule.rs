@@ -1,11 +1,11 @@
-//! How often a task should have a checkpoint: the more is at stake, the more often (TASK-48).
+//! Frequency of a task's checkpoints: more often when more is at stake (TASK-48).
 
 use std::time::Duration;
 
-/// A session that says nothing for so long counts as interrupted.
+/// Silence after which a session counts as interrupted.
 pub const INTERRUPTED_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// On interruptions at most one is made in this time.
+/// Minimum time between two checkpoints for interruptions.
 pub const BETWEEN_INTERRUPTIONS: Duration = Duration::from_secs(30);
 
 /// Events since the last checkpoint.
@@ -15,7 +15,7 @@ pub struct UnsavedWork {
     pub operations: u64,
     /// Files that changed.
     pub files: u64,
-    /// How long it took.
+    /// Duration of the work.
     pub duration: Duration,
     /// Failures.
     pub failures: u64,
@@ -23,7 +23,7 @@ pub struct UnsavedWork {
     pub complexity: f64,
 }
 
-/// How much is at stake.
+/// Amount of work at stake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     /// Little.
@@ -37,7 +37,7 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// How long after one checkpoint the next is due.
+    /// Returns the time from one checkpoint to the next.
     #[must_use]
     pub fn interval(self) -> Duration {
         let minutes = match self {
@@ -51,7 +51,7 @@ impl Risk {
 }
 
 impl UnsavedWork {
-    /// Points, by which the risk is told.
+    /// Returns the points that determine the risk.
     #[must_use]
     pub fn score(&self) -> u32 {
         let minutes = self.duration.as_secs() / 60;
@@ -62,7 +62,7 @@ impl UnsavedWork {
             + if self.complexity > 0.7 { 2 } else { 0 }
     }
 
-    /// How much it is.
+    /// Returns the risk for the points.
     #[must_use]
     pub fn risk(&self) -> Risk {
         match self.score() {
@@ -73,14 +73,14 @@ impl UnsavedWork {
         }
     }
 
-    /// Whether a checkpoint is due so long after the last one.
+    /// Whether a checkpoint is due when this time has passed since the last one.
     #[must_use]
     pub fn is_due(&self, since_last: Duration) -> bool {
         since_last >= self.risk().interval()
     }
 }
 
-/// Whether an interruption now gets a checkpoint, so long after the last that one got.
+/// Whether an interruption gets a checkpoint when this time has passed since the last one that got one.
 #[must_use]
 pub fn interruption_counts(since_last: Option<Duration>) -> bool {
     since_last.is_none_or(|since| since >= BETWEEN_INTERRUPTIONS)

@@ -1,4 +1,4 @@
-//! The state of a task, as state.json holds it (TASK-40).
+//! State of a task, as stored in state.json (TASK-40).
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
@@ -9,7 +9,7 @@ use crate::checksum::{read_object, seal, verify};
 use crate::error::TaskError;
 use crate::task::TaskStatus;
 
-/// Value of other programs in place of a checksum.
+/// Value that other programs write in place of a checksum.
 const NO_CHECKSUM: &str =
     "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000";
 
@@ -19,26 +19,26 @@ const NO_CHECKSUM: &str =
 pub struct TaskState {
     /// The task.
     pub task_id: TaskId,
-    /// Its status when this was written; the registry's counts.
+    /// Status when the file was written. The registry's status takes precedence.
     pub status: TaskStatus,
-    /// Data; these count.
+    /// Data; here the file takes precedence.
     #[serde(default)]
     pub data: Map<String, Value>,
-    /// When this was written.
+    /// Time of this write.
     pub last_updated: Timestamp,
-    /// How often it was written.
+    /// Number of writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// The token of the lock under which it was written.
+    /// Token of the lock under which it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fencing_token: Option<u64>,
-    /// Names of others.
+    /// Names that other programs wrote.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl TaskState {
-    /// That of a task that has nothing yet; its first version is 1.
+    /// Returns the state of a new task without data; its first version is 1.
     #[must_use]
     pub fn new(task_id: TaskId, status: TaskStatus, now: Timestamp) -> Self {
         Self {
@@ -52,11 +52,11 @@ impl TaskState {
         }
     }
 
-    /// The text of the file, with its checksum.
+    /// Returns the text of the file, with its checksum.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::StateSaveFailed`] for what JSON cannot hold exactly.
+    /// Returns [`TaskError::StateSaveFailed`] if JSON cannot hold the state exactly.
     pub fn text(&self) -> Result<String, TaskError> {
         let no_json = |_| TaskError::StateSaveFailed("it is no JSON");
         let mut object = match serde_json::to_value(self).map_err(no_json)? {
@@ -67,23 +67,24 @@ impl TaskState {
         serde_json::to_string_pretty(&object).map_err(no_json)
     }
 
-    /// Reads the file of this task; nothing is repaired.
+    /// Parses the file of this task; repairs nothing.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::StateLoadFailed`] for what cannot be read as it was meant, and [`TaskError::StateValidationFailed`] for what is not what
-    /// was saved, or of another task.
+    /// Returns [`TaskError::StateLoadFailed`] if the file cannot be read without loss. Returns [`TaskError::StateValidationFailed`] if it differs
+    /// from what was saved, or belongs to another task.
     pub fn read(bytes: &[u8], task: &TaskId) -> Result<Self, TaskError> {
         let object = object(bytes)?;
         verify(&object)?;
         Self::of(object, task)
     }
 
-    /// Reads a file of a program that wrote no checksum, or zeros instead; the second value tells whether it did. What has a checksum must fit it.
+    /// Parses a file, also one whose program wrote no checksum, or zeros in its place. The second value is whether that is so. An existing checksum
+    /// must fit.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Fails like [`read`](Self::read).
     pub fn import(bytes: &[u8], task: &TaskId) -> Result<(Self, bool), TaskError> {
         let object = object(bytes)?;
         let is_legacy = match object.get("checksum") {
@@ -105,7 +106,7 @@ impl TaskState {
         serde_json::from_value(Value::Object(object)).map_err(misshapen)
     }
 
-    /// Whether `next` may take this one's place: under no earlier lock, and as a later version (TASK-41).
+    /// Checks that `next` may replace this state: its lock is not older, and its version is later (TASK-41).
     ///
     /// # Errors
     ///
@@ -123,7 +124,7 @@ impl TaskState {
         }
     }
 
-    /// Whether somebody with this token may write at all: nobody with a later one has written this.
+    /// Checks that a writer with this token may write at all: no later token has written this state.
     ///
     /// # Errors
     ///

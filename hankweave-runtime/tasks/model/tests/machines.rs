@@ -1,4 +1,4 @@
-//! The machines of the task and the lock.
+//! Machines of the task and the lock.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -176,7 +176,7 @@ fn the_graphs_are_those_of_the_documents() {
     );
 }
 
-/// A change of a snapshot is a change of what editors and tools rely on.
+/// A changed snapshot changes what editors and tools rely on.
 #[test]
 fn the_schemas_of_a_task_and_of_its_events_are_the_known_ones() {
     insta::assert_json_snapshot!("task_record", TaskRecord::schema());

@@ -1,4 +1,4 @@
-//! Why a lock was refused.
+//! Reasons why a lock was refused.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
-//! The lock machine: 6 states, 6 edges, with a loop for tries (STATE-61, STATE-63).
+//! Lock machine: 6 states, 6 edges, with a loop for attempts (STATE-61, STATE-63).
 
 use super::{LockFailure, LockMode};
 use hankweave_core::attempt::{AttemptNumber, SpentAttempt};
 use hankweave_core::machine;
 use hankweave_core::time::Timestamp;
 
-/// One acquisition of one lock by one holder.
+/// Acquisition of one lock by one holder.
 #[machine(Lock, tests, schema = "schema")]
 #[serde(tag = "state", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum LockRecord {
@@ -14,11 +14,11 @@ pub enum LockRecord {
     Base {
         /// Locked resource, such as `task:{id}`.
         resource: String,
-        /// On whose behalf, such as `lifecycle:{agent}`.
+        /// Owner on whose behalf the lock is acquired, such as `lifecycle:{agent}`.
         owner: String,
-        /// This acquisition; two scopes of one owner are two holders.
+        /// Scope of this acquisition. Two scopes of one owner are two holders.
         holder: String,
-        /// How the resource is shared.
+        /// Mode of the lock.
         mode: LockMode,
     },
 
@@ -30,60 +30,60 @@ pub enum LockRecord {
         wait("Waiting for retry (collaborative mode)") => Waiting,
     )]
     Unlocked {
-        /// 1 at first, one more after each wait.
+        /// Attempt: 1 at first, one more after each wait.
         #[carry]
         attempt: AttemptNumber,
     },
 
-    /// A try was made in vain; another follows.
+    /// An attempt has failed; another follows.
     #[to(retry("Retry lock acquisition") => Unlocked)]
     Waiting {
-        /// The try that was made in vain.
+        /// Attempt that failed.
         #[carry]
         attempt: SpentAttempt,
-        /// When the next one is due.
+        /// Time of the next attempt.
         retry_at: Timestamp,
     },
 
     /// The holder has the resource.
     #[to(release("releaseLock()") => Released, expire("Lock timeout reached") => Expired)]
     Acquired {
-        /// Greater than that of every earlier grant; whoever writes shows it.
+        /// Fencing token, greater than that of every earlier grant. Writers must present it.
         token: u64,
-        /// When it was granted.
+        /// Time of the grant.
         acquired_at: Timestamp,
-        /// The last moment at which it is held; absent when it never expires. A renewal moves it.
+        /// Last moment of the lock; absent if it never expires. A renewal moves it.
         #[live]
         expires_at: Option<Timestamp>,
-        /// How often the holder took it and has not given it back.
+        /// Number of acquisitions that the holder has not released.
         #[live(start = 1)]
         count: u32,
     },
 
-    /// The holder gave it back.
+    /// The holder released the lock.
     #[terminal]
     #[keeps(token, acquired_at)]
     Released {
-        /// When.
+        /// Time of the release.
         released_at: Timestamp,
     },
 
-    /// Its time ran out; whoever held it must stop writing.
+    /// The lock has expired; its former holder must stop writing.
     #[terminal]
     #[keeps(token, acquired_at)]
     Expired {
-        /// The last moment at which it was held.
+        /// Last moment of the lock.
         #[carry]
         expires_at: Option<Timestamp>,
     },
 
-    /// The resource was not to be had.
+    /// The lock was refused.
     #[terminal]
     Failed {
-        /// The last try.
+        /// Last attempt.
         #[carry]
         attempt: SpentAttempt,
-        /// Why.
+        /// Reason.
         reason: LockFailure,
     },
 }

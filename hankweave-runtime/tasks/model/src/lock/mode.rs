@@ -1,20 +1,20 @@
-//! How a lock is shared.
+//! Lock modes.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether others may hold the resource at the same time.
+/// Mode of a lock: whether it can have several holders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LockMode {
     /// One holder; a conflict fails at once.
     Exclusive,
-    /// Several collaborative holders; a conflict waits and tries again.
+    /// Several collaborative holders; a conflict waits for another attempt.
     Collaborative,
 }
 
 impl LockMode {
-    /// Its name.
+    /// Returns the name of the mode.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

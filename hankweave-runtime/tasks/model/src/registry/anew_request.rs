@@ -5,20 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::TaskRecord;
 
-/// Key of the request among the names of a record that others wrote.
+/// Key of the request among the record's names that other programs wrote.
 pub(super) const ANEW_REQUEST: &str = "anewRequest";
 
-/// Newest request of a user that a task may start anew, on record. A worker that has its files, or its run from a remote, continues it all the same.
+/// Newest recorded request of a user that a task may start anew. A worker that has the task's files, or gets its run from a remote, still continues
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnewRequest {
-    /// User who asked for it.
+    /// User who made the request.
     pub by: String,
-    /// When that was.
+    /// Time of the request.
     pub at: Timestamp,
 }
 
 impl AnewRequest {
-    /// Returns the newest request; `None` where there was none.
+    /// Returns the newest request, if there is one.
     #[must_use]
     pub fn of(record: &TaskRecord) -> Option<Self> {
         serde_json::from_value(record.extra().get(ANEW_REQUEST)?.clone()).ok()

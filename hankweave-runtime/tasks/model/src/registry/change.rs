@@ -1,4 +1,4 @@
-//! One step of a task, or several that are taken at once.
+//! Steps of a task, one or several at once.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use crate::registry::files_location::{FILES_LOCATION, stored};
 use crate::registry::{FilesLocation, Patch, TaskCost, TaskRow};
 use crate::task::{Fail, Start, TaskApproval, TaskRecord, TaskStatus, TaskTransition};
 
-/// Name in the line of a start without a worker.
+/// Key in the log line of a start without a worker.
 pub(crate) const BY_HAND: &str = "byHand";
 
-/// Steps that are taken at once, or not at all.
+/// Steps that are taken together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegistryChange {
     /// The task.
     pub id: TaskId,
-    /// The version that was read under the lock.
+    /// Version that was read under the lock.
     pub expected_version: u64,
-    /// The token of the lock on the task.
+    /// Token of the lock on the task.
     pub token: u64,
-    /// The steps, at least one.
+    /// Steps, at least one.
     pub steps: Vec<TaskTransition>,
     /// Cost of the task so far, from its worker.
     pub cost: Option<TaskCost>,
-    /// Answer of a user, which is noted in the metadata.
+    /// Answer of a user, to be noted in the metadata.
     pub approval: Option<TaskApproval>,
-    /// User who asked for the steps, where a user did.
+    /// User who asked for the steps, if a user did.
     pub by: Option<String>,
-    /// Lease of the worker that starts the task, which is noted with it.
+    /// Lease of the worker that starts the task, to be noted with the task.
     pub lease: Option<Duration>,
     /// Folder in which the files of the task are from now on.
     pub files: Patch<FilesLocation>,
@@ -42,26 +42,26 @@ pub struct RegistryChange {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChangedTask {
-    /// The row as it is now; its status is `deleted` when the task is gone and its id stays taken.
+    /// Current row. Its status is `deleted` after a deletion; the id is not free again.
     pub row: TaskRow,
-    /// New lines of its log, as one for each step, numbered. A deleted task has no log.
+    /// New log lines, one for each step, numbered. A deleted task has no log.
     pub lines: Vec<LogEntry>,
 }
 
-/// Lease of the task's newest worker, in milliseconds, among the names of the record that others wrote.
+/// Key of the newest worker's lease, in milliseconds, among the record's names that other programs wrote.
 const LEASE: &str = "leaseMs";
 
-/// User who cancelled the task, or has asked its worker to, among the names of the record that others wrote.
+/// Key of the user who cancelled the task or asked its worker to, among the record's names that other programs wrote.
 const CANCELLED_BY: &str = "cancelledBy";
 
 impl TaskRow {
-    /// Returns the user who cancelled the task, or has asked its worker to; `None` where that is not noted, as in rows of older versions.
+    /// Returns the user who cancelled the task or asked its worker to; `None` if that was not noted, as in rows of older versions.
     #[must_use]
     pub fn cancelled_by(&self) -> Option<&str> {
         self.record.extra().get(CANCELLED_BY)?.as_str()
     }
 
-    /// Asks the worker of the task to stop, for a user. A request that is there already stays.
+    /// Asks the worker of the task to stop, on behalf of a user. An earlier request stays.
     ///
     /// # Errors
     ///
@@ -74,14 +74,14 @@ impl TaskRow {
         Ok(self)
     }
 
-    /// Returns the lease of the task's newest worker; `None` where that is not noted, as in rows of older versions.
+    /// Returns the lease of the task's newest worker; `None` if it was not noted, as in rows of older versions.
     #[must_use]
     pub fn lease(&self) -> Option<Duration> {
         let millis = self.record.extra().get(LEASE)?.as_u64()?;
         Some(Duration::from_millis(millis))
     }
 
-    /// Applies a change to the task (TASK-20, TASK-21). The keeper of the locks checks whether the token's holder lives.
+    /// Applies a change to the task (TASK-20, TASK-21). Whether the token's holder lives is checked by the store of the locks.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl TaskRow {
         Ok(ChangedTask { row, lines })
     }
 
-    /// Whether these steps end the task in another way than a user had asked for.
+    /// Whether these steps end the task in another way than a user had requested.
     fn is_too_late_for(&self, steps: &[TaskTransition]) -> bool {
         let completes = |step: &TaskTransition| matches!(step, TaskTransition::Complete(_));
         self.cancel_requested_at.is_some() && steps.iter().any(completes)
@@ -173,7 +173,7 @@ impl TaskRow {
             )?;
         }
         if let TaskTransition::Complete(_) | TaskTransition::Cancel | TaskTransition::Ask(_) = step {
-            // Why an attempt before failed says nothing of this end, or of what it asks now.
+            // The error of an earlier attempt says nothing about this end, or about the present question.
             for name in ["error", "failure"] {
                 record = with_metadata(record, name, None)?;
             }
@@ -181,7 +181,7 @@ impl TaskRow {
         self.record = record;
         self.version += 1;
         self.status_version = self.version;
-        // What the attempt may use: a limit may be another one than that of the last.
+        // Limits of this attempt, which may differ from those of the last.
         let arguments = self
             .record
             .metadata()
@@ -219,8 +219,8 @@ fn with_metadata(record: TaskRecord, name: &str, value: Option<Value>) -> Result
     super::patch::with_fields(record, [("metadata", Some(Value::Object(metadata)))])
 }
 
-/// Returns the log line of a step (TASK-91); none for the last one, which removes the log. Each line has the task's status, because a reader that has lost the state
-/// reads that from its log.
+/// Returns the log line of a step (TASK-91); none for a deletion, which removes the log. Each line has the task's status, because a reader that has
+/// lost the state recovers the status from the log.
 fn log_line(
     step: &TaskTransition,
     approval: Option<&TaskApproval>,

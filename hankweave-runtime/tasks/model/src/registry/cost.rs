@@ -7,44 +7,44 @@ use serde_json::{Map, Value, json};
 use crate::logs::LogEntry;
 use crate::task::TaskRecord;
 
-/// Names of an attempt's cost in the log line that ends it, and of the last one's in a record.
+/// Keys of an attempt's cost, in the log line that ends the attempt; in a record they are about the last attempt.
 pub(crate) const ATTEMPT_COST: &str = "lastAttemptCost";
 pub(crate) const ATTEMPT_COST_IS_LOWER_BOUND: &str = "lastAttemptCostIsLowerBound";
 
-/// Cost of a task before it started anew, in a record.
+/// Key of a task's cost before it started anew, in a record.
 pub(super) const BEFORE_ANEW: &str = "beforeAnew";
 
-/// The costs of a task. They are kept among the names of its record that others wrote, so that every registry has them, and older programs keep them.
+/// Costs of a task. They are stored among the record's names that other programs wrote, so that every registry has them and older programs keep them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskCost {
-    /// All attempts together, in US dollars.
+    /// Cost of all attempts, in US dollars.
     pub cost: Usd,
-    /// The last attempt alone, in US dollars.
+    /// Cost of the last attempt, in US dollars.
     pub last_attempt_cost: Usd,
-    /// Whether the last attempt cost more, and nobody knows how much.
+    /// Whether the last attempt cost more, by an unknown amount.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub last_attempt_cost_is_lower_bound: bool,
-    /// Whether it cost more, and nobody knows how much.
+    /// Whether all attempts cost more, by an unknown amount.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_is_lower_bound: bool,
-    /// Total budget of the last attempt, in US dollars; `None` where it had none or is not known.
+    /// Total budget of the last attempt, in US dollars; `None` if it had none or is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Usd>,
-    /// Cost of the attempts before the one that started anew last, in US dollars: the budget counts from there. `None` where none did.
+    /// Cost of the attempts before the task last started anew, in US dollars. The budget does not count them. `None` if it never started anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_anew: Option<Usd>,
 }
 
 impl TaskCost {
-    /// The costs among the data of a state; `None` where a version before this one wrote it, which had the last attempt alone.
+    /// Returns the costs in the data of a state; `None` if an older version wrote it, which stored only the last attempt.
     #[must_use]
     pub fn of_data(data: &Map<String, Value>) -> Option<Self> {
         let noted = |name: &str| data.get(name).cloned().unwrap_or(Value::Null);
         Self::of_fields(noted)
     }
 
-    /// The costs of a task; `None` where no worker has noted any.
+    /// Returns the costs of a task; `None` if no worker has noted any.
     #[must_use]
     pub fn of(record: &TaskRecord) -> Option<Self> {
         Self::of_fields(|name| record.extra().get(name).cloned().unwrap_or(Value::Null))
@@ -58,7 +58,7 @@ impl TaskCost {
         serde_json::from_value(stored).ok()
     }
 
-    /// The fields of the stored record. An attempt whose cost is known is no lower bound because one before it was: null takes the note of that away.
+    /// Returns the fields of the stored record. Each attempt has its own lower-bound mark, and null removes the mark of an earlier one.
     pub(super) fn fields(self) -> [(&'static str, Option<Value>); 6] {
         let noted = |is_lower_bound: bool| is_lower_bound.then_some(Value::Bool(true)).or(Some(Value::Null));
         [
@@ -84,7 +84,7 @@ impl TaskCost {
         }
     }
 
-    /// The amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
+    /// Returns the amounts for people, the sum first: `$1.3500, of which the last attempt $0.4500`. A single attempt has no second amount.
     #[must_use]
     pub fn in_words(self) -> String {
         let last = self
@@ -98,7 +98,7 @@ impl TaskCost {
         }
     }
 
-    /// The amount of all attempts for people.
+    /// Returns the cost of all attempts for people.
     #[must_use]
     pub fn sum_in_words(self) -> String {
         let sum = self.cost.display(self.cost_is_lower_bound);
@@ -109,11 +109,11 @@ impl TaskCost {
         }
     }
 
-    /// Returns what the attempts have spent beyond the budget since the task last started anew, in words.
+    /// Returns the amount by which the attempts since the task last started anew exceed the budget, in words.
     #[must_use]
     pub fn over_budget(self) -> Option<String> {
         let counted = self.cost.saturating_sub(self.before_anew.unwrap_or_default());
-        // What is not known of attempts before it started anew does not count.
+        // Unknown costs of attempts before the task started anew do not count.
         let is_last_alone = self.before_anew.is_some() && counted == self.last_attempt_cost;
         let is_lower_bound = match is_last_alone {
             true => self.last_attempt_cost_is_lower_bound,
@@ -123,7 +123,7 @@ impl TaskCost {
     }
 }
 
-/// The costs of several tasks together.
+/// Adds up the costs of several tasks.
 impl std::iter::Sum for TaskCost {
     fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
         costs.fold(Self::default(), |sum, next| Self {
@@ -183,7 +183,7 @@ mod tests {
             [&stored["cost"], &stored["lastAttemptCost"]],
             [&json!(1.35), &json!(0.45)]
         );
-        // Another note keeps them, and so does whoever stores the row.
+        // Later notes and a stored row keep the costs.
         let renamed = TaskPatch {
             name: Patch::Set("other".into()),
             ..TaskPatch::default()

@@ -1,4 +1,4 @@
-//! Changes of what people note about a task, apart from its steps.
+//! Changes of a task's descriptive fields, apart from its steps.
 
 use hankweave_core::cost::Usd;
 use hankweave_core::time::Timestamp;
@@ -16,12 +16,12 @@ use crate::task::TaskRecord;
 /// Change of one field. In JSON: absent, `null`, or a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Patch<T> {
-    /// It stays as it is.
+    /// Keep the value.
     #[default]
     Keep,
-    /// It has its default again.
+    /// Reset to the default.
     Clear,
-    /// It has this value.
+    /// Set to this value.
     Set(T),
 }
 
@@ -42,25 +42,25 @@ pub struct TaskPatch {
     /// Description.
     #[serde(default)]
     pub description: Patch<String>,
-    /// Who is responsible for it; `system` when cleared.
+    /// Owner, who is responsible; `system` when cleared.
     #[serde(default)]
     pub owner: Patch<String>,
-    /// Notes of its owner, as a whole.
+    /// Notes of the owner, replaced as a whole.
     #[serde(default)]
     pub metadata: Patch<Map<String, Value>>,
-    /// User who lets it start anew in any folder, without its files.
+    /// User who permits a start anew in any folder, without the task's files.
     #[serde(skip)]
     pub anew_by: Option<String>,
     /// Cost of the attempts before the one that starts anew now.
     #[serde(skip)]
     pub before_anew: Option<Usd>,
-    /// Only when the task has this version.
+    /// Version that the task must have.
     #[serde(default)]
     pub if_version: Option<u64>,
 }
 
 impl TaskRow {
-    /// The row with these fields; its status stays as it is (TASK-22). That it may start anew is a line of its log.
+    /// Returns the row with these fields and an unchanged status (TASK-22). Permission to start anew adds a log line.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl TaskRow {
     }
 }
 
-/// Returns the new value of a field; `None` when it stays.
+/// Returns the new value of a field; `None` if it is unchanged.
 fn value_of<T: Into<Value>>(patch: Patch<T>, default: Value) -> Option<Value> {
     match patch {
         Patch::Keep => None,
@@ -113,8 +113,8 @@ fn value_of<T: Into<Value>>(patch: Patch<T>, default: Value) -> Option<Value> {
     }
 }
 
-/// The record with other values of the fields that every status has; null takes one away. They are set in its stored form, because a step must be the only way from one typed task to
-/// another.
+/// Returns the record with new values of fields that every status has; null removes a field. They are set in the stored form, because only a step may
+/// lead from one typed task to another.
 pub(super) fn with_fields<const N: usize>(
     record: TaskRecord,
     fields: [(&'static str, Option<Value>); N],

@@ -1,4 +1,4 @@
-//! A task, as a registry keeps it.
+//! Row of a task in a registry.
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
@@ -11,27 +11,27 @@ use crate::task::{Task, TaskRecord};
 /// Default owner.
 pub(super) const DEFAULT_OWNER: &str = "system";
 
-/// A task that is to be created.
+/// Task to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
-    /// Its id; none is used twice, not even that of a task that was deleted.
+    /// Id, which is never reused, not even after a deletion.
     pub id: TaskId,
     /// Name for people.
     pub name: String,
     /// Description.
     pub description: Option<String>,
-    /// Who is responsible for it.
+    /// Owner, who is responsible for the task.
     pub owner: String,
-    /// Notes of its owner.
+    /// Notes of the owner.
     pub metadata: Map<String, Value>,
-    /// Tasks with a higher priority are claimed first.
+    /// Priority; tasks with a higher one are claimed first.
     pub priority: i32,
-    /// Tasks that must have completed before this one is claimed.
+    /// Tasks that must have completed before this one can be claimed.
     pub after: Vec<TaskId>,
 }
 
 impl NewTask {
-    /// A task that is called by its id and belongs to nobody in particular.
+    /// Creates a task that is named after its id and has the default owner.
     #[must_use]
     pub fn new(id: TaskId) -> Self {
         Self {
@@ -46,32 +46,32 @@ impl NewTask {
     }
 }
 
-/// A task with what its registry knows about it.
+/// Task with the registry's facts about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskRow {
     /// The task.
     #[serde(flatten)]
     pub record: TaskRecord,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// 1 at first, one more with each change.
+    /// Version: 1 at first, one more with each change.
     pub version: u64,
-    /// Its version when it came to its status; a task that changes without end and stays where it is shows by it.
+    /// Version at the last change of status. It exposes a task that changes endlessly within one status.
     pub status_version: u64,
-    /// The token of the lock under which the last step was made.
+    /// Token of the lock under which the last step was made.
     pub fencing_token: u64,
-    /// The number of its last log line; they count from 1 without a gap (TASK-21).
+    /// Number of the last log line; lines count from 1 without a gap (TASK-21).
     pub log_seq: u64,
-    /// Up to which of these lines somebody has written them to the log.
+    /// Number of the last of these lines that is known to be in the log file.
     pub written_seq: u64,
-    /// When somebody asked whoever works on it to stop; a step takes it back.
+    /// Time of a request that the worker should stop. Any step clears it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested_at: Option<Timestamp>,
-    /// Tasks with a higher priority are claimed first; 0 by default.
+    /// Priority, 0 by default; tasks with a higher one are claimed first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: i32,
-    /// Tasks that must have completed before this one is claimed.
+    /// Tasks that must have completed before this one can be claimed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TaskId>,
 }
@@ -81,7 +81,7 @@ fn is_default(priority: &i32) -> bool {
 }
 
 impl TaskRow {
-    /// The row of a task that was created now under this lock, with its first log line. Without a lock the token is 0.
+    /// Returns the row and first log line of a task that is created now, under a lock with this token. Without a lock the token is 0.
     #[must_use]
     pub fn new(task: NewTask, token: u64, now: Timestamp) -> (Self, LogEntry) {
         let created = LogEntry {
@@ -115,7 +115,7 @@ impl TaskRow {
         (row, created)
     }
 
-    /// The task.
+    /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> &TaskId {
         self.record.id()

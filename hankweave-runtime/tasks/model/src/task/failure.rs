@@ -1,4 +1,4 @@
-//! Failure of a task, with what a user needs to find its cause.
+//! Failure of a task, with the facts that a user needs to find its cause.
 
 use std::fmt;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl NeededBudget {
         (!parts.is_empty()).then(|| format!("{}; a task that needs more fails again", parts.join("; ")))
     }
 
-    /// Returns what is spent of which limit, if these limits are not above it: `$0.7500`, `$0.5500`.
+    /// Returns the spent amount and its limit, unless these limits are above it: `$0.7500`, `$0.5500`.
     #[must_use]
     pub fn spent_of(&self, limits: Ceiling) -> Option<(String, String)> {
         let dollars = limits.max_dollars.zip(self.used_dollars);
@@ -121,7 +121,7 @@ impl NeededBudget {
 }
 
 impl TaskFailure {
-    /// Whether it says more than its cause.
+    /// Whether it has more than the cause.
     #[must_use]
     pub fn has_details(&self) -> bool {
         self.codon_id.is_some() || !self.last_lines.is_empty() || self.command.is_some()
@@ -137,7 +137,7 @@ impl<T: Into<String>> From<T> for TaskFailure {
     }
 }
 
-/// The codon and the cause.
+/// Shows the codon and the cause.
 impl fmt::Display for TaskFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.codon_id {
