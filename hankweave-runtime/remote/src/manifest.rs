@@ -71,8 +71,8 @@ pub(crate) struct ExecutionMeta {
 }
 
 impl ExecutionMeta {
-    /// Returns the part of this file that does not depend on the machine, and that starts and reaches nothing on another one. `hank_is_along` means that
-    /// the hank is in the execution directory.
+    /// Returns the part of this file that does not depend on the machine, and that starts and reaches nothing on another one. `hank_is_along` says
+    /// that the hank is in the execution directory.
     pub(crate) fn of(file: &[u8], hank_is_along: bool) -> Self {
         let file: Value = serde_json::from_slice(file).unwrap_or_default();
         let options = file["invocation"]["options"]

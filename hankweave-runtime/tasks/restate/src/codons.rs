@@ -1,4 +1,4 @@
-//! Which codons have succeeded, by what the run itself has recorded (TASK-87).
+//! Successful codons, as the run itself has recorded them (TASK-87).
 
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
@@ -7,7 +7,7 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The success of a codon. Another success of the same codon, after a rollback, has another run or another beginning.
+/// Success of a codon. After a rollback, a second success of the codon has another run or start time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CompletedCodon {
@@ -19,15 +19,15 @@ pub(crate) struct CompletedCodon {
 }
 
 impl CompletedCodon {
-    /// Whether both tell of the same execution of a codon.
+    /// Whether both are one execution of a codon.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (&self.run_id, &self.codon_id, self.start_time) == (&other.run_id, &other.codon_id, other.start_time)
     }
 }
 
-/// All that this history tells, the oldest first.
+/// Returns all successes of this history, oldest first.
 pub(crate) fn successes(state: &HankweaveState) -> Vec<CompletedCodon> {
-    // The newest run stands first, in it the oldest codon.
+    // Runs are listed newest first, codons in a run oldest first.
     let codons = state
         .runs
         .iter()

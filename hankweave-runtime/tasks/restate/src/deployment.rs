@@ -1,4 +1,4 @@
-//! Tells Restate where the workers are.
+//! Registration of workers with Restate.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::time::Duration;
 use hankweave_runtime::world::http::{Http, HttpError, HttpRequest};
 use serde_json::json;
 
-/// Restate asks the worker what it serves before it answers.
+/// Time limit. Restate asks the worker which services it has before it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why Restate does not have the workers.
+/// Reason why Restate does not have the workers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// It was not reached.
+    /// Restate was not reached.
     #[error("Restate at {admin} does not answer: {source}")]
     Away {
-        /// Expected address.
+        /// Address of Restate's admin interface.
         admin: String,
-        /// Why.
+        /// Reason.
         source: HttpError,
     },
-    /// It says no.
+    /// Restate refused.
     #[error("Restate refuses the workers at {address} with {status}: {message}")]
     Refused {
         /// Address of the workers.
         address: String,
-        /// The status of HTTP.
+        /// HTTP status.
         status: u16,
         /// Message.
         message: String,
     },
 }
 
-/// Registers the workers that are served at `address`, which Restate must reach, with its admin interface at `admin`. The same may be registered again and again. Restate
-/// asks what they serve before this returns.
+/// Registers the workers at `address`, which Restate must be able to reach, with its admin interface at `admin`. Registering again is allowed.
+/// Restate asks the workers which services they have before this returns.
 ///
 /// # Errors
 ///
-/// Returns why Restate does not have them.
+/// Returns the reason why Restate does not have the workers.
 pub async fn register(http: &dyn Http, admin: &str, address: &str) -> Result<(), RegisterError> {
     let body = json!({"uri": address, "force": false});
     let request = HttpRequest {
@@ -61,7 +61,7 @@ pub async fn register(http: &dyn Http, admin: &str, address: &str) -> Result<(),
     }
 }
 
-/// The first lines of what it says, for people.
+/// Returns the first lines of Restate's answer, for people.
 fn message(body: &[u8]) -> String {
     let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     match told["message"].as_str() {

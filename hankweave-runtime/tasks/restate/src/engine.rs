@@ -1,4 +1,4 @@
-//! Common parts of one worker's executions.
+//! Parts that all executions of a worker share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hankweave_tasks::layers::TaskLayers;
 use hankweave_tasks::worker::{OrphanPolicyConfig, WorkerMetrics, WorkerOptions};
 use tokio::sync::Semaphore;
 
-/// A worker beneath Restate: what all its executions have in common.
+/// Worker for Restate: the parts that its executions share.
 pub struct RestateEngine {
     pub(crate) layers: TaskLayers,
     pub(crate) world: World,
@@ -18,7 +18,7 @@ pub struct RestateEngine {
     pub(crate) told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
     pub(crate) figures: WorkerMetrics,
     pub(crate) shutdown: Shutdown,
-    /// One for each task that may run at once.
+    /// One permit for each task that may run at once.
     pub(crate) room: Arc<Semaphore>,
 }
 
@@ -31,8 +31,8 @@ impl fmt::Debug for RestateEngine {
 }
 
 impl RestateEngine {
-    /// A worker whose files are under the root of `layers`. `told` hears of each step of a task and must not take long. What becomes of orphans is Restate's matter, so what
-    /// `options` say of them does not count.
+    /// Creates a worker whose files are under the root of `layers`. `told` is called with each step of a task and must be quick. Restate handles
+    /// orphans, so the orphan policy in `options` is ignored.
     #[must_use]
     pub fn new(
         layers: TaskLayers,
@@ -55,7 +55,7 @@ impl RestateEngine {
         }
     }
 
-    /// Returns the figures of all its executions.
+    /// Returns the metrics of all its executions.
     #[must_use]
     pub fn figures(&self) -> WorkerMetrics {
         self.figures.clone()

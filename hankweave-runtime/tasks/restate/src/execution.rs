@@ -1,4 +1,4 @@
-//! One execution: the worker of one task, and what it has done that is not recorded yet (TASK-86, TASK-87).
+//! Execution of one task: its worker, and the worker's results that are not recorded yet (TASK-86, TASK-87).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::codons::{CompletedCodon, successes};
 use crate::engine::RestateEngine;
 use crate::kept::{DurableStep, RestateTask};
 
-/// Why this worker cannot continue with a task; Restate tries again, here or elsewhere.
+/// Reason why this worker cannot continue a task. Restate tries again, here or elsewhere.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Interrupted {
     #[error("this worker stops")]
@@ -29,19 +29,19 @@ pub(crate) enum Interrupted {
     Files(#[from] LayerError),
 }
 
-/// An execution; dropping it kills its run.
+/// Execution of a task. Dropping it kills its run.
 pub(crate) struct RestateExecution {
     engine: Arc<RestateEngine>,
     files: TaskFiles,
     working: Option<ActiveWorker>,
-    /// Results of its runs, as reported by the worker.
+    /// Successes in its runs, as reported by the worker.
     successes: Vec<CompletedCodon>,
     is_cancelled: bool,
 }
 
-/// A worker that has the task.
+/// Worker that has the task.
 struct ActiveWorker {
-    /// Dropped first: a worker that waits for its report to be recorded must not take the end of that for an answer.
+    /// Dropped first. A worker that waits for its report to be recorded must not mistake the end of `reports` for the answer.
     worked: AbortOnDropHandle<Result<WorkerSummary, TaskError>>,
     coordinator: Arc<Memory>,
     reports: RecordRequests,
@@ -63,7 +63,7 @@ impl RestateExecution {
         }
     }
 
-    /// The next step that is not recorded, once there is one. What the worker did before is recorded when this is called again.
+    /// Returns the next unrecorded step, once there is one. The next call assumes that the caller has recorded it.
     ///
     /// # Cancel safety
     ///
@@ -87,7 +87,7 @@ impl RestateExecution {
         }
     }
 
-    /// Asks the worker to stop the run; without one the task is cancelled at once.
+    /// Asks the worker to stop the run. Without a worker the task is cancelled at once.
     pub(crate) async fn cancel(&mut self) -> Result<(), Interrupted> {
         self.is_cancelled = true;
         if let Some(working) = &self.working {
@@ -97,13 +97,13 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Abandons the task when nothing is recorded any more; waits until the run has stopped.
+    /// Stops the run and waits for its end, for a caller that records nothing any more.
     pub(crate) async fn abandon(&mut self) -> Result<(), Interrupted> {
         self.cancel().await?;
         self.end_worker().await
     }
 
-    /// Lets the files of a task that has ended follow what is recorded, also when the worker that should have done so is gone.
+    /// Writes the recorded state to the files of a task that has ended, also if the worker that should have done so no longer exists.
     pub(crate) async fn finish(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
         self.end_worker().await?;
         let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());
@@ -120,7 +120,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Codons come before the steps after them: when the task has ended, nothing is missing.
+    /// Returns the next unrecorded step. Codons come before the step after them, so that none is missing once the task has ended.
     async fn unrecorded(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         if let Some(success) = self.successes.iter().find(|success| !kept.has(success)) {
             return Ok(Some(DurableStep::Codon(success.clone())));
@@ -137,7 +137,7 @@ impl RestateExecution {
         Ok(Some(DurableStep::Task(row, lines.await?)))
     }
 
-    /// Lets the worker continue until it has something to record, or has ended.
+    /// Waits until the worker has something to record, or has ended.
     async fn wait(&mut self) -> Result<(), Interrupted> {
         let Some(working) = &mut self.working else {
             return Ok(());
@@ -149,7 +149,7 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Returns the necessary step of the task before a worker runs it.
+    /// Returns the step that the task must take before a worker runs it.
     fn without_worker(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         let now = self.engine.world.clock.now();
         match kept.task.record.status() {
@@ -192,7 +192,8 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Why there is no step after the last one of a worker that has ended. Another call starts again; Restate waits before it when the remote does not answer (TASK-119).
+    /// Returns why there is no further step after the worker has ended. Another call starts a new worker. If the remote does not answer, Restate
+    /// waits first (TASK-119).
     fn end(&mut self, kept: &RestateTask) -> Interrupted {
         self.working = None;
         match (self.engine.shutdown.cause(), kept.not_fetched()) {
@@ -204,7 +205,7 @@ impl RestateExecution {
 }
 
 impl ActiveWorker {
-    /// Lets the worker continue until it has something to record, or has ended.
+    /// Waits until the worker has something to record, or has ended.
     async fn wait(&mut self) -> Result<(), Interrupted> {
         self.report = None;
         self.report = self.reports.next().await;

@@ -1,4 +1,4 @@
-//! Data that Restate keeps of a task, and their changes by durable steps.
+//! Data that Restate stores for a task, changed by durable steps.
 
 use hankweave_core::time::Timestamp;
 use hankweave_task_model::registry::{NewTask, Patch, RegistryChange, TaskRow};
@@ -11,21 +11,21 @@ use serde_json::Value;
 
 use crate::codons::CompletedCodon;
 
-/// A task as its virtual object has it: what a registry would keep, and the codons that succeeded.
+/// Task as its virtual object stores it: the data that a registry would have, and the codons that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RestateTask {
     pub(crate) task: TaskRow,
     pub(crate) log: Vec<LogEntry>,
     pub(crate) codons: Vec<CompletedCodon>,
-    /// The invocation that works on it or did so last.
+    /// Invocation that works on the task, or did so last.
     pub(crate) invocation: String,
 }
 
-/// The result of a durable step.
+/// Result of a durable step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum DurableStep {
-    /// The task has taken steps, about which the log says this.
+    /// The task has taken steps, with these log lines.
     Task(TaskRow, Vec<LogEntry>),
     /// A codon has succeeded.
     Codon(CompletedCodon),
@@ -52,7 +52,7 @@ impl RestateTask {
         }
     }
 
-    /// Whether nobody has to work on it before somebody asks for that again.
+    /// Whether no worker is needed until a user asks for the task again.
     pub(crate) fn has_ended(&self) -> bool {
         !matches!(
             self.task.record.status(),
@@ -60,7 +60,7 @@ impl RestateTask {
         )
     }
 
-    /// Why it waits, when its run could not be fetched (TASK-119).
+    /// Returns why the task waits, if its run could not be fetched (TASK-119).
     pub(crate) fn not_fetched(&self) -> Option<&str> {
         let record = &self.task.record;
         let error = record.metadata().get("error").and_then(Value::as_str);
@@ -71,12 +71,12 @@ impl RestateTask {
         self.codons.iter().any(|codon| codon.is(success))
     }
 
-    /// The number of the last line that is known.
+    /// Returns the number of the last log line.
     pub(crate) fn last_line(&self) -> u64 {
         self.log.iter().filter_map(|line| line.seq).max().unwrap_or(0)
     }
 
-    /// Lets it wait for a worker: one that runs has lost its worker, any other had ended and is to continue.
+    /// Returns the step that requeues the task: a running one has lost its worker, any other had ended and is resumed.
     pub(crate) fn wait_again(&self, now: Timestamp) -> Result<DurableStep, TaskError> {
         let orphaned = TaskTransition::Fail(Fail {
             error: "ORPHANED".to_owned(),
@@ -100,7 +100,7 @@ impl RestateTask {
         self.change(vec![TaskTransition::Cancel], now)
     }
 
-    /// Restate lets nobody else write meanwhile, so no token has to be asked for.
+    /// Applies steps to the task. Restate keeps others from writing meanwhile, so the token needs no check.
     fn change(&self, steps: Vec<TaskTransition>, now: Timestamp) -> Result<DurableStep, TaskError> {
         let change = RegistryChange {
             id: self.task.id().clone(),

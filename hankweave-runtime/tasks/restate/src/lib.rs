@@ -1,8 +1,8 @@
-//! Workers whose tasks [Restate](https://restate.dev) keeps, in the place of a registry: an execution is a virtual object whose key is the id of the task, and
-//! each step and each codon is a durable step of it (TASK-86 to TASK-89).
+//! Workers whose tasks are stored in [Restate](https://restate.dev) in place of a registry. An execution is a virtual object, whose key is the id of
+//! the task. Each step and each codon is a durable step of the object (TASK-86 to TASK-89).
 //!
-//! Restate calls the workers, hands each execution to one of them, and to another one when that is gone. Beneath it works the same [`Worker`] as elsewhere, on a
-//! coordinator that has this one task.
+//! Restate calls the workers. It gives each execution to one of them, and to another one if the first no longer exists. Inside an execution runs the
+//! usual [`Worker`], on a coordinator that has only this task.
 //!
 //! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.
 //!
@@ -33,13 +33,13 @@ use tokio::net::TcpListener;
 pub use deployment::{RegisterError, register};
 pub use engine::RestateEngine;
 
-/// How long executions may take, beyond the grace of their runs, to tell Restate that they continue elsewhere.
+/// Time for executions, beyond the grace of their runs, to report to Restate that they continue elsewhere.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How long they may take besides to bring the rest of their runs to a remote.
+/// Additional time to push the rest of their runs to a remote.
 const CARRYING: Duration = Duration::from_secs(60);
 
-/// Answers Restate until it is asked to stop. Then runs are stopped in order, and Restate hands their tasks to another worker.
+/// Serves Restate until asked to stop. Then runs are stopped in order, and Restate gives their tasks to another worker.
 pub async fn serve(engine: RestateEngine, listener: TcpListener, shutdown: &Shutdown) {
     let carrying = engine
         .options

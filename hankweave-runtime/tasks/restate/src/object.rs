@@ -1,4 +1,4 @@
-//! The virtual object of a task and its handlers (TASK-88, TASK-89).
+//! Virtual object of a task, and its handlers (TASK-88, TASK-89).
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -22,16 +22,17 @@ use crate::engine::RestateEngine;
 use crate::execution::RestateExecution;
 use crate::kept::{DurableStep, RestateTask};
 
-/// Under which name Restate keeps what there is to know of the task.
+/// Key under which Restate stores the task.
 const KEPT: &str = "kept";
 
-/// The signal that cancels a task.
+/// Signal that cancels a task.
 const CANCEL: &str = "cancel";
 
-/// A step may last as long as an agent works. That a worker is gone shows by its connection, not by its silence, so silence ends nothing (TASK-89).
+/// Time limit of a step, which may last as long as an agent works. Restate notices a lost worker by its connection, so silence ends nothing
+/// (TASK-89).
 const LONGEST_STEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Workers may be away for days: a task waits for them rather than be put aside.
+/// Longest pause between attempts. Workers may be away for days, and a task must wait for them rather than be suspended.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const TRIES: u64 = 1_000_000;
 
@@ -59,7 +60,7 @@ struct GivenAnswer {
     reason: Option<String>,
 }
 
-/// Returns the question of a waiting task, and how it is answered.
+/// Returns the question of a waiting task and the call that answers it.
 fn asked(codon: &str, question: &str) -> String {
     format!(
         "the task waits for an approval of {codon}: {question}; call `answer` with {{\"granted\": true, \"by\": \"NAME\"}}, then `run`"
@@ -83,7 +84,7 @@ pub(crate) fn endpoint(engine: Arc<RestateEngine>) -> Endpoint {
 
 #[restate_sdk::object]
 impl HankweaveTask {
-    /// Runs the hank of a new task, or continues with a task where it was; for that, null is enough.
+    /// Runs the hank of a new task, or continues an existing task. To continue, the argument may be null.
     #[handler]
     async fn run(&self, ctx: ObjectContext<'_>, Json(run): Json<Value>) -> HandlerResult<Json<TaskRow>> {
         let mut kept = match ctx.get::<Json<RestateTask>>(KEPT).await? {
@@ -134,7 +135,7 @@ impl HankweaveTask {
         Ok(Json(kept))
     }
 
-    /// Calls a task off: its run is stopped in order.
+    /// Cancels a task: its run is stopped in order.
     #[handler]
     async fn cancel(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
@@ -152,12 +153,12 @@ impl HankweaveTask {
         Ok(Json(kept))
     }
 
-    /// Waits until nobody works on the task any more, and tells how it stands. Restate puts it aside while it waits.
+    /// Waits until the task has ended or waits for an answer, and returns it. Restate suspends this call meanwhile.
     #[handler(inactivity_timeout = "1m")]
     async fn attach(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         let kept = known(ctx.get(KEPT).await?, ctx.key())?;
         if !kept.has_ended() {
-            // How it ended stands in the task.
+            // The outcome is in the task.
             let _ = ctx
                 .invocation_handle(kept.invocation)
                 .attach::<Json<Value>>()
@@ -167,14 +168,15 @@ impl HankweaveTask {
         Ok(client.show().call().await?)
     }
 
-    /// Tells how the task stands: its row, its log and the codons that succeeded.
+    /// Returns the task: its row, its log and the codons that succeeded.
     #[handler]
     async fn show(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RestateTask>> {
         Ok(Json(known(ctx.get(KEPT).await?, ctx.key())?))
     }
 }
 
-/// Works on the task until it has ended, each step recorded before the next one. In a box, because the compiler sees only then that it may change threads.
+/// Works on the task until it has ended, and records each step before the next one. Boxed, because only then the compiler sees that the future is
+/// `Send`.
 fn work<'ctx>(
     engine: &'ctx Arc<RestateEngine>,
     ctx: &'ctx ObjectContext<'ctx>,
@@ -183,7 +185,7 @@ fn work<'ctx>(
     let execution = Arc::new(Mutex::new(RestateExecution::new(Arc::clone(engine), &kept)));
     Box::pin(async move {
         for number in 1_u64.. {
-            // Anew for each step: one that was waited on before would not hear what came in between.
+            // A new future for each step: one that was polled in an earlier step would miss a signal in between.
             let cancel = ctx.signal::<()>(CANCEL);
             let (execution, known) = (Arc::clone(&execution), kept.clone());
             let step =
@@ -201,7 +203,7 @@ fn work<'ctx>(
     })
 }
 
-/// The next step; whoever cancels the task meanwhile is heard. An invocation that is cancelled from outside records nothing any more.
+/// Returns the next step; a cancellation is passed to the execution meanwhile. An invocation that is cancelled from outside records nothing any more.
 async fn next(
     execution: &mut RestateExecution,
     kept: &RestateTask,
@@ -227,7 +229,7 @@ async fn next(
     }
 }
 
-/// The task, which must be there.
+/// Returns the task, or an error if there is none.
 fn known(kept: Option<Json<RestateTask>>, key: &str) -> Result<RestateTask, TerminalError> {
     let missing = || refusal(404, &format!("there is no task {key} (TASK_NOT_FOUND)"));
     kept.map(Json::into_inner).ok_or_else(missing)

@@ -1,4 +1,4 @@
-//! Server for Restate: HTTP/2 without TLS, a stream for each execution, which lives as long as both sides answer pings (TASK-89).
+//! Server for Restate: HTTP/2 without TLS, one stream for each execution, which lives as long as both sides answer pings (TASK-89).
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// A Restate that is silent for so long, and for so long again, is gone, and another worker may have its executions: our runs end before another run has given up waiting for
-/// their directories (TASK-58).
+/// Silence after which a ping is sent, and time limit of its answer. After both, Restate counts as lost and another worker may get its executions.
+/// Our runs end before another run gives up waiting for their directories (TASK-58).
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// How long is waited when the system has no more connections for us.
+/// Pause when the system refuses further connections.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Serves until it is asked to stop, and then until all executions have ended, or for this long. A connection that breaks ends its executions.
+/// Serves until asked to stop, and then until all executions have ended, but at most for `patience`. A connection that breaks ends its executions.
 pub(crate) async fn serve(
     listener: TcpListener,
     endpoint: Endpoint,

@@ -1,4 +1,4 @@
-//! Executions whose runs are real processes: a script stands in for `hankweave`.
+//! Executions whose runs are real processes: a script takes the place of `hankweave`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct Stage {
     kept: RestateTask,
 }
 
-/// A task, and an engine whose runs do what `script` says.
+/// Returns a task, and an engine whose runs execute `script`.
 fn stage(script: &str) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("hankweave");
@@ -50,7 +50,7 @@ impl Stage {
         RestateExecution::new(Arc::clone(&self.engine), &self.kept)
     }
 
-    /// Records the next step, and tells what it was.
+    /// Records the next step and returns its name.
     async fn step(&mut self, execution: &mut RestateExecution) -> String {
         let step = execution.next(&self.kept).await.unwrap();
         let told = match &step {
@@ -70,7 +70,7 @@ impl Stage {
         told
     }
 
-    /// What runs that were killed had recorded themselves, each the success of a codon; the newest run comes first.
+    /// Writes the history of killed runs, each with the success of one codon; the newest run comes first.
     fn record_successes(&self, successes: &[(&str, &str)]) {
         let execution = self.execution().files.path().join(WORKSPACE).join(".hankweave");
         std::fs::create_dir_all(&execution).unwrap();
@@ -105,17 +105,17 @@ async fn a_success_that_only_the_run_has_recorded_is_recorded_once_before_the_ru
     let first = ("1795578587147-9tanmn-kmkxev", "draft");
     stage.record_successes(&[first]);
     assert_eq!(stage.steps().await, ["running", "draft", "failed"]);
-    // Whoever starts again after that finds nothing that is not recorded.
+    // A second start finds nothing unrecorded.
     assert_eq!(stage.steps().await, ["pending", "running", "failed"]);
-    // The same codon in another run is another success.
+    // A success of the same codon in another run is a separate success.
     stage.record_successes(&[("1795578587148-9tanmn-kmkxev", "draft"), first]);
     assert_eq!(stage.steps().await, ["pending", "running", "draft", "failed"]);
-    // What both of them cost is kept with the task.
+    // The task keeps the cost of both.
     let cost = TaskCost::of(&stage.kept.task.record).unwrap();
     assert_eq!(cost.cost, Usd::from_micros(500_000));
 }
 
-/// A worker that is killed before the first success is recorded leaves two of them to the next one.
+/// A worker that is killed before the first success is recorded leaves two of them to the next worker.
 // covers: TASK-87
 #[tokio::test]
 async fn of_successes_that_are_not_recorded_the_oldest_comes_first() {
@@ -141,7 +141,7 @@ async fn a_task_whose_worker_is_gone_waits_again_and_keeps_its_log() {
     assert_eq!(stage.step(&mut execution).await, "cancelled");
     let seqs = stage.kept.log.iter().map(|line| line.seq);
     assert!(seqs.eq((1..=6).map(Some)), "{:?}", stage.kept.log);
-    // Whoever comes after a worker that was killed at this moment lets the files follow.
+    // After a worker was killed at this moment, the next one updates the files.
     drop(execution);
     stage.execution().finish(&stage.kept).await.unwrap();
     let files = stage.execution().files;
