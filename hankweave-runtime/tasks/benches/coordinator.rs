@@ -1,9 +1,9 @@
-//! How many locks and steps a second, beside what is beneath them.
+//! Locks and steps per second, compared with the layers that they use.
 //!
-//! `table` is the pure table of locks, `bare` as many commits of one small row as the database makes by itself. They take turns with ours; a ratio is that of one round,
-//! and the median of all rounds is printed.
+//! `table` is the pure lock table. `bare` commits one small row directly to the database. Baseline and coordinator take turns; each round gives a
+//! ratio, and the median over all rounds is printed.
 //!
-//! `cargo bench -p hankweave-tasks --bench coordinator` takes a minute. PostgreSQL is left out where it is not installed.
+//! `cargo bench -p hankweave-tasks --bench coordinator` takes a minute. PostgreSQL is left out if it is not installed.
 
 #![expect(
     clippy::disallowed_methods,
@@ -219,7 +219,7 @@ fn fail() -> TaskTransition {
     })
 }
 
-/// Single steps of so many tasks at once.
+/// Takes single steps of this many tasks concurrently.
 async fn steps(coordinator: &dyn Coordinator, tasks: usize) -> f64 {
     let began = Instant::now();
     let work = (0..tasks).map(|_| async {
@@ -270,7 +270,7 @@ fn bare_sqlite(path: &std::path::Path) -> impl FnMut() -> f64 + use<> {
     }
 }
 
-/// Create, start, complete, each under its lock.
+/// Creates, starts and completes tasks, each step under its lock.
 async fn cycles(coordinator: &dyn Coordinator) -> f64 {
     in_flight(async || {
         let id = next_id();

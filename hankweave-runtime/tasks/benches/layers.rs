@@ -1,7 +1,7 @@
-//! How fast the files of a task are written, beside the same writes and syncs by themselves.
+//! Write speed of task files, compared with the bare writes and syncs.
 //!
-//! The bare ones take turns with ours; a ratio is that of one round, and the median of all rounds is printed. `cargo bench -p hankweave-tasks --bench layers` takes
-//! a quarter of a minute.
+//! Both take turns; each round gives a ratio, and the median over all rounds is printed. `cargo bench -p hankweave-tasks --bench layers` takes a
+//! quarter of a minute.
 
 #![expect(
     clippy::disallowed_methods,
@@ -51,7 +51,7 @@ fn main() {
     );
 }
 
-/// Where the files lie: `HANKWEAVE_BENCH_DIR`, or the temporary folder.
+/// Returns the folder of the files: `HANKWEAVE_BENCH_DIR`, or the temporary folder.
 fn place() -> PathBuf {
     std::env::var_os("HANKWEAVE_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
 }
@@ -157,7 +157,7 @@ fn checkpoint(files: TaskFiles) -> impl FnMut() -> u64 {
     files.append_log(&lines).expect("there is room");
     move || {
         let made = files.create_checkpoint(None).expect("there is room");
-        // One more each time would slow the next one down, as no rotation lets it.
+        // Without this, each checkpoint would slow down the next. Rotation prevents that in practice.
         fs::remove_dir_all(files.path().join("checkpoints").join(made.id)).expect("it is there");
         1
     }

@@ -32,7 +32,7 @@ const CANCEL: &str = "cancel";
 /// (TASK-89).
 const LONGEST_STEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Longest pause between attempts. Workers may be away for days, and a task must wait for them rather than be suspended.
+/// Longest pause between attempts. Workers may be away for days, and a task must wait for them rather than be paused.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const TRIES: u64 = 1_000_000;
 

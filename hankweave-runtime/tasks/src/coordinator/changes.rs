@@ -1,8 +1,8 @@
-//! Hints that something has changed.
+//! Hints about changes.
 
 use tokio::sync::watch;
 
-/// Source of hints: every listener gets at least one after each change.
+/// Source of hints. Every listener gets at least one after each change.
 #[derive(Debug, Default)]
 pub struct Hints(watch::Sender<u64>);
 
@@ -12,7 +12,7 @@ impl Hints {
         self.0.send_modify(|number| *number = number.wrapping_add(1));
     }
 
-    /// Listens from now on.
+    /// Returns a listener for hints from now on.
     #[must_use]
     pub fn listen(&self) -> Changes {
         Changes(self.0.subscribe())
@@ -24,11 +24,11 @@ impl Hints {
 pub struct Changes(watch::Receiver<u64>);
 
 impl Changes {
-    /// Waits for a hint after the last one that was returned here; for ever, when none can come any more.
+    /// Waits for a hint after the last one that was returned here. Never returns once no hint can come any more.
     ///
     /// # Cancel safety
     ///
-    /// A hint that comes while nobody waits is returned at the next call.
+    /// A hint that arrives between two calls is returned by the next call.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;

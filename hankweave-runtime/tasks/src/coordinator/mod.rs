@@ -1,4 +1,4 @@
-//! The one truth about tasks and locks, wherever it is kept (TASK-23).
+//! Interface of coordinators, which store tasks and locks (TASK-23).
 
 mod changes;
 mod presence;
@@ -25,14 +25,14 @@ pub use request::{
 /// Future of a coordinator's result.
 pub type CoordinatorFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskError>> + Send + 'a>>;
 
-/// Keeps tasks and locks for many workers. Each method is one atomic step, durable when it is answered (TASK-23).
+/// Store of tasks and locks for many workers. Each method is one atomic step, durable when it returns (TASK-23).
 ///
-/// Every one of them fails with [`TaskError::LockBackendUnavailable`] while what is behind it is away, and works again when that is back.
+/// Every method fails with [`TaskError::LockBackendUnavailable`] while the backend is away, and works again when the backend is back.
 pub trait Coordinator: Send + Sync + fmt::Debug {
-    /// The time by which it decides what has expired.
+    /// Returns the time that decides which locks have expired.
     fn now(&self) -> CoordinatorFuture<'_, Timestamp>;
 
-    /// Creates a task, held by its creator if that is asked for.
+    /// Creates a task, held by its creator if requested.
     ///
     /// # Errors
     ///
@@ -43,32 +43,32 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::TaskBulkInsertFailed`] for an id that is or was in use, or comes twice.
+    /// Returns [`TaskError::TaskBulkInsertFailed`] for an id that is or was in use, or occurs twice.
     fn create_all(
         &self,
         tasks: Vec<hankweave_task_model::registry::NewTask>,
     ) -> CoordinatorFuture<'_, Vec<TaskRow>>;
 
-    /// A task; `None` also for one that was deleted.
+    /// Returns a task; `None` also for a deleted one.
     fn task(&self, id: TaskId) -> CoordinatorFuture<'_, Option<TaskRow>>;
 
-    /// When a task was deleted whose id therefore stays taken.
+    /// Returns the time at which a task of this id was deleted, if one was; its id cannot be used again.
     fn deleted_at(&self, id: TaskId) -> CoordinatorFuture<'_, Option<Timestamp>>;
 
-    /// Tasks, the newest first, and among those of one moment in the order of their ids.
+    /// Lists tasks, newest first; tasks created at one moment are ordered by id.
     fn tasks(&self, query: ListQuery) -> CoordinatorFuture<'_, Vec<TaskRow>>;
 
-    /// How many there are.
+    /// Counts tasks.
     fn count(&self, filter: TaskFilter) -> CoordinatorFuture<'_, u64>;
 
-    /// Changes what people note about a task.
+    /// Changes the descriptive fields of a task.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::TaskNotFound`], [`TaskError::VersionConflict`], and with a token [`TaskError::StaleToken`].
     fn update(&self, update: UpdateTask) -> CoordinatorFuture<'_, TaskRow>;
 
-    /// Takes steps of a task, with the log lines about them (TASK-20, TASK-21). After `delete` the task is gone and its id stays taken.
+    /// Takes steps of a task and adds the log lines about them (TASK-20, TASK-21). After `delete` the task no longer exists, but its id stays in use.
     ///
     /// # Errors
     ///
@@ -83,68 +83,68 @@ pub trait Coordinator: Send + Sync + fmt::Debug {
     /// Returns [`TaskError::TaskNotFound`].
     fn request_cancel(&self, id: TaskId, by: Option<String>) -> CoordinatorFuture<'_, TaskRow>;
 
-    /// The log lines of a task after a number, in their order (TASK-21). They stay until the task is deleted.
+    /// Returns a task's log lines after number `behind`, in order (TASK-21). They are stored until the task is deleted.
     fn log_lines(&self, id: TaskId, behind: u64) -> CoordinatorFuture<'_, Vec<LogEntry>>;
 
-    /// Some tasks of which not all log lines are known to be written.
+    /// Returns up to `limit` tasks with log lines that are not known to be written.
     fn unwritten(&self, limit: u32) -> CoordinatorFuture<'_, Vec<TaskRow>>;
 
-    /// Notes that the lines of a task are written up to this one.
+    /// Notes that a task's log lines up to number `seq` are written.
     fn mark_written(&self, id: TaskId, seq: u64) -> CoordinatorFuture<'_, ()>;
 
-    /// The oldest pending task that nobody holds, now held exclusively by whoever asks; `None` when there is none.
+    /// Claims the oldest pending task without a holder, with an exclusive lock for the caller; `None` if there is none.
     fn claim(&self, claim: Claim) -> CoordinatorFuture<'_, Option<Claimed>>;
 
-    /// Tasks that are running, that nobody holds, and that were not changed for longer than this or are to be cancelled (TASK-24).
+    /// Returns running tasks without a holder that were unchanged for longer than this, or that are to be cancelled (TASK-24).
     fn orphans(&self, unchanged_for: Duration) -> CoordinatorFuture<'_, Vec<TaskRow>>;
 
-    /// Grants a lock, or says who is in the way; never waits for it.
+    /// Grants a lock, or returns the conflicting holder as an error; never waits.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::ResourceLocked`], [`TaskError::LockOrder`], [`TaskError::TaskNotFound`] for a lock on a task that is not there, or
-    /// [`TaskError::InvalidArgument`] for one without end where a holder may vanish without a trace.
+    /// Returns [`TaskError::ResourceLocked`], [`TaskError::LockOrder`], or [`TaskError::TaskNotFound`] for a lock on a missing task. Returns
+    /// [`TaskError::InvalidArgument`] for a lock without a lease, unless all holders are in this process.
     fn acquire(&self, acquire: Acquire) -> CoordinatorFuture<'_, Acquired>;
 
-    /// Releases one grant and returns it with the count that is left; `None` when nobody held it.
+    /// Releases one acquisition and returns the grant with the remaining count; `None` if the lock had no holder.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::LockNotHeld`] when only others hold it.
     fn release(&self, release: Release) -> CoordinatorFuture<'_, Option<LockGrant>>;
 
-    /// Moves the end of a lock.
+    /// Extends a lock and returns its new end.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::LockTimeout`] when it has expired.
     fn renew(&self, renew: Renew) -> CoordinatorFuture<'_, Timestamp>;
 
-    /// Raises the version of a resource, for a holder that has read this one.
+    /// Raises the version of a resource, if the holder has read the current one.
     ///
     /// # Errors
     ///
     /// Returns [`TaskError::StaleToken`] or [`TaskError::VersionConflict`].
     fn commit(&self, commit: CommitRequest) -> CoordinatorFuture<'_, u64>;
 
-    /// A resource, with those who hold it and those who did when it was last looked at.
+    /// Returns a resource with its holders, including those whose locks have expired since the last check.
     fn resource(&self, name: String) -> CoordinatorFuture<'_, Resource>;
 
-    /// All that are held, in the order of the bytes of their names, without the presences of workers.
+    /// Lists all locks in the byte order of their names, without the presences of workers.
     fn held(&self) -> CoordinatorFuture<'_, Vec<HeldLock>>;
 
-    /// Workers that are there, in the order of their names (TASK-128).
+    /// Lists the present workers, by name (TASK-128).
     fn workers(&self) -> CoordinatorFuture<'_, Vec<WorkerPresence>>;
 
-    /// Removes locks that have expired, and says how many.
+    /// Removes expired locks and returns their number.
     fn clean_up(&self) -> CoordinatorFuture<'_, u64>;
 
-    /// Removes all locks of an owner, whatever their scope, and says how many.
+    /// Removes all locks of an owner, in every scope, and returns their number.
     fn emergency_clean_up(&self, owner: String) -> CoordinatorFuture<'_, u64>;
 
-    /// Tells when there may be something to claim or to stop. It is a hint: it may come too often and, between machines, not at all.
+    /// Returns a listener for hints that there may be a task to claim or to stop. Hints may come too often and, between machines, not at all.
     fn changes(&self) -> Changes;
 
-    /// Ends what works for it in the background. Whoever asks it something later is told that it is away.
+    /// Ends the background work. Later requests fail as if the backend were away.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

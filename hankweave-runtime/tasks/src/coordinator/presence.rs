@@ -1,7 +1,8 @@
-//! Workers that are there (TASK-128).
+//! Presence of workers (TASK-128).
 //!
-//! A worker holds a shared lock on its own name for as long as it works. So its presence is durable in every registry, ends with a lease when the worker is
-//! killed, and is removed with the locks that have expired. How it works is in the scope of that lock's holder, which nothing else reads.
+//! A worker holds a shared lock on its own name for as long as it works. So every registry stores its presence durably, the presence of a killed
+//! worker ends with its lease, and expired presences are removed with other expired locks. The worker's terms are in the scope of that lock's holder,
+//! which nothing else reads.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub enum OrphanAction {
     Leave,
 }
 
-/// How a worker works.
+/// Terms under which a worker works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerTerms {
@@ -48,30 +49,30 @@ pub struct WorkerTerms {
     pub orphans: OrphanAction,
 }
 
-/// Worker that is there.
+/// Present worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerPresence {
     /// Name of the worker.
     pub name: String,
-    /// When it started, or reached the registry again.
+    /// Time at which it started, or reached the registry again.
     pub since: Timestamp,
-    /// When it renewed its presence last.
+    /// Time of the last renewal of its presence.
     pub seen_at: Timestamp,
-    /// It is late to renew its presence or the lease of a task, as when it was killed.
+    /// Whether it is late to renew its presence or the lease of a task, as if it had been killed.
     pub is_late: bool,
     /// Number of tasks that it holds.
     pub tasks: u64,
     /// Folder of its tasks; `None` for a worker of an older version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<FilesLocation>,
-    /// How it works.
+    /// Terms of the worker.
     #[serde(flatten)]
     pub terms: WorkerTerms,
 }
 
 impl WorkerPresence {
-    /// Whether it has no room for another task.
+    /// Whether it cannot take another task.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.tasks >= self.terms.slots
@@ -81,7 +82,7 @@ impl WorkerPresence {
 /// Scope of the holder of a presence.
 #[derive(Serialize, Deserialize)]
 struct Scope {
-    /// Unlike every other: several workers may have one name.
+    /// Unique id: several workers may have one name.
     id: String,
     /// Folder of its tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +107,7 @@ pub(crate) fn terms_in(resource: &str, holder: &Holder) -> Option<WorkerTerms> {
     Some(scope_in(resource, holder)?.terms)
 }
 
-/// Returns the workers that are there at `now`, in the order of their names.
+/// Returns the workers that are present at `now`, by name.
 pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> {
     let living = held.iter().filter(|lock| lock.lives(now));
     let worker = |lock: &HeldLock| {
@@ -137,7 +138,7 @@ pub(crate) fn present(held: &[HeldLock], now: Timestamp) -> Vec<WorkerPresence> 
     living.filter_map(worker).collect()
 }
 
-/// How soon a registry that did not answer is told again: until then nobody knows of the worker.
+/// Longest pause before another attempt, while the registry does not answer.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// Presence of a worker of this process.
@@ -150,7 +151,7 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// A presence of the worker `name`, which has its tasks in this folder; `id` is unlike that of every other.
+    /// Creates the presence of worker `name`, whose tasks are in this folder. `id` is unique among all workers.
     #[must_use]
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
@@ -170,7 +171,8 @@ impl Presence {
         }
     }
 
-    /// Keeps the presence until the future is dropped. A registry that does not answer gets it once it answers again; no work waits for that.
+    /// Keeps the presence until the future is dropped. If the registry does not answer, it gets the presence once it answers again; no work waits for
+    /// that.
     pub async fn keep(&self) -> Infallible {
         let mut token = None;
         let usual = self.lease / 3;
@@ -182,7 +184,7 @@ impl Presence {
             };
             token = match kept {
                 Ok(kept) => Some(kept),
-                // It has ended, as when the worker was suspended.
+                // The presence has expired, as after a suspension of the worker.
                 Err(TaskError::LockTimeout { .. }) if token.is_some() => {
                     token = None;
                     continue;
@@ -219,7 +221,7 @@ impl Presence {
         self.coordinator.renew(renew).await.map(drop)
     }
 
-    /// Ends the presence. Where the registry does not answer it ends with its lease.
+    /// Ends the presence. If the registry does not answer, the presence ends with its lease.
     pub async fn end(self) {
         let release = Release {
             resource: self.resource,
@@ -239,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// A worker whose task is overdue is late, though its presence was renewed since.
+    /// A worker with an overdue task is late, even if its presence was renewed since.
     // covers: TASK-128
     #[test]
     fn a_worker_is_late_with_the_lease_of_its_task() {

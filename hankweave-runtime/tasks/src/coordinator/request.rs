@@ -14,9 +14,9 @@ use serde::Serialize;
 /// Exclusive hold on a task, with its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExclusiveHold {
-    /// Who.
+    /// Holder.
     pub holder: Holder,
-    /// How long; `None` for ever, which only a coordinator inside one process allows.
+    /// Length of the lease; `None` for no end, which only a coordinator inside one process allows.
     pub lease: Option<Duration>,
 }
 
@@ -30,7 +30,7 @@ impl ExclusiveHold {
     }
 }
 
-/// A task to be created.
+/// Request to create a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Create {
     /// The task.
@@ -39,23 +39,23 @@ pub struct Create {
     pub hold: Option<ExclusiveHold>,
 }
 
-/// A task, and the lock on it if one was asked for.
+/// Task, and the lock on it if one was requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
-    /// The task as it was when the lock was granted.
+    /// Task at the time of the grant.
     pub row: TaskRow,
     /// The lock.
     pub held: Option<LockGrant>,
-    /// Number of expired locks on the task whose place it takes.
+    /// Number of expired locks on the task that this one replaces.
     pub expired: u64,
 }
 
 /// Filter of tasks; an absent field excludes none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
-    /// Only those of this status.
+    /// Required status.
     pub status: Option<TaskStatus>,
-    /// Only those of this owner.
+    /// Required owner.
     pub owner: Option<String>,
 }
 
@@ -71,32 +71,32 @@ impl TaskFilter {
     }
 }
 
-/// A part of the tasks.
+/// Page of a list of tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Which.
+    /// Filter.
     pub filter: TaskFilter,
     /// Number of tasks to skip first.
     pub offset: u64,
-    /// Most tasks after them.
+    /// Maximum number of tasks.
     pub limit: Option<u64>,
 }
 
-/// A change of what people note about a task.
+/// Request to change the descriptive fields of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateTask {
     /// The task.
     pub id: TaskId,
-    /// The fields.
+    /// Changed fields.
     pub patch: TaskPatch,
-    /// Token of the lock on the task, from its holder; users have none.
+    /// Token of the lock on the task, if a holder of the lock asks; users have none.
     pub token: Option<u64>,
 }
 
 /// Request of a worker for a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Only tasks of this owner.
+    /// Required owner of the task.
     pub owner: Option<String>,
     /// Tasks that the worker leaves to others.
     pub except: BTreeSet<TaskId>,
@@ -107,71 +107,71 @@ pub struct Claim {
 /// Request for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acquire {
-    /// On what.
+    /// Requested resource.
     pub resource: String,
-    /// Who.
+    /// Holder that asks.
     pub holder: Holder,
-    /// How it is shared.
+    /// Requested mode.
     pub mode: LockMode,
-    /// How long it is held unless it is renewed; `None` for ever.
+    /// Time until the lock expires unless renewed; `None` for never.
     pub lease: Option<Duration>,
-    /// Whether it is refused to a holder of something that stands behind it.
+    /// Whether to refuse a holder that has a later resource in lock order.
     pub in_order: bool,
-    /// The task to return as it is under the lock; if there is none, there is no lock.
+    /// Task to return as it is under the lock. If the task does not exist, no lock is granted.
     pub task: Option<TaskId>,
 }
 
-/// A lock that was granted.
+/// Granted lock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Acquired {
     /// The grant.
     pub held: LockGrant,
-    /// The version of the resource.
+    /// Version of the resource.
     pub version: u64,
-    /// The task that was asked for.
+    /// Requested task.
     pub row: Option<TaskRow>,
-    /// Number of expired locks whose place it takes.
+    /// Number of expired locks that this one replaces.
     pub expired: u64,
 }
 
 /// Request to release a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// On what.
+    /// Resource to release.
     pub resource: String,
-    /// Who.
+    /// Holder that releases it.
     pub holder: Holder,
-    /// The task whose log lines are written, up to which number.
+    /// Task whose log lines are written, and the number of the last written line.
     pub written: Option<(TaskId, u64)>,
 }
 
 /// Request to renew a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renew {
-    /// On what.
+    /// Locked resource.
     pub resource: String,
-    /// The token of the grant.
+    /// Token of the grant.
     pub token: u64,
-    /// How long from now on.
+    /// Length of the lease from now.
     pub lease: Duration,
 }
 
-/// Request to commit a change of what a lock protects.
+/// Request to commit a change of a protected resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommitRequest {
     /// Resource.
     pub resource: String,
-    /// The token of the grant.
+    /// Token of the grant.
     pub token: u64,
-    /// The version that was read.
+    /// Version that was read.
     pub expected_version: u64,
 }
 
-/// One lock of a list.
+/// Lock in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HeldLock {
-    /// On what.
+    /// Locked resource.
     pub resource: String,
     /// The grant.
     #[serde(flatten)]
@@ -179,7 +179,7 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
-    /// Whether it is still held.
+    /// Whether the lock is still held.
     #[must_use]
     pub fn lives(&self, now: Timestamp) -> bool {
         self.held.lives(now)

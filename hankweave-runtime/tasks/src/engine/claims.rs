@@ -1,4 +1,4 @@
-//! Who takes which task, and what was left behind (TASK-24, TASK-25).
+//! Claims of tasks, and orphans (TASK-24, TASK-25).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::locks::{expired, grant, wall_offset};
 use super::{ReadSet, Transaction, Tx, TxResult};
 use crate::coordinator::{Claim, Claimed};
 
-/// Number of candidates for one claim: more than there are workers that claim at the same moment.
+/// Number of candidates for one claim, which is more than the workers that claim at one moment.
 const CANDIDATES: u32 = 64;
 
 impl Transaction for Claim {
@@ -30,7 +30,7 @@ impl Transaction for Claim {
             let Some(seen) = tx.see_if_free(&name, beside).await? else {
                 continue;
             };
-            // Others may have been quicker since the list was read.
+            // Another worker may have been quicker since the list was read.
             let pending = |row: &TaskRow| row.record.status() == TaskStatus::Pending;
             let Some(row) = seen.task.filter(pending) else {
                 continue;

@@ -1,4 +1,4 @@
-//! Every backend is a coordinator.
+//! Implementation of coordinators by backends.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -9,22 +9,22 @@ use std::sync::Arc;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::Clock;
 
-/// Wall time for records, and lease time.
+/// Wall time for records, and lease time for locks.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseClock {
     clock: Arc<dyn Clock>,
-    /// Lease time of the machine's start; `None` where leases follow the wall clock, because the system has no other clock.
+    /// Lease time of the machine's start; `None` if leases follow the wall clock, because the system has no other clock.
     started_at: Option<Timestamp>,
 }
 
 impl LeaseClock {
-    /// A clock whose lease time is the wall time now.
+    /// Creates a clock whose lease time is the wall time now.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let started_at = start_of_machine(&*clock, clock.now());
         Self { clock, started_at }
     }
 
-    /// A clock whose lease time of the machine's start is already known.
+    /// Creates a clock from the known lease time of the machine's start.
     pub(crate) fn started_at(clock: Arc<dyn Clock>, started_at: Option<Timestamp>) -> Self {
         Self { clock, started_at }
     }
@@ -41,7 +41,7 @@ impl LeaseClock {
     }
 }
 
-/// Returns the lease time of the machine's start if the lease time is `now`.
+/// Returns the lease time of the machine's start, given the present lease time `now`.
 pub(crate) fn start_of_machine(clock: &dyn Clock, now: Timestamp) -> Option<Timestamp> {
     let awake = i64::try_from(clock.awake()?.as_millis()).ok()?;
     Some(Timestamp::from_millis(now.as_millis().saturating_sub(awake)))

@@ -31,7 +31,7 @@ pub(super) async fn expired<T: Tx>(tx: &mut T, resource: &Resource) -> TxResult<
     Ok(resource.held.iter().filter(|held| !held.lives(now)).count() as u64)
 }
 
-/// Difference from lease time to wall time, in milliseconds: users and callers see wall time only.
+/// Returns the difference from lease time to wall time, in milliseconds. Users and callers only see wall times.
 pub(super) async fn wall_offset<T: Tx>(tx: &mut T) -> TxResult<i64> {
     let (wall, lease) = (tx.now().await?, tx.lease_now().await?);
     Ok(wall.as_millis().saturating_sub(lease.as_millis()))
@@ -190,7 +190,7 @@ async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> TxResult<u64> {
     for name in tx.names_with(removed).await? {
         let before = tx.resource(&name).await?;
         let mut after = before.clone();
-        // Who is there says so for itself until its lease ends.
+        // The presence of a worker stays: a living worker renews it, and otherwise it ends with its lease.
         let stays = |held: &LockGrant| {
             matches!(removed, Removed::OfOwner(_)) && terms_in(&name, &held.holder).is_some()
         };

@@ -1,5 +1,5 @@
-//! Operations common to all backends: each reads, decides with the rules of [`hankweave_task_model`] and writes, inside one transaction that the backend
-//! brings (TASK-23).
+//! Operations common to all backends. Each reads, decides with the rules of [`hankweave_task_model`] and writes, inside one transaction of the
+//! backend (TASK-23).
 
 mod claims;
 mod coordinator;
@@ -21,14 +21,14 @@ use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
 
 pub(crate) use lease_clock::{LeaseClock, start_of_machine};
 
-/// Why an operation changed nothing.
+/// Reason why an operation changed nothing.
 #[derive(Debug)]
 pub(crate) enum TxError {
-    /// The rules say no.
+    /// The rules refuse it.
     Refused(TaskError),
     /// The service of the backend does not answer; it may come back.
     Away(String),
-    /// It answered that it cannot, such as a text that is too large for it.
+    /// The service answered that it cannot perform the operation, for example because a text is too large.
     Failed(String),
 }
 
@@ -40,7 +40,7 @@ impl From<TaskError> for TxError {
 
 pub(crate) type TxResult<T> = Result<T, TxError>;
 
-/// Whether tokens are looked at; tests show what happens when they are not.
+/// Whether tokens are checked. Tests show what happens without that check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fencing {
     Checked,
@@ -48,7 +48,7 @@ pub(crate) enum Fencing {
     Skipped,
 }
 
-/// Locks of which some are removed.
+/// Kind of locks to remove.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Removed<'a> {
     Expired(Timestamp),
@@ -56,7 +56,7 @@ pub(crate) enum Removed<'a> {
 }
 
 impl Removed<'_> {
-    /// Whether a lock is one of them.
+    /// Whether a lock is of this kind.
     pub(crate) fn matches(self, held: &LockGrant) -> bool {
         match self {
             Self::Expired(now) => !held.lives(now),
@@ -65,19 +65,19 @@ impl Removed<'_> {
     }
 }
 
-/// Data read together with a resource.
+/// Data to read together with a resource.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReadSet<'a> {
-    /// A task; with `deleted`, also when it was deleted.
+    /// Task to read; with `deleted`, also the time of its deletion.
     pub(crate) task: Option<&'a TaskId>,
     pub(crate) deleted: bool,
-    /// The holder whose resources after this one are looked for.
+    /// Holder whose first resource after this one is read.
     pub(crate) behind: Option<&'a Holder>,
-    /// Whether a token is drawn.
+    /// Whether to draw a token.
     pub(crate) token: bool,
 }
 
-/// A resource, and what was asked for beside it.
+/// Resource, with the data requested by the `ReadSet`.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceView {
     pub(crate) resource: Resource,
@@ -87,13 +87,13 @@ pub(crate) struct ResourceView {
     pub(crate) token: u64,
 }
 
-/// One transaction. Nobody else changes what it has read before it ends. An operation that has written something refuses nothing after that.
+/// Transaction. Until it ends, no other transaction changes what it has read. An operation must not refuse anything after its first write.
 pub(crate) trait Tx: Send {
-    /// Whether locks without end are possible: only where nobody holds one who can vanish alone.
+    /// Whether locks without a lease are possible: only if all holders are in the registry's own process, so that none can vanish alone.
     const ENDLESS: bool;
 
     fn fencing(&self) -> Fencing;
-    /// Returns the time for records; not before any time that was read.
+    /// Returns the time for records, which is never before a time that was read.
     fn now(&mut self) -> impl Future<Output = TxResult<Timestamp>> + Send;
     /// Returns the time that leases follow.
     fn lease_now(&mut self) -> impl Future<Output = TxResult<Timestamp>> + Send {
@@ -106,9 +106,9 @@ pub(crate) trait Tx: Send {
     fn has_completed(&mut self, id: &TaskId) -> impl Future<Output = TxResult<Option<bool>>> + Send;
     fn tasks(&mut self, query: &ListQuery) -> impl Future<Output = TxResult<Vec<TaskRow>>> + Send;
     fn count(&mut self, filter: &TaskFilter) -> impl Future<Output = TxResult<u64>> + Send;
-    /// Writes a task that this transaction has looked for, whether it was there or not, and adds these lines to its log.
+    /// Writes a task that this transaction has looked up, new or existing, and adds these lines to its log.
     fn put_task(&mut self, row: &TaskRow, lines: &[LogEntry]) -> impl Future<Output = TxResult<()>> + Send;
-    /// Removes the task with its log lines; its id stays taken.
+    /// Removes the task with its log lines. Its id stays in use.
     fn remove_task(&mut self, row: &TaskRow) -> impl Future<Output = TxResult<()>> + Send;
     /// Returns the ids of pending tasks without a live lock whose earlier tasks have completed: the highest priority first, then the oldest.
     fn claimable(
@@ -127,10 +127,10 @@ pub(crate) trait Tx: Send {
     fn resource(&mut self, name: &str) -> impl Future<Output = TxResult<Resource>> + Send {
         async move { Ok(self.see(name, ReadSet::default()).await?.resource) }
     }
-    /// A resource with what is asked for beside it.
+    /// Reads a resource, with the requested data.
     fn see(&mut self, name: &str, beside: ReadSet<'_>)
     -> impl Future<Output = TxResult<ResourceView>> + Send;
-    /// Reads it, or returns `None` when another worker has it at this moment.
+    /// Like `see`, but returns `None` if another transaction has the resource at this moment.
     fn see_if_free(
         &mut self,
         name: &str,
@@ -145,21 +145,21 @@ pub(crate) trait Tx: Send {
         after: Resource,
     ) -> impl Future<Output = TxResult<()>> + Send;
     fn held(&mut self) -> impl Future<Output = TxResult<Vec<HeldLock>>> + Send;
-    /// The names of resources with such locks, in the order of their bytes.
+    /// Returns the names of resources with locks of this kind, in byte order.
     fn names_with(&mut self, removed: Removed<'_>) -> impl Future<Output = TxResult<Vec<String>>> + Send;
 }
 
-/// A transaction in which no question takes a way of its own.
+/// Transaction on local data, where every question is answered at once.
 pub(crate) trait LocalTx: Tx {
     /// Reads a resource by its name.
     fn read_resource(&mut self, name: &str) -> TxResult<Resource>;
-    /// Greater than every token before it.
+    /// Returns a token greater than all earlier ones.
     fn next_token(&mut self) -> TxResult<u64>;
-    /// The first resource after this one that the holder has, unless it has this one, too.
+    /// Returns the holder's first resource after this one; `None` if it has this one too.
     fn held_behind(&mut self, name: &str, holder: &Holder) -> TxResult<Option<String>>;
 }
 
-/// [`Tx::see`], one question after the other.
+/// Implements [`Tx::see`] by asking one question after the other.
 pub(crate) async fn see_locally<T: LocalTx>(
     tx: &mut T,
     name: &str,
@@ -184,34 +184,34 @@ pub(crate) async fn see_locally<T: LocalTx>(
     Ok(seen)
 }
 
-/// Operation of a coordinator, as one transaction. It may be repeated when the first attempt failed.
+/// Operation of a coordinator, as one transaction. It may be performed again if the first attempt failed.
 pub(crate) trait Transaction: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Whether it may write.
+    /// Whether the operation may write.
     const WRITES: bool = true;
 
     fn perform<T: Tx>(&self, tx: &mut T) -> impl Future<Output = TxResult<Self::Output>> + Send;
 
-    /// Whether those who wait for a task or a lock are notified after it.
+    /// Whether to notify those who wait for a task or a lock after the operation.
     fn notifies(&self) -> bool {
         false
     }
 
-    /// Returns the error if the backend answers that it cannot perform the operation, for `reason`. Waiting does not help then.
+    /// Returns the error for a backend that cannot perform the operation, for `reason`. Waiting does not help then.
     fn failed(&self, reason: String) -> TaskError {
         TaskError::RegistryUnusable(reason)
     }
 }
 
-/// A place where transactions are possible.
+/// Backend of a coordinator, which performs transactions.
 pub(crate) trait Backend: Send + Sync + fmt::Debug {
     fn run<O: Transaction>(&self, operation: O) -> impl Future<Output = Result<O::Output, TaskError>> + Send;
     fn hints(&self) -> &Hints;
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// The error of an operation that came to nothing.
+/// Returns the error of an operation that failed.
 pub(crate) fn error_of<O: Transaction>(operation: &O, trouble: TxError) -> TaskError {
     match trouble {
         TxError::Refused(error) => error,

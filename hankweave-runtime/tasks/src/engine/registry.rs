@@ -1,4 +1,4 @@
-//! Tasks: creating, reading, changing (TASK-20 to TASK-23).
+//! Operations on tasks: create, read, change (TASK-20 to TASK-23).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn update_failed(id: &TaskId, reason: String) -> TaskError {
     TaskError::TaskUpdateFailed { id, reason }
 }
 
-/// Returns the lock of a new task, with a token if requested, or why its id cannot be used (TASK-120).
+/// Returns the lock of a new task, with a token if requested, or the reason why its id cannot be used (TASK-120).
 async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> TxResult<Result<ResourceView, String>> {
     let beside = ReadSet {
         task: Some(id),
@@ -40,7 +40,7 @@ async fn free_id<T: Tx>(tx: &mut T, id: &TaskId, token: bool) -> TxResult<Result
     })
 }
 
-/// The task and what there is of its lock.
+/// Reads the task and its lock.
 async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(Resource, TaskRow)> {
     let beside = ReadSet {
         task: Some(id),
@@ -50,7 +50,7 @@ async fn known<T: Tx>(tx: &mut T, id: &TaskId, name: &str) -> TxResult<(Resource
     Ok((seen.resource, seen.task.ok_or_else(|| not_found(id))?))
 }
 
-/// Refuses a new task after one that never existed, or that was deleted before it had completed; `created` come in the same transaction.
+/// Refuses a new task whose earlier task never existed, or was deleted before it had completed. The ids in `created` are created by this transaction.
 async fn check_earlier<T: Tx>(
     tx: &mut T,
     task: &NewTask,
@@ -91,7 +91,7 @@ impl Transaction for Create {
         if let Some(hold) = &self.hold {
             held = Some(grant(tx, &name, &mut after, hold.demand(), seen.token).await?);
         }
-        // Whoever has the lock already keeps its token.
+        // If the creator already has the lock, it keeps its token.
         let token = held.as_ref().map_or(0, |held| held.token);
         let now = tx.now().await?;
         let row = insert(tx, self.task.clone(), token, now).await?;
@@ -114,10 +114,10 @@ impl Transaction for Create {
     }
 }
 
-/// Ids that are named when many are taken.
+/// Number of ids that are named when more are taken.
 const NAMED: usize = 5;
 
-/// Returns which of `all` ids cannot be used, with the reason of a single one; `None` if all can.
+/// Returns which of `all` ids cannot be used, with the reason if it is a single one; `None` if all can be used.
 fn taken_words(taken: &[(&str, String)], all: usize) -> Option<String> {
     if let [] | [_] = taken {
         let (id, reason) = taken.first()?;
@@ -148,14 +148,14 @@ impl Transaction for CreateAll {
         let mut seen = BTreeSet::new();
         for task in &self.0 {
             let id = &task.id;
-            // Only those before it in the list, so that no task comes after itself.
+            // Only tasks before it in the list count, so that no task comes after itself.
             let earlier = check_earlier(tx, task, &seen).await?;
             earlier.map_err(|reason| self.failed(format!("`{id}`: {reason}")))?;
             if !seen.insert(id) {
                 return Err(self.failed(format!("`{id}` comes twice")).into());
             }
         }
-        // In one order, so that of two who create the same ones none waits for the other.
+        // In a fixed order: two clients that create the same tasks would otherwise wait for each other.
         let mut taken = Vec::new();
         for id in &seen {
             if let Err(reason) = free_id(tx, id, false).await? {
@@ -165,7 +165,7 @@ impl Transaction for CreateAll {
         if let Some(reason) = taken_words(&taken, self.0.len()) {
             return Err(self.failed(reason).into());
         }
-        // Tasks are claimed by the time of their creation: each counts as created a millisecond after the one before it in the list.
+        // Tasks are claimed by creation time, so each counts as created a millisecond after the one before it in the list.
         let now = tx.now().await?;
         let mut rows = Vec::new();
         for (place, task) in (0..).zip(&self.0) {

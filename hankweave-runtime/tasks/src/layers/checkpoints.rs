@@ -1,4 +1,4 @@
-//! Copies of the other files of a task (TASK-18, TASK-44).
+//! Checkpoints: copies of a task's other files (TASK-18, TASK-44).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,32 +12,32 @@ use super::folder::{create, enter, enter_or_make, is_passing, read, read_unpacke
 use super::{CHECKPOINTS, DECISIONS, LOGS, MANIFEST, STATE, UNFINISHED_FOLDER};
 use crate::model::{CheckpointId, TaskCheckpoint, TaskCheckpointManifest, TaskError};
 
-/// The checkpoints of a task.
+/// Checkpoints of a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Checkpoints {
-    /// Manifests, the newest first.
+    /// Manifests of valid checkpoints, newest first.
     pub valid: Vec<TaskCheckpointManifest>,
-    /// Folders without a manifest that fits, by name; nothing is done with them.
+    /// Names of folders without a fitting manifest, which are left alone.
     pub invalid: Vec<String>,
 }
 
 impl TaskFiles {
-    /// Copies the files of the task, byte by byte. A state that cannot be read, and none, has no checkpoint.
+    /// Copies the files of the task, byte by byte. Requires a readable state.
     ///
     /// # Errors
     ///
-    /// Why the state cannot be read, [`LayerError::Load`] or [`LayerError::Save`]; there is then no new checkpoint.
+    /// Returns why the state cannot be read, [`LayerError::Load`] or [`LayerError::Save`]; there is no new checkpoint then. Returns
     /// [`ResourceLocked`](TaskError::ResourceLocked) while another process writes.
     pub fn create_checkpoint(&self, description: Option<&str>) -> Result<TaskCheckpointManifest, LayerError> {
         self.create_checkpoint_under(None, description)
     }
 
-    /// Makes a checkpoint under the lock with this token, unless the state was written under a later one (TASK-95).
+    /// Makes a checkpoint under the lock with this token, unless the state was written under a later token (TASK-95).
     ///
     /// # Errors
     ///
-    /// As [`create_checkpoint`](Self::create_checkpoint), and [`StaleToken`](TaskError::StaleToken).
+    /// Fails like [`create_checkpoint`](Self::create_checkpoint), and with [`StaleToken`](TaskError::StaleToken).
     pub fn create_checkpoint_under(
         &self,
         token: Option<u64>,
@@ -47,11 +47,11 @@ impl TaskFiles {
         self.create_checkpoint_in(&*folder, token, description)
     }
 
-    /// Makes a checkpoint, unless the newest one has this description and the files as they are: a step that is tried again leaves one.
+    /// Makes a checkpoint, unless the newest one has this description and the present files. A repeated step therefore leaves one checkpoint.
     ///
     /// # Errors
     ///
-    /// As [`create_checkpoint`](Self::create_checkpoint).
+    /// Fails like [`create_checkpoint`](Self::create_checkpoint).
     pub fn ensure_checkpoint(&self, description: &str) -> Result<(), LayerError> {
         let folder = self.lock()?;
         let newest = self.checkpoints_in(&*folder)?.valid.into_iter().next();
@@ -101,7 +101,7 @@ impl TaskFiles {
         Ok(files)
     }
 
-    /// Everything is durable in a folder of another name before it gets its own.
+    /// Writes a checkpoint. Everything is durable under a temporary name before the folder gets its final name.
     fn put_checkpoint(
         &self,
         checkpoints: &dyn Folder,
@@ -130,7 +130,7 @@ impl TaskFiles {
             .map_err(self.save(CHECKPOINTS))
     }
 
-    /// All checkpoints; what is wrong with one costs no other.
+    /// Lists all checkpoints. A damaged one does not affect the others.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl TaskFiles {
         }
     }
 
-    /// Reads a checkpoint of which nothing is missing or spoiled, packed or not.
+    /// Reads a complete and undamaged checkpoint, packed or not.
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ impl TaskFiles {
             match read_unpacked(&*folder, name) {
                 Ok(Some(bytes)) => drop(files.insert(name.clone(), bytes)),
                 Err(error) if is_passing(&error) => return Err(self.load(CHECKPOINTS)(error)),
-                // What cannot be read is as good as missing, and is named.
+                // An unreadable file counts as missing, and is named in the error.
                 Ok(None) | Err(_) => {}
             }
         }

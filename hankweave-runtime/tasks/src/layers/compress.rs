@@ -1,4 +1,4 @@
-//! Packed checkpoints take less room; their manifest stays as it is, and tells the sums of what is in the pack (TASK-47).
+//! Packing of checkpoints, to save space. The manifest stays unchanged and has the checksums of the unpacked files (TASK-47).
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -14,11 +14,11 @@ use super::{CHECKPOINTS, LOGS, PACKED, STATE};
 use crate::model::{CheckpointId, TaskError};
 
 impl TaskFiles {
-    /// Packs the state and the log of a checkpoint of which nothing is missing or spoiled; what is packed stays so.
+    /// Packs the state and the log of a complete and undamaged checkpoint. A packed checkpoint stays packed.
     ///
     /// # Errors
     ///
-    /// As [`read_checkpoint`](Self::read_checkpoint), and [`LayerError::Save`]; the checkpoint is whole at every moment.
+    /// Fails like [`read_checkpoint`](Self::read_checkpoint), and with [`LayerError::Save`]. The checkpoint is complete at every moment.
     pub fn compress_checkpoint(&self, id: CheckpointId) -> Result<(), LayerError> {
         let folder = self.lock()?;
         self.read_checkpoint_in(&*folder, id)?;
@@ -32,11 +32,11 @@ impl TaskFiles {
         pack().map_err(self.save(CHECKPOINTS))
     }
 
-    /// Packs every checkpoint that is valid and not packed yet, and says how many those were. One that is spoiled stays as it is.
+    /// Packs every valid checkpoint that is not packed yet, and returns their number. Damaged checkpoints stay unchanged.
     ///
     /// # Errors
     ///
-    /// [`LayerError::Load`] or [`LayerError::Save`]; each checkpoint is whole at every moment.
+    /// [`LayerError::Load`] or [`LayerError::Save`]. Each checkpoint is complete at every moment.
     pub fn pack_checkpoints(&self) -> Result<usize, LayerError> {
         let mut packed = 0;
         for manifest in self.checkpoints()?.valid {

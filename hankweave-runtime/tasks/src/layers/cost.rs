@@ -1,4 +1,4 @@
-//! Cost of a task so far: one account for every reader (TASK-121).
+//! Cost of a task so far, computed in one way for every reader (TASK-121).
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 use super::WORKSPACE;
 use super::files::TaskFiles;
 
-/// Cost of the runs of a task, by their own record.
+/// Cost of a task's runs, from their own record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecordedCost {
     pub(crate) spend: Usd,
-    /// Whether more was spent than is known; what an open codon has used is not known before it ends.
+    /// Whether more was spent than is known. The use of an open codon is unknown until it ends.
     pub(crate) is_lower_bound: bool,
     /// Whether an agent works, or did when its run was killed.
     pub(crate) is_open: bool,
@@ -50,7 +50,7 @@ impl RecordedCost {
     }
 }
 
-/// Cost of the runs in a record, of those before an attempt and of its own.
+/// Cost of the recorded runs, split into those before an attempt and those of the attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SplitCost {
     pub(crate) earlier: RecordedCost,
@@ -58,25 +58,25 @@ pub(crate) struct SplitCost {
 }
 
 impl TaskFiles {
-    /// Returns the cost in the record of the runs; `None` where there is none that can be read. It blocks.
+    /// Returns the recorded cost of the runs; `None` if there is no readable record. Blocks.
     pub(crate) fn recorded_cost(&self) -> Option<RecordedCost> {
         Some(self.split_cost(0)?.attempt)
     }
 
-    /// Whether the newest attempt of the task has noted here what it does: until then the data, and a run that works, are those of an earlier one. It blocks.
+    /// Whether the newest attempt has noted its progress here. Until then the data, and a live run, belong to an earlier attempt. Blocks.
     #[must_use]
     pub fn has_newest_attempt(&self, row: &TaskRow) -> bool {
         let state = self.load_state().ok().flatten();
         state.is_some_and(|state| is_progress_of(&state, row.fencing_token))
     }
 
-    /// Returns the record of the runs; `None` where there is none that can be read. It blocks.
+    /// Returns the record of the runs; `None` if there is no readable one. Blocks.
     fn record(&self) -> Option<HankweaveState> {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         history(self.layers.world(), &dir).ok()
     }
 
-    /// Returns what the recorded runs spent that started until then; `None` where there is no record that can be read. It blocks.
+    /// Returns the amount spent by recorded runs that started no later than `until`; `None` if there is no readable record. Blocks.
     fn spend_until(&self, until: Option<Timestamp>) -> Option<Usd> {
         let state = self.record()?;
         let counted = state
@@ -86,10 +86,10 @@ impl TaskFiles {
         Some(counted.map(|run| run.spend()).sum())
     }
 
-    /// Returns the cost in the record of the runs, split after the oldest `earlier` ones; `None` where there is none that can be read. It blocks.
+    /// Returns the recorded cost of the runs, split after the `earlier` oldest ones; `None` if there is no readable record. Blocks.
     pub(crate) fn split_cost(&self, earlier: usize) -> Option<SplitCost> {
         let state = self.record()?;
-        // The newest run is the first one.
+        // Runs are listed newest first.
         let own = state.runs.len().saturating_sub(earlier);
         let runs = || state.runs.iter().map(|run| &**run);
         Some(SplitCost {
@@ -98,8 +98,8 @@ impl TaskFiles {
         })
     }
 
-    /// Returns the cost of the task so far, with the attempt that is made: what its registry has, or what its files have, whichever is more; `None` for a task that no
-    /// worker has run. It blocks.
+    /// Returns the cost of the task so far, including the current attempt: that of its registry or of its files, whichever is more. `None` for a task
+    /// that no worker has run. Blocks.
     #[must_use]
     pub fn cost(&self, row: &TaskRow) -> Option<TaskCost> {
         let noted = TaskCost::of(&row.record);
@@ -120,7 +120,7 @@ impl TaskFiles {
             }
             record => {
                 let has_ended = matches!(record, TaskRecord::Completed(_) | TaskRecord::Deleted(_));
-                // A run after its end is a user's.
+                // A run after the task's end was started by a user.
                 let until = (has_ended && !went_on).then_some(row.updated_at);
                 noted.map(|noted| match noted.cost_is_lower_bound {
                     true => self.at_least_recorded(noted, until, went_on),
@@ -130,8 +130,8 @@ impl TaskFiles {
         }
     }
 
-    /// Returns what is noted while another machine makes this `attempt`: of the attempt before it, which is noted as the last one, nothing was paid elsewhere if it is
-    /// that of these files. It blocks.
+    /// Returns the noted cost while another machine makes this `attempt`. If the attempt before it, noted as the last one, is that of these files,
+    /// then its cost was not paid elsewhere and is removed. Blocks.
     fn without_own(&self, noted: TaskCost, attempt: u32) -> TaskCost {
         let state = self.load_state().ok().flatten();
         let own = state.and_then(|state| state.data.get("attempt")?.as_u64());
@@ -144,8 +144,9 @@ impl TaskFiles {
         }
     }
 
-    /// Returns the cost with what the record of the runs that started `until` then has of an attempt whose worker was lost, which the registry cannot know. Where
-    /// the task `went_on` elsewhere, the cost before its last attempt, or before it started anew, counts what was known there of the attempts that are recorded here.
+    /// Adds to the cost what runs that started no later than `until` spent in an attempt that lost its worker. The registry cannot know that amount.
+    /// If the task `went_on` elsewhere, the cost before its last attempt, or before it started anew, includes what was known there of the attempts
+    /// recorded here.
     fn at_least_recorded(&self, noted: TaskCost, until: Option<Timestamp>, went_on: bool) -> TaskCost {
         let spend = self.spend_until(until).unwrap_or(Usd::ZERO);
         let known = match (went_on, noted.before_anew) {
@@ -169,10 +170,10 @@ impl TaskFiles {
         }
     }
 
-    /// Returns the cost of a task whose attempt of this number the holder of this token makes, after attempts with the cost `earlier`.
+    /// Returns the cost of a task whose current `attempt` is made by the holder of `token`, after attempts with the cost `earlier`.
     fn running_cost(&self, (token, attempt): (u64, u32), earlier: TaskCost) -> TaskCost {
         let state = self.load_state().ok();
-        // Files of another registry's task say nothing of this one.
+        // Files of another registry's task say nothing about this one.
         let recorded = state.as_ref().and_then(|_| self.recorded_cost());
         let state = state.flatten();
         let noted = state.as_ref().and_then(|state| TaskCost::of_data(&state.data));
@@ -181,18 +182,19 @@ impl TaskFiles {
         let is_here = state.as_ref().is_some_and(|state| is_progress_of(state, token));
         let of_attempt = state.as_ref().filter(|_| is_here);
         let recorded_before = of_attempt.and_then(|state| RecordedBefore::of(state, attempt));
-        // An attempt that started anew has a record without those before it.
+        // The record of an attempt that started anew lacks the runs before it.
         let in_all = recorded_before.map_or(spend, |before| {
             earlier.cost.max(before.spend) + spend.saturating_sub(before.spend)
         });
-        // The run of a suspended worker may spend after this attempt has begun, and that is none of its cost.
+        // The run of a suspended worker may spend after this attempt has started; that is not part of this attempt's cost.
         let own = recorded_before.and_then(|before| self.split_cost(before.runs?));
         let own = own.map(|split| split.attempt.spend.max(noted.last_attempt_cost));
         let cost = earlier.cost.max(noted.cost).max(in_all);
         let is_open = recorded.is_none_or(|recorded| recorded.is_open);
         let is_lower_bound =
             noted.cost_is_lower_bound || recorded.is_none_or(|recorded| recorded.is_lower_bound);
-        // Attempts before this one may have cost what the registry does not know, when their workers were lost. Until this one writes here, all is of theirs.
+        // Earlier attempts that lost their workers may have spent amounts unknown to the registry. Until this attempt writes here, all recorded cost
+        // is theirs.
         let before = match (is_here, own) {
             (true, Some(own)) => cost.saturating_sub(own),
             (true, None) => earlier
@@ -216,23 +218,24 @@ impl TaskFiles {
     }
 }
 
-/// Keys of the data of a state: cost and number of the runs in the record before the attempt.
+/// Keys in the data of a state: cost and number of the recorded runs before the attempt.
 const RECORDED_BEFORE: &str = "recordedBefore";
 const RUNS_BEFORE: &str = "runsBefore";
 
-/// Key of the data of a state: token of the worker whose attempt the data are of. The state itself has that of a worker which has claimed the task and noted nothing yet.
+/// Key in the data of a state: token of the worker to whose attempt the data belong. The state's own token may be that of a worker which has claimed
+/// the task but noted nothing yet.
 const ATTEMPT_TOKEN: &str = "attemptToken";
 
-/// Whether the data of a state are those of the attempt that the holder of this token makes.
+/// Whether the data of a state belong to the attempt of this token's holder.
 fn is_progress_of(state: &TaskState, token: u64) -> bool {
     match state.data.get(ATTEMPT_TOKEN).and_then(Value::as_u64) {
         Some(noted) => noted == token,
-        // A worker of an older version notes none.
+        // Workers of older versions note no token.
         None => state.fencing_token == Some(token),
     }
 }
 
-/// Record of the runs before an attempt, as its worker noted.
+/// Recorded runs before an attempt, as noted by its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordedBefore {
     pub(crate) spend: Usd,
@@ -241,7 +244,7 @@ pub(crate) struct RecordedBefore {
 }
 
 impl RecordedBefore {
-    /// Reads it for the attempt of this number.
+    /// Reads the note for the attempt of this number.
     fn of(state: &TaskState, attempt: u32) -> Option<Self> {
         let is_of_attempt = state.data.get("attempt")?.as_u64() == Some(attempt.into());
         let noted = state.data.get(RECORDED_BEFORE).filter(|_| is_of_attempt)?;
@@ -252,7 +255,7 @@ impl RecordedBefore {
         })
     }
 
-    /// Writes it into the data of a state, where there is any, in the place of that of an earlier attempt. `token` is that of the attempt.
+    /// Replaces the note in the data of a state. `token` is that of the attempt.
     pub(crate) fn put_into(before: Option<Self>, token: u64, data: &mut Map<String, Value>) {
         data.insert(ATTEMPT_TOKEN.to_owned(), json!(token));
         let spend = before.map(|before| before.spend);
@@ -312,7 +315,7 @@ mod tests {
         row
     }
 
-    /// Returns the record of one run with a codon that has cost this much.
+    /// Returns the record of one run with a codon of this cost.
     fn record_of_a_run(dollars: f64) -> String {
         json!({"runs": [{
             "runId": "new", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": "running",
@@ -325,7 +328,7 @@ mod tests {
         .to_string()
     }
 
-    /// A start after an approval has the number of the attempt that asked, and the data of that one until it notes its own.
+    /// A start after an approval has the number of the attempt that asked, and that attempt's data until it notes its own.
     // covers: TASK-121
     #[test]
     fn an_attempt_that_has_noted_nothing_yet_costs_what_was_known_before() {
@@ -357,7 +360,7 @@ mod tests {
         assert_eq!(cost.last_attempt_cost, Usd::from_micros(200_000));
     }
 
-    /// The registry knows nothing of what an attempt cost whose worker was lost: that is none of the cost of the next one.
+    /// The registry does not know the cost of an attempt that lost its worker. That cost is not part of the next attempt's.
     // covers: TASK-121
     #[test]
     fn an_attempt_costs_what_it_added_to_one_that_lost_its_worker() {
@@ -379,10 +382,10 @@ mod tests {
                 (cost.cost, cost.last_attempt_cost),
                 (Usd::from_micros(300_000), Usd::from_micros(last))
             );
-            // What is written elsewhere, or not yet, is not known.
+            // An amount that is written elsewhere, or not written yet, is unknown.
             assert!(cost.last_attempt_cost_is_lower_bound, "{cost:?}");
         }
-        // Started anew, its record has nothing of those before it: what a codon has cost that still works counts as well.
+        // After a start anew, the record lacks earlier attempts. The cost of a codon that still works counts as well.
         let workspace = files.path().join(WORKSPACE).join(".hankweave");
         std::fs::create_dir_all(&workspace).unwrap();
         std::fs::write(workspace.join("state.json"), record_of_a_run(0.05)).unwrap();
@@ -391,7 +394,7 @@ mod tests {
             record["cost"] = json!(0.2);
             serde_json::from_value(record).unwrap()
         };
-        // Where the one run was there before it, that is none of its cost: the run of a suspended worker spent on.
+        // If the run existed before the attempt, its cost is not part of the attempt: the run of a suspended worker spent it.
         for (runs, last) in [(json!(0), 50_000), (json!(1), 0)] {
             let data = json!({"attempt": 2, "cost": 0.2, "lastAttemptCost": 0, RECORDED_BEFORE: 0.0, RUNS_BEFORE: runs});
             let state = json!({"taskId": id, "status": "running", "data": data, "lastUpdated": "2026-11-29T12:00:00Z", "fencingToken": 9});
@@ -404,7 +407,7 @@ mod tests {
         }
     }
 
-    /// An attempt that lost its worker may have cost here what the machine that completed the task never knew.
+    /// An attempt that lost its worker may have spent here what the machine that completed the task never knew.
     // covers: TASK-121
     #[test]
     fn what_was_lost_here_adds_to_what_was_paid_elsewhere() {
@@ -430,7 +433,7 @@ mod tests {
         files.save_state(&serde_json::from_value(state).unwrap()).unwrap();
         row.fencing_token = 9;
         let dollars = |dollars| Usd::from_dollars(dollars).unwrap();
-        // What was noted of the attempt of these files is known while the next one works elsewhere; what of a later one is not.
+        // The noted cost of these files' own attempt is known while the next attempt works elsewhere. That of a later attempt is not.
         for (attempt, expected) in [(2, 1.7), (3, 3.4)] {
             let mut record = serde_json::to_value(&row.record).unwrap();
             let at_work = json!({"status": "running", "agentId": "w2", "attempt": attempt,
@@ -445,7 +448,7 @@ mod tests {
             };
             assert_eq!(files.cost(&row).unwrap().cost, dollars(expected), "{attempt}");
         }
-        // Of the lost attempt a push had brought $1.10 there, or nothing, where the task started anew.
+        // Of the lost attempt, a push had taken $1.10 there, or nothing if the task started anew.
         for (all, last, expected) in [(2.5, 1.4, 3.1), (1.4, 1.4, 3.1), (3.2, 1.4, 3.2)] {
             let mut record = serde_json::to_value(&row.record).unwrap();
             let ended = json!({"status": "completed", "agentId": "w2", "attempt": 2, "result": {"success": true},
@@ -461,7 +464,7 @@ mod tests {
                 (dollars(expected), dollars(last))
             );
         }
-        // Started anew there, where $0.20 of the lost attempt was known: what is known here beyond that was paid before, and a budget does not count it.
+        // Started anew there, with $0.20 of the lost attempt known. The rest that is known here was paid earlier, and a budget does not count it.
         let mut record = serde_json::to_value(&row.record).unwrap();
         for (name, value) in [("cost", 1.6), ("beforeAnew", 0.2), ("budget", 1.0)] {
             record[name] = json!(value);

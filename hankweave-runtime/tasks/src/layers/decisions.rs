@@ -1,4 +1,4 @@
-//! decisions.md: what agents decided, for people (TASK-11, TASK-69).
+//! decisions.md: decisions of agents, for people (TASK-11, TASK-69).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,13 +19,13 @@ use crate::model::{AgentDecision, Decisions};
 /// Folder of the agents' work, inside the folder of a task.
 pub const WORKSPACE: &str = "workspace";
 
-/// File of agents' decisions in the workspace: a JSON object a line.
+/// File of agents' decisions in the workspace, one JSON object per line.
 pub const SAID: &str = "decisions.jsonl";
 
 /// Read limit of the decisions file, in bytes.
 const MOST: u64 = 1 << 20;
 
-/// A decision as an agent says it.
+/// Decision as an agent writes it.
 #[derive(Deserialize)]
 struct DecisionLine {
     decision: String,
@@ -49,7 +49,7 @@ impl DecisionLine {
     }
 }
 
-/// Returns the content that identifies a decision, whatever its source and time.
+/// Returns the content that identifies a decision, without its source and time.
 fn content(decision: &AgentDecision) -> String {
     let metadata = decision.metadata.clone().map(Value::Object);
     Value::from(vec![
@@ -61,12 +61,12 @@ fn content(decision: &AgentDecision) -> String {
 }
 
 impl TaskFiles {
-    /// Takes over what agents have said in `decisions.jsonl` of their workspace and the page lacks, and says how many those were. A line that is no decision is
-    /// skipped; what the page has once more than the file is kept, so a workspace that rolled back to an earlier checkpoint takes nothing away.
+    /// Adds to the page the decisions in `decisions.jsonl` of the agents' workspace that the page lacks, and returns their number. Skips lines that
+    /// are no decision. The page keeps decisions that the file lacks, so a rollback of the workspace to an earlier checkpoint removes none.
     ///
     /// # Errors
     ///
-    /// As [`load_decisions`](Self::load_decisions) and [`append_decision`](Self::append_decision).
+    /// Fails like [`load_decisions`](Self::load_decisions) and [`append_decision`](Self::append_decision).
     pub fn take_over_decisions(&self, agent: &str) -> Result<usize, LayerError> {
         let (mut said, mut broken) = (Vec::new(), 0);
         self.each_said(|line| match line.map(serde_json::from_slice::<DecisionLine>) {
@@ -110,7 +110,7 @@ impl TaskFiles {
         read().map_err(self.load(SAID))
     }
 
-    /// Adds a decision, in one write, and makes it durable.
+    /// Appends a decision, in one write, and makes it durable.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl TaskFiles {
         })
     }
 
-    /// All decisions; a section that cannot be read is skipped and counted.
+    /// Returns all decisions. Unreadable sections are skipped and counted.
     ///
     /// # Errors
     ///

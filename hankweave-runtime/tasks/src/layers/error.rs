@@ -1,26 +1,26 @@
-//! Why a file of a task could not be read or written.
+//! Errors of a task's files.
 
 use hankweave_runtime::world::disk::IoError;
 
 use crate::model::TaskError;
 
-/// Why something was not done; what was there before is there still.
+/// Reason why an operation failed. The earlier files are unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
     /// The files have a problem, or the change is not allowed.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// The disk did not take it.
+    /// The disk could not write.
     #[error("the files of the task cannot be written")]
     Save(#[source] IoError),
-    /// The disk did not give it.
+    /// The disk could not read.
     #[error("the files of the task cannot be read")]
     Load(#[source] IoError),
 }
 
 impl LayerError {
-    /// The code that scripts may rely on (TASK-12).
+    /// Returns the code, on which scripts may rely (TASK-12).
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,9 +1,9 @@
-//! How often the layers were used, and how long it took.
+//! Counts and times of the layers' use.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A part of the files of a task.
+/// Part of a task's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// state.json
@@ -19,9 +19,9 @@ pub enum Layer {
 /// Kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerOperation {
-    /// It is written.
+    /// Write.
     Save,
-    /// It is read.
+    /// Read.
     Load,
 }
 
@@ -29,7 +29,7 @@ const LAYERS: [Layer; 4] = [Layer::State, Layer::Logs, Layer::Decisions, Layer::
 const OPERATIONS: [LayerOperation; 2] = [LayerOperation::Save, LayerOperation::Load];
 
 impl Layer {
-    /// Its name.
+    /// Returns the name of the layer.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Layer {
 }
 
 impl LayerOperation {
-    /// Its name.
+    /// Returns the name of the operation.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,23 +59,23 @@ struct LayerCounter {
     micros: AtomicU64,
 }
 
-/// Figures that are added up over the life of a program.
+/// Metrics over the life of the program.
 #[derive(Debug, Default)]
 pub(super) struct LayerMetrics([[LayerCounter; 2]; 4]);
 
-/// Figures of one layer so far.
+/// Metric of one layer so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerMetric {
-    /// With what.
+    /// Layer.
     pub layer: Layer,
     /// Operation.
     pub operation: LayerOperation,
-    /// How often, failures included.
+    /// Number of operations, including failed ones.
     pub done: u64,
-    /// How often it failed.
+    /// Number of failed operations.
     pub failed: u64,
-    /// How long all of it took.
+    /// Total time.
     pub took: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The folders of tasks, and who works in one.
+//! Folders of tasks, and the lock on each.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::figures::{Layer, LayerMetric, LayerMetrics, LayerOperation};
 use super::folder::{enter, enter_or_make};
 use crate::model::{LogEntry, LogLevel, TaskError, Tries};
 
-/// The folders of all tasks.
+/// Folders of all tasks.
 #[derive(Debug, Clone)]
 pub struct TaskLayers {
     pub(super) world: World,
@@ -27,7 +27,7 @@ pub struct TaskLayers {
 }
 
 impl TaskLayers {
-    /// Those beneath `root`, which is made when it is needed.
+    /// Creates the layers for `root`, a folder that is created when it is needed.
     #[must_use]
     pub fn new(world: World, root: impl Into<PathBuf>) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl TaskLayers {
         &self.root
     }
 
-    /// Returns the figures of all files since this was made.
+    /// Returns the metrics of all files since this was created.
     #[must_use]
     pub fn figures(&self) -> Vec<LayerMetric> {
         self.figures.all()
@@ -54,12 +54,12 @@ impl TaskLayers {
         self.world.blocking
     }
 
-    /// Returns the world through which they are reached.
+    /// Returns the world through which the files are reached.
     pub(crate) fn world(&self) -> &World {
         &self.world
     }
 
-    /// The files of one task, which need not be there.
+    /// Returns the files of one task, which need not exist.
     #[must_use]
     pub fn task(&self, id: TaskId) -> TaskFiles {
         TaskFiles {
@@ -69,7 +69,7 @@ impl TaskLayers {
         }
     }
 
-    /// Which tasks have a folder, by name.
+    /// Lists the tasks that have a folder, by id.
     ///
     /// # Errors
     ///
@@ -102,29 +102,29 @@ impl TaskLayers {
     }
 }
 
-/// The files of one task.
+/// Files of one task.
 #[derive(Debug, Clone)]
 pub struct TaskFiles {
     pub(super) layers: TaskLayers,
     pub(super) id: Arc<TaskId>,
-    /// When its registry created the task; files of another one are refused.
+    /// Creation time of the task in its registry; files of another task are refused.
     pub(super) created_at: Option<Timestamp>,
 }
 
 impl TaskFiles {
-    /// The task.
+    /// Returns the id of the task.
     #[must_use]
     pub fn id(&self) -> &TaskId {
         &self.id
     }
 
-    /// Its folder.
+    /// Returns the folder of the task.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.layers.root.join(self.id.as_str())
     }
 
-    /// A line for the log, as of now.
+    /// Returns a line for the log, with the present time.
     #[must_use]
     pub fn entry(&self, level: LogLevel, message: impl Into<String>, data: Option<Value>) -> LogEntry {
         LogEntry {
@@ -136,15 +136,15 @@ impl TaskFiles {
         }
     }
 
-    /// Carries out `work` where it delays nobody, and again, a few times and later each time, while another process works in the folder.
+    /// Runs `work` on the pool for blocking calls. Repeats it a few times, with growing pauses, while another process works in the folder.
     ///
     /// # Errors
     ///
-    /// What `work` returns in the end.
+    /// Returns the last error of `work`.
     ///
     /// # Cancel safety
     ///
-    /// Work that has begun continues to its end.
+    /// Work that has started runs to its end.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl Fn(&Self) -> Result<T, LayerError> + Send + Sync + 'static,
@@ -154,7 +154,7 @@ impl TaskFiles {
         let mut failed = 0;
         loop {
             let (files, work) = (self.clone(), Arc::clone(&work));
-            // A process that is suspended with the lock on the folder would keep its next owner out.
+            // A process that is suspended while it holds the lock on the folder would keep the next owner out.
             let work = move || uninterrupted(|| work(&files));
             let done = self.layers.world.blocking.run(work).await;
             failed += 1;
@@ -165,7 +165,7 @@ impl TaskFiles {
         }
     }
 
-    /// The folder, when it is there and this task's.
+    /// Opens the folder, if it exists and belongs to this task.
     pub(super) fn open(&self) -> Result<Option<Box<dyn Folder>>, LayerError> {
         let folder = self.open_any()?;
         if let Some(folder) = &folder {
@@ -174,7 +174,7 @@ impl TaskFiles {
         Ok(folder)
     }
 
-    /// The folder, when it is there, whoever has made it.
+    /// Opens the folder, if it exists, whichever task it belongs to.
     pub(super) fn open_any(&self) -> Result<Option<Box<dyn Folder>>, LayerError> {
         let Some(root) = self.layers.open_root()? else {
             return Ok(None);
@@ -182,7 +182,7 @@ impl TaskFiles {
         enter(&*root, self.id.as_str()).map_err(self.load(""))
     }
 
-    /// The folder, made when it is not there; never that of another task.
+    /// Opens the folder, and creates it if it is missing. Fails for a folder of another task.
     pub(super) fn make(&self) -> Result<Box<dyn Folder>, LayerError> {
         let root = self.layers.make_root()?;
         let folder = enter_or_make(&*root, self.id.as_str()).map_err(self.save(""))?;
@@ -190,7 +190,7 @@ impl TaskFiles {
         Ok(folder)
     }
 
-    /// The folder, for nobody else until it is dropped.
+    /// Opens the folder and locks it until the result is dropped.
     pub(super) fn lock(&self) -> Result<Box<dyn Folder>, LayerError> {
         let folder = self.make()?;
         match folder.try_lock().map_err(self.save(""))? {
@@ -224,7 +224,7 @@ impl TaskFiles {
         self.layers.world.ids.nonce()
     }
 
-    /// Does something with a layer and tells how long it took, never what it was about.
+    /// Performs an operation on a layer and logs its duration, but never its contents.
     pub(super) fn traced<T>(
         &self,
         layer: Layer,

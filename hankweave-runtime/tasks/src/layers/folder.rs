@@ -1,4 +1,4 @@
-//! The few steps that all layers are made of.
+//! File operations that all layers use.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::{LARGEST, PACKED, UNFINISHED_FILE};
 
-/// The folder `name` in `parent`, when it is there; never a link.
+/// Opens the folder `name` in `parent`, if it exists; never follows a link.
 pub(super) fn enter(parent: &dyn Folder, name: &str) -> io::Result<Option<Box<dyn Folder>>> {
     match parent.open(OsStr::new(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -22,7 +22,7 @@ pub(super) fn enter(parent: &dyn Folder, name: &str) -> io::Result<Option<Box<dy
     }
 }
 
-/// Enters the folder, made and durable when it does not exist.
+/// Opens the folder. If it is missing, creates it durably.
 pub(super) fn enter_or_make(parent: &dyn Folder, name: &str) -> io::Result<Box<dyn Folder>> {
     if let Some(folder) = enter(parent, name)? {
         return Ok(folder);
@@ -35,7 +35,7 @@ pub(super) fn enter_or_make(parent: &dyn Folder, name: &str) -> io::Result<Box<d
     enter(parent, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// The regular file `name`, when it is there, opened for reading.
+/// Opens the regular file `name` for reading, if it exists.
 pub(super) fn open(folder: &dyn Folder, name: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
     match folder.open(OsStr::new(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -49,12 +49,12 @@ pub(super) fn open(folder: &dyn Folder, name: &str) -> io::Result<Option<Box<dyn
     }
 }
 
-/// All of a file that may be absent.
+/// Reads a whole file that may be absent.
 pub(super) fn read(folder: &dyn Folder, name: &str) -> io::Result<Option<Vec<u8>>> {
     open(folder, name)?.map(read_all).transpose()
 }
 
-/// All of a file that may be absent or packed.
+/// Reads a whole file that may be absent or packed.
 pub(super) fn read_unpacked(folder: &dyn Folder, name: &str) -> io::Result<Option<Vec<u8>>> {
     if let Some(bytes) = read(folder, name)? {
         return Ok(Some(bytes));
@@ -74,20 +74,20 @@ fn read_all(file: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Whether this says nothing about the file: the system lacks something at this moment, and has it again later (TASK-94).
+/// Whether the error is temporary and says nothing about the file: the system lacks a resource at this moment (TASK-94).
 pub(super) fn is_passing(error: &io::Error) -> bool {
     let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|error| lacking.contains(&error))
 }
 
-/// Writes a new file and makes its content durable; its name is after [`Folder::sync`].
+/// Writes a new file and makes its content durable. Its name becomes durable with [`Folder::sync`].
 pub(super) fn create(folder: &dyn Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
     let mut file = folder.open_shared(OsStr::new(name))?;
     file.add(bytes)?;
     file.sync_data()
 }
 
-/// Replaces a file as a whole: after a crash the old or the new one is there. The name of the unfinished one is nobody else's.
+/// Replaces a file as a whole: after a crash either the old or the new one exists. `nonce` makes the name of the unfinished file unique.
 pub(super) fn replace(folder: &dyn Folder, name: &str, nonce: &str, bytes: &[u8]) -> io::Result<()> {
     let unfinished = format!("{name}.{nonce}{UNFINISHED_FILE}");
     folder.replace(name.as_ref(), unfinished.as_ref(), |_| {

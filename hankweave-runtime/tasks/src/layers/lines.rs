@@ -1,11 +1,11 @@
-//! Lines of a file that need not fit into the memory.
+//! Lines of a file that need not fit into memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The longest line that is read, in bytes; no entry is so long.
+/// Longest line that is read, in bytes; no valid entry is longer.
 const LONGEST: usize = 8 << 20;
 
-/// Calls `each` with every line, without its end, or with `None` for one that is too long.
+/// Calls `each` with every line, without its line end, or with `None` for a line that is too long.
 pub(super) fn each_line(file: impl Read, mut each: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let (mut piece, mut is_begun) = (Vec::new(), false);

@@ -1,4 +1,4 @@
-//! Folder of the files of a begun task, as seen from one folder of tasks (TASK-127).
+//! Location of a started task's files, as seen from one folder of tasks (TASK-127).
 
 use std::path::{Path, PathBuf};
 
@@ -15,25 +15,25 @@ use super::files::{TaskFiles, TaskLayers};
 /// Reason for which a worker leaves a task to others.
 #[derive(Debug, Clone)]
 pub enum LeaveReason {
-    /// The task was begun, and its files are elsewhere.
+    /// The task was started, and its files are elsewhere.
     Missing(MissingFiles),
-    /// The folder has the files of another registry's task with this id: a [`TaskError::FolderTaken`].
+    /// The folder has files of another registry's task with this id: a [`TaskError::FolderTaken`].
     Taken(TaskError),
 }
 
-/// Files of a begun task that are not in a folder of tasks.
+/// Files of a started task that are not in this folder of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingFiles {
-    /// Folder in which the task was begun.
+    /// Folder in which the task was started.
     pub location: FilesLocation,
-    /// Whether they are there, on this machine.
+    /// Whether the files are in that folder, on this machine.
     pub is_found: bool,
-    /// Whether that folder is of this machine, so far as its name says.
+    /// Whether that folder has the name of this machine.
     pub is_of_machine: bool,
 }
 
 impl TaskLayers {
-    /// Returns this folder, as it is noted with the tasks that are begun in it.
+    /// Returns this folder in the form noted with the tasks that are started in it.
     #[must_use]
     pub fn location(&self) -> FilesLocation {
         FilesLocation {
@@ -58,7 +58,8 @@ impl TaskLayers {
         found.unwrap_or_else(|| self.root.clone())
     }
 
-    /// Returns where the files of a begun task are, if they are not here: a run that starts here would start anew, and pay for each codon again. It blocks.
+    /// Returns the location of a started task's files, if they are not here. A run that starts without them would start anew, and pay for each codon
+    /// again. Blocks.
     #[must_use]
     pub fn missing(&self, row: &TaskRow) -> Option<MissingFiles> {
         let location = FilesLocation::of(&row.record)?;
@@ -66,13 +67,13 @@ impl TaskLayers {
         let is_own = location.folder == own.folder;
         let (is_of_machine, has_run) = (location.machine == own.machine, self.has_run(row.id()));
         let is_found = !is_own && self.found(&location).has_run(row.id());
-        // Files that are here are of an earlier attempt, where a later one has worked elsewhere.
+        // The files here belong to an earlier attempt, if a later one has worked elsewhere.
         let is_older = has_run && self.task(row.id().clone()).went_on_in(row).is_some();
-        // A folder that is mounted or moved has the files, whatever its machine or its path is called.
+        // A folder that is mounted or moved has the files, whatever the names of its machine and path.
         if has_run && !is_found && !is_older {
             return None;
         }
-        // An attempt that was lost before its workspace was made has left its log here, and ran nothing.
+        // An attempt that was lost before its workspace existed has left its log here, and ran nothing.
         let ran_nothing = is_own && self.has_folder(row.id());
         let is_lost = is_found || is_older || !is_of_machine || is_paid(row, ran_nothing);
         is_lost.then_some(MissingFiles {
@@ -82,7 +83,7 @@ impl TaskLayers {
         })
     }
 
-    /// Returns the files of a task where they are on this machine: in the folder in which it was begun, otherwise here. It blocks.
+    /// Returns the files of a task on this machine: in the folder in which it was started if they are there, otherwise in this one. Blocks.
     #[must_use]
     pub fn find(&self, row: &TaskRow) -> TaskFiles {
         match self.missing(row) {
@@ -105,8 +106,8 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns where a later attempt than the newest one of these files has worked; `None` where it is these, or another name of their folder, or where a pull has
-    /// brought the newest files here. It blocks.
+    /// Returns the folder in which an attempt has worked that is later than the newest one of these files. `None` if there is none, if that folder is
+    /// this one under another name, or if a pull has copied the newest files here. Blocks.
     #[must_use]
     pub fn went_on_in(&self, row: &TaskRow) -> Option<FilesLocation> {
         let location = FilesLocation::of(&row.record)?;
@@ -114,14 +115,14 @@ impl TaskFiles {
         let own = state.data.get("attempt")?.as_u64()?;
         let attempt = serde_json::to_value(&row.record).ok()?["attempt"].as_u64()?;
         let begun = attempt.saturating_sub(u64::from(row.record.status() == TaskStatus::Pending));
-        // After an approval a start has the number of the one before.
+        // After an approval, a start has the number of the attempt before it.
         let is_later = own < begun
             || (own == begun && state.fencing_token.is_some_and(|known| known < row.fencing_token));
         let is_elsewhere = is_later && location != self.layers.location();
         (is_elsewhere && !self.is_pulled_since(row)).then_some(location)
     }
 
-    /// Whether a pull has brought a record here after the last step of a task that is not at work.
+    /// Whether a pull has copied a record here after the last step of a task that is not running.
     fn is_pulled_since(&self, row: &TaskRow) -> bool {
         let dir = ExecutionDir::new(self.path().join(WORKSPACE));
         let remote = hankweave_remote::remembered(&*self.layers.world.disk, &dir);
@@ -129,7 +130,7 @@ impl TaskFiles {
         row.record.status() != TaskStatus::Running && arrived.is_some_and(|at| at > row.updated_at)
     }
 
-    /// Whether the folder of the task is there.
+    /// Whether the folder of the task exists.
     pub(crate) fn is_there(&self) -> bool {
         self.layers.world.disk.metadata(&self.path()).is_ok()
     }
@@ -142,13 +143,13 @@ impl TaskFiles {
     }
 }
 
-/// Whether an attempt of the task has cost something, as far as its registry knows; a lower bound of nothing is nothing where it `ran_nothing`.
+/// Whether an attempt of the task has cost something, as far as its registry knows. If it `ran_nothing`, a lower bound of nothing counts as nothing.
 fn is_paid(row: &TaskRow, ran_nothing: bool) -> bool {
     let noted = TaskCost::of(&row.record);
     noted.is_some_and(|cost| cost.cost > Usd::ZERO || cost.cost_is_lower_bound && !ran_nothing)
 }
 
-/// Returns the name of this machine, as it is noted with the files of a task.
+/// Returns the name of this machine in the form noted with a task's files.
 #[must_use]
 pub fn machine_name() -> String {
     let machine = rustix::system::uname();
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// A worker that is killed before it makes the workspace leaves a lower bound of nothing: its task starts, and is not left alone for ever.
+    /// A worker that is killed before it creates the workspace leaves a lower bound of nothing. Its task can start, and is not left alone for ever.
     // covers: TASK-127
     #[test]
     fn an_attempt_that_was_lost_before_its_workspace_was_made_has_lost_no_files() {
@@ -196,7 +197,7 @@ mod tests {
         );
     }
 
-    /// After an approval another machine may continue with the same number; its folder may also just have another name here.
+    /// After an approval another machine may continue with the same attempt number. Its folder may also just have another name here.
     // covers: TASK-123
     #[test]
     fn files_know_that_the_task_went_on_elsewhere_after_an_approval() {
@@ -207,7 +208,7 @@ mod tests {
         let mut record = serde_json::to_value(&row.record).unwrap();
         record["filesLocation"] = json!({"machine": "other", "folder": "/tasks"});
         record["attempt"] = 2.into();
-        // It was requeued, so the attempt before has begun.
+        // The task was requeued, so the attempt before has started.
         record["status"] = "pending".into();
         row.record = serde_json::from_value(record).unwrap();
         let files = layers.task(id.clone());
@@ -226,7 +227,7 @@ mod tests {
             files.went_on_in(&row).map(|there| there.machine),
             Some("other".to_owned())
         );
-        // A pull after its last step brings the newest files here, and one before does not.
+        // A pull after the task's last step copies the newest files here; an earlier pull does not.
         let remote = files.path().join(WORKSPACE).join(".hankweave/remote.json");
         for (arrived, is_newest) in [(-1, false), (1, true)] {
             let at = row.updated_at.moved_by(arrived);

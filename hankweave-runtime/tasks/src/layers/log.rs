@@ -1,4 +1,4 @@
-//! logs.jsonl: only ever added to, each time in one write of whole lines (TASK-9, TASK-43).
+//! logs.jsonl: append-only, with one write of complete lines each time (TASK-9, TASK-43).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,22 +15,22 @@ use super::folder::open;
 use super::lines::each_line;
 use crate::model::{LogEntry, LogFold, LogQuery, TaskError, TaskLogPage, lines};
 
-/// How long a line may wait for its sync.
+/// Longest time that a line waits for its sync.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// When lines are durable.
+/// Time at which lines become durable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the system likes.
+    /// Whenever the system writes them.
     Buffered,
-    /// With the next sync: at a transition, at a checkpoint, and no later than with the first call that comes 100 ms after them.
+    /// With the next sync: at a transition, at a checkpoint, or with the first call 100 ms after the lines.
     #[default]
     Batch,
     /// Before the call returns.
     Each,
 }
 
-/// The log of a task, open for adding to it.
+/// Log of a task, open for appending.
 #[derive(Debug)]
 pub struct TaskLog {
     files: TaskFiles,
@@ -40,7 +40,7 @@ pub struct TaskLog {
 }
 
 impl TaskFiles {
-    /// Opens the log for adding to it; folder and file are made when they are not there.
+    /// Opens the log for appending. Creates folder and file if they are missing.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl TaskFiles {
     pub fn open_log(&self, durability: Durability) -> Result<TaskLog, LayerError> {
         let folder = self.make()?;
         let file = folder.open_shared(OsStr::new(LOGS)).map_err(self.save(LOGS))?;
-        // A log whose name is lost in a crash is no log.
+        // The name of the file must survive a crash, too.
         folder.sync().map_err(self.save(LOGS))?;
         Ok(TaskLog {
             files: self.clone(),
@@ -58,11 +58,11 @@ impl TaskFiles {
         })
     }
 
-    /// Adds lines to the log and makes them durable.
+    /// Appends lines to the log and makes them durable.
     ///
     /// # Errors
     ///
-    /// As [`TaskLog::append`].
+    /// Fails like [`TaskLog::append`].
     pub fn append_log(&self, entries: &[LogEntry]) -> Result<(), LayerError> {
         match entries {
             [] => Ok(()),
@@ -70,7 +70,7 @@ impl TaskFiles {
         }
     }
 
-    /// Reads the lines that are wanted; the others take no memory. A line that is torn, or no entry, is skipped and counted (TASK-10).
+    /// Reads the lines that match; the others take no memory. Torn or invalid lines are skipped and counted (TASK-10).
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl TaskFiles {
         })
     }
 
-    /// The numbers that lines of the log have in the registry.
+    /// Returns the registry's numbers of the lines in the log.
     ///
     /// # Errors
     ///
@@ -125,11 +125,13 @@ impl TaskFiles {
 }
 
 impl TaskLog {
-    /// Adds lines, all in one write; none writes nothing. What a writer before left without an end gets one first.
+    /// Appends lines, all in one write; writes nothing for no lines. If the last line of an earlier writer has no end, the text starts with a
+    /// newline.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::StateSaveFailed`] for what is no JSON, and [`LayerError::Save`]; a part of a line may then be there, which costs no other.
+    /// Returns [`TaskError::StateSaveFailed`] for data that is no JSON. After [`LayerError::Save`] the log may have a torn line, which does not
+    /// affect others.
     pub fn append(&mut self, entries: &[LogEntry]) -> Result<(), LayerError> {
         if entries.is_empty() {
             return Ok(());
@@ -163,7 +165,8 @@ impl TaskLog {
         sync(&self.files, &*self.file, &mut self.unsynced_since)
     }
 
-    /// When [`sync`](Self::sync) must be called, unless something is added before; whoever has the log waits for that beside its other work.
+    /// Returns the time at which [`sync`](Self::sync) must be called, unless lines are appended earlier. The owner of the log must wait for it during
+    /// other work.
     #[must_use]
     pub fn sync_due(&self) -> Option<Instant> {
         let since = self

@@ -1,7 +1,8 @@
-//! The files of tasks, a folder for each beneath one root: `state.json`, `logs.jsonl`, `decisions.md`, `Plan.md` and `checkpoints` (TASK-40 to TASK-51).
+//! Files of tasks. Each task has a folder under one root, with `state.json`, `logs.jsonl`, `decisions.md`, `Plan.md` and `checkpoints` (TASK-40 to
+//! TASK-51).
 //!
-//! Every way into a folder goes name by name and through no link, and a name is checked before it is used, so nothing here is read or written
-//! beyond the root (TASK-51). The calls block; [`TaskFiles::run`] makes them where that delays nobody.
+//! Every path is opened name by name and through no link, and a name is checked before it is used. So nothing is read or written outside the root
+//! (TASK-51). The calls block; [`TaskFiles::run`] runs them on a pool.
 
 mod checkpoints;
 mod compress;
@@ -36,7 +37,7 @@ pub use recover::{RecoveredBy, RecoveredTask};
 pub use restore::RestoreOptions;
 pub use sweep::SweepReport;
 
-/// The names in the folder of a task.
+/// Names in the folder of a task.
 const STATE: &str = "state.json";
 const LOGS: &str = "logs.jsonl";
 const DECISIONS: &str = "decisions.md";
@@ -48,8 +49,8 @@ const MANIFEST: &str = "manifest.json";
 const UNFINISHED_FOLDER: &str = ".tmp-";
 const UNFINISHED_FILE: &str = ".tmp";
 
-/// A packed file has this behind its name.
+/// Suffix of packed files.
 const PACKED: &str = ".gz";
 
-/// The largest file that is read as a whole, in bytes.
+/// Limit for files that are read as a whole, in bytes.
 const LARGEST: u64 = 512 << 20;

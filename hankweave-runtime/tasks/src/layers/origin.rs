@@ -1,4 +1,4 @@
-//! Registries that share a folder of tasks: whose task the files of an id are (TASK-125).
+//! Origin of a task's files, because registries can share a folder of tasks (TASK-125).
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -16,7 +16,7 @@ use crate::model::{LogEntry, TaskError};
 const LONGEST: u64 = 1 << 20;
 
 impl TaskLayers {
-    /// Returns the files of the task of this row. If they are those of another registry's task with this id, each use is refused with
+    /// Returns the files of this row's task. If they belong to another registry's task with this id, each use is refused with
     /// [`TaskError::FolderTaken`].
     #[must_use]
     pub fn task_of(&self, row: &TaskRow) -> TaskFiles {
@@ -28,7 +28,7 @@ impl TaskLayers {
 }
 
 impl TaskFiles {
-    /// Returns when the task of these files was created, by the first line of its log; `None` where that is not known.
+    /// Returns the creation time of these files' task, from the first line of its log; `None` if unknown.
     ///
     /// # Errors
     ///
@@ -56,7 +56,8 @@ impl TaskFiles {
         }
     }
 
-    /// Refuses a folder of another task. The time of creation tells tasks apart: registries have nothing else in common, and the logs of version 0.1.0 have it.
+    /// Refuses a folder of another task. The creation time distinguishes tasks: registries share nothing else, and logs of version 0.1.0 have it as
+    /// well.
     pub(super) fn check_folder(&self, folder: &dyn Folder) -> Result<(), LayerError> {
         let Some(expected) = self.created_at else {
             return Ok(());
@@ -68,7 +69,7 @@ impl TaskFiles {
     }
 }
 
-/// Returns the time of the line with which every registry begins the log of a task. What cannot be read is for the caller's own reading to report.
+/// Returns the time of the line with which every registry starts a task's log. Read errors are left to the caller's own read.
 fn created(folder: &dyn Folder) -> Option<Timestamp> {
     let file = open(folder, LOGS).ok()??;
     let mut line = Vec::new();

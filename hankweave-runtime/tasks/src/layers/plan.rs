@@ -1,4 +1,4 @@
-//! Plan.md: a task for people (TASK-108).
+//! Plan.md: page about a task for people (TASK-108).
 
 use hankweave_task_model::registry::TaskRow;
 use hankweave_task_model::{LogQuery, plan};
@@ -9,11 +9,11 @@ use super::files::TaskFiles;
 use super::folder::{open, replace};
 
 impl TaskFiles {
-    /// Writes the page about the task again, from what its registry and its log say, in the place of the one that is there.
+    /// Writes the page about the task again, from its registry and its log.
     ///
     /// # Errors
     ///
-    /// Returns [`LayerError`] when the log cannot be read or the page not be written, and the old one is there;
+    /// Returns [`LayerError`] when the log cannot be read or the page cannot be written; the old page stays then. Returns
     /// [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while another process writes.
     pub fn save_plan(&self, row: &TaskRow) -> Result<(), LayerError> {
         let folder = self.lock()?;
@@ -26,7 +26,7 @@ impl TaskFiles {
     ///
     /// # Errors
     ///
-    /// As [`save_plan`](Self::save_plan).
+    /// Fails like [`save_plan`](Self::save_plan).
     pub fn renew_plan(&self, row: &TaskRow) -> Result<(), LayerError> {
         let Some(folder) = self.open()? else { return Ok(()) };
         match open(&*folder, PLAN).map_err(self.load(PLAN))? {

@@ -1,4 +1,4 @@
-//! A state that cannot be read any more, told from what is left (TASK-49).
+//! Recovery of an unreadable state from the remaining files (TASK-49).
 
 use std::ffi::OsStr;
 
@@ -19,27 +19,27 @@ use crate::model::{CheckpointId, LogEntry, LogLevel, TaskError, TaskState, lines
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RecoveredTask {
-    /// From what.
+    /// Source of the state.
     pub method: RecoveredBy,
-    /// The state now.
+    /// Recovered state.
     pub state: TaskState,
-    /// How the broken file is called now, if there was one.
+    /// New name of the broken file, if there was one.
     pub kept: Option<String>,
 }
 
-/// From what a state was told.
+/// Source of a recovered state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecoveredBy {
-    /// It could be read; nothing was done.
+    /// The state was readable; nothing was changed.
     Nothing,
-    /// From the newest checkpoint of which nothing is missing.
+    /// The newest complete checkpoint.
     Checkpoint(CheckpointId),
-    /// From the last line of the log that tells a status; the data are lost.
+    /// The last log line with a status; the data are lost.
     Log,
 }
 
 impl RecoveredBy {
-    /// The checkpoint, if it was one.
+    /// Returns the checkpoint, if it was the source.
     #[must_use]
     pub fn checkpoint(&self) -> Option<CheckpointId> {
         match self {
@@ -48,7 +48,7 @@ impl RecoveredBy {
         }
     }
 
-    /// The word for it.
+    /// Returns the name of the source.
     #[must_use]
     pub fn method(&self) -> &'static str {
         match self {
@@ -60,12 +60,12 @@ impl RecoveredBy {
 }
 
 impl TaskFiles {
-    /// Brings back a state that cannot be read: from the newest valid checkpoint, else the next older, else its status alone from the log. The broken
-    /// file is kept under another name. `status` is that of the registry, which counts.
+    /// Recovers an unreadable state from the newest valid checkpoint, or else an older one, or else only its status from the log. The broken file is
+    /// kept under another name. `status` is that of the registry, which takes precedence.
     ///
     /// # Errors
     ///
-    /// [`StateUnrecoverable`](TaskError::StateUnrecoverable), and nothing was touched; [`LayerError::Load`] and [`LayerError::Save`];
+    /// [`StateUnrecoverable`](TaskError::StateUnrecoverable), and nothing was changed; [`LayerError::Load`] and [`LayerError::Save`];
     /// [`ResourceLocked`](TaskError::ResourceLocked) while another process writes.
     pub fn recover(
         &self,
@@ -73,7 +73,7 @@ impl TaskFiles {
         token: Option<u64>,
     ) -> Result<RecoveredTask, LayerError> {
         self.traced(Layer::State, LayerOperation::Save, || {
-            // Nothing is made for a task that has nothing.
+            // A task without a folder gets none.
             if self.open()?.is_none() {
                 return Err(self.is_lost());
             }
@@ -121,7 +121,7 @@ impl TaskFiles {
             let checkpoint = match self.read_checkpoint_in(folder, id) {
                 Ok(checkpoint) => checkpoint,
                 Err(LayerError::Task(_)) => continue,
-                // It may be whole: an older one, or none, would cost what it has.
+                // The checkpoint may be intact: an older one, or none, would lose its data.
                 Err(error) => return Err(error),
             };
             let next = RestoredState {
@@ -159,7 +159,7 @@ impl TaskFiles {
         Ok(lines(&[note], false).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?)
     }
 
-    /// The status that the last line of the log tells that tells one.
+    /// Returns the status in the last log line that has one.
     fn last_status(&self, folder: &dyn Folder) -> Result<Option<TaskStatus>, LayerError> {
         let mut last = None;
         self.each_log_line_in(folder, |line| {

@@ -1,4 +1,4 @@
-//! Rolling back to a checkpoint (TASK-19, TASK-45).
+//! Rollback to a checkpoint (TASK-19, TASK-45).
 
 use std::ffi::OsStr;
 
@@ -12,14 +12,14 @@ use super::folder::read;
 use crate::model::task::TaskStatus;
 use crate::model::{CheckpointId, TaskCheckpoint, TaskError, TaskState};
 
-/// How a checkpoint is restored.
+/// Options of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestoreOptions {
-    /// Whether a checkpoint of what is there now is made first.
+    /// Whether to make a checkpoint of the present files first.
     pub keep_present: bool,
-    /// The status of the task in the registry; without it that of the present state stays.
+    /// Status of the task in the registry; if absent, the present state's status stays.
     pub status: Option<TaskStatus>,
-    /// The token of the lock under which it happens.
+    /// Token of the lock under which the restore runs.
     pub token: Option<u64>,
 }
 
@@ -34,12 +34,12 @@ impl Default for RestoreOptions {
 }
 
 impl TaskFiles {
-    /// Brings back the data of a checkpoint and those of its log lines that the log lacks. To do it twice adds only a second note.
+    /// Restores the data of a checkpoint, and those of its log lines that the log lacks. A second restore only adds a second note.
     ///
     /// # Errors
     ///
-    /// As [`read_checkpoint`](Self::read_checkpoint) and [`save_state`](Self::save_state). What is wrong with the checkpoint is found out before
-    /// anything is changed.
+    /// Fails like [`read_checkpoint`](Self::read_checkpoint) and [`save_state`](Self::save_state). A damaged checkpoint is detected before anything
+    /// is changed.
     pub fn restore_checkpoint(
         &self,
         id: CheckpointId,
@@ -68,7 +68,7 @@ impl TaskFiles {
         })
     }
 
-    /// The state and the addition to the log that a restore writes.
+    /// Returns the state and the log text that a restore writes.
     pub(super) fn restored(
         &self,
         folder: &dyn Folder,
@@ -92,7 +92,7 @@ impl TaskFiles {
         add().map_err(self.save(LOGS))
     }
 
-    /// Reads the name of a checkpoint that somebody gives, or takes the newest.
+    /// Parses the given name of a checkpoint, or returns the newest one.
     ///
     /// # Errors
     ///
@@ -109,11 +109,11 @@ impl TaskFiles {
     }
 }
 
-/// Parts of the state after a restore that are not the checkpoint's.
+/// Parts of the state after a restore that do not come from the checkpoint.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RestoredState {
     pub(super) status: TaskStatus,
-    /// Of the state that was there.
+    /// Version of the replaced state.
     pub(super) version: u64,
     pub(super) token: Option<u64>,
 }

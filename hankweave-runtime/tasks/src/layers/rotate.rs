@@ -1,4 +1,4 @@
-//! Old checkpoints go (TASK-46).
+//! Rotation of old checkpoints (TASK-46).
 
 use std::ffi::OsStr;
 
@@ -9,7 +9,7 @@ use super::{CHECKPOINTS, UNFINISHED_FOLDER};
 use crate::model::{CheckpointId, Retention};
 
 impl TaskFiles {
-    /// Removes the checkpoints that are not kept any longer, the oldest first, and says which. Those that are not valid are left alone.
+    /// Removes the checkpoints that need not be kept, oldest first, and returns their names. Invalid ones are left alone.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl TaskFiles {
             return Ok(surplus);
         };
         for id in &surplus {
-            // Under another name first, so that no crash leaves a part of it as a checkpoint.
+            // Renamed first, so that a crash leaves no partial checkpoint.
             let gone = format!("{UNFINISHED_FOLDER}gone-{id}");
             let remove = || {
                 checkpoints.rename(OsStr::new(&id.to_string()), OsStr::new(&gone))?;

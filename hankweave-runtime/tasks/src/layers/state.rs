@@ -1,4 +1,4 @@
-//! state.json: replaced as a whole, read as it was saved or not at all (TASK-40 to TASK-42).
+//! state.json: replaced as a whole, and read exactly as saved or not at all (TASK-40 to TASK-42).
 
 use hankweave_core::document::RunStatus;
 use hankweave_core::id::TaskId;
@@ -28,13 +28,13 @@ impl TaskFiles {
         })
     }
 
-    /// Saves a state in the place of an earlier one.
+    /// Saves a state in place of an earlier one.
     ///
     /// # Errors
     ///
-    /// [`StateSaveFailed`](TaskError::StateSaveFailed), [`StaleToken`](TaskError::StaleToken), [`VersionConflict`](TaskError::VersionConflict), or why
-    /// the one that is there cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while another process writes. The old one is then in place,
-    /// unless the very last step failed, the sync of its folder.
+    /// [`StateSaveFailed`](TaskError::StateSaveFailed), [`StaleToken`](TaskError::StaleToken), [`VersionConflict`](TaskError::VersionConflict), or
+    /// why the existing state cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while another process writes. The old state stays then,
+    /// unless only the last step failed, the sync of the folder.
     pub fn save_state(&self, state: &TaskState) -> Result<(), LayerError> {
         self.traced(Layer::State, LayerOperation::Save, || {
             let folder = self.lock()?;
@@ -45,11 +45,11 @@ impl TaskFiles {
         })
     }
 
-    /// Changes the state under the lock with this token, and counts its version up. A state that is not there begins without data.
+    /// Changes the state under the lock with this token, and raises its version. A missing state starts without data.
     ///
     /// # Errors
     ///
-    /// As [`save_state`](Self::save_state).
+    /// Fails like [`save_state`](Self::save_state).
     pub fn update_state(
         &self,
         token: Option<u64>,
@@ -72,7 +72,7 @@ impl TaskFiles {
         })
     }
 
-    /// The state as it was saved; `None` when there is none.
+    /// Returns the saved state; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -84,11 +84,11 @@ impl TaskFiles {
         })
     }
 
-    /// Takes over a state that another program wrote without a checksum, or with zeros instead, and gives it one; says whether it was such a one.
+    /// Adds a checksum to a state that another program wrote without one, or with zeros in its place. Returns whether the state was of that kind.
     ///
     /// # Errors
     ///
-    /// As [`load_state`](Self::load_state) and [`save_state`](Self::save_state).
+    /// Fails like [`load_state`](Self::load_state) and [`save_state`](Self::save_state).
     pub fn import_legacy_state(&self) -> Result<bool, LayerError> {
         self.traced(Layer::State, LayerOperation::Save, || {
             let folder = self.lock()?;

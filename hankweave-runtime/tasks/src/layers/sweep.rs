@@ -1,4 +1,4 @@
-//! Leftovers of crashes, and files that are no longer needed (TASK-50).
+//! Removal of crash leftovers, and of files that are no longer needed (TASK-50).
 
 use std::ffi::OsStr;
 
@@ -15,12 +15,12 @@ use super::{CHECKPOINTS, UNFINISHED_FILE, UNFINISHED_FOLDER};
 pub struct SweepReport {
     /// Removed paths, relative to the root.
     pub removed: Vec<String>,
-    /// The folders in which somebody works, which were left alone.
+    /// Folders that were left alone because a process works in them.
     pub held: Vec<String>,
 }
 
 impl TaskLayers {
-    /// Removes what writers that are gone have not finished. Folders in which somebody writes at this moment are left alone.
+    /// Removes unfinished files of writers that no longer exist. Skips folders in which a process writes at this moment.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl TaskLayers {
 
 impl TaskFiles {
     fn sweep(&self, root: &dyn Folder, swept: &mut SweepReport) -> Result<(), LayerError> {
-        // A file or a link that is called like a task is nobody's folder.
+        // A file or a link with the name of a task is not the task's folder.
         let Ok(Some(folder)) = enter(root, self.id.as_str()) else {
             return Ok(());
         };
@@ -83,7 +83,7 @@ impl TaskFiles {
         Ok(())
     }
 
-    /// Removes the folder of the task with everything in it; none may be there.
+    /// Removes the folder of the task with all its files; the folder may be missing.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl TaskFiles {
         if !folder.try_lock().map_err(self.save(""))? {
             return Err(self.is_held());
         }
-        // Under another name first, so that no crash leaves a part of a task.
+        // Renamed first, so that a crash leaves no partial task.
         let gone = format!("{UNFINISHED_FOLDER}gone-{}-{}", self.id, self.nonce());
         let remove = || {
             root.rename(OsStr::new(self.id.as_str()), OsStr::new(&gone))?;

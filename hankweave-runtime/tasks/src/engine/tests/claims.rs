@@ -37,7 +37,7 @@ pub(super) async fn the_oldest_pending_task_is_claimed_and_nobody_else_gets_it(p
         .collect();
     assert_eq!(tokens.len(), 3);
     assert_eq!(code(place.acquire("task:a", "somebody").await), "RESOURCE_LOCKED");
-    // What its holder let go is claimed again, the oldest first.
+    // A task whose lease has expired is claimed again, the oldest first.
     place.pass(LEASE + Duration::from_millis(2)).await;
     let again = place.coordinator.claim(claim("w5")).await.unwrap().unwrap();
     assert_eq!(again.row.id().as_str(), "c");
@@ -95,7 +95,7 @@ pub(super) async fn a_clock_that_jumps_loses_no_task_and_gives_none_to_two(place
     let claimed = place.coordinator.claim(claim("first")).await.unwrap().unwrap();
     let first = claimed.held.unwrap().token;
     let running = place.step(&claimed.row, first, [start()]).await.unwrap().row;
-    // Back: the lease lives on, it is renewed, and nobody else gets in.
+    // Clock back: the lease is live and can be renewed, and no other worker gets the task.
     place.jump(-HOUR).await;
     let end = place.coordinator.renew(renew(first)).await.unwrap();
     assert_eq!(end, place.coordinator.now().await.unwrap().after(LEASE));
@@ -107,7 +107,7 @@ pub(super) async fn a_clock_that_jumps_loses_no_task_and_gives_none_to_two(place
     assert!(orphans().await.is_empty());
     let note = place.step(&running, first, [fail(), TaskTransition::Resume]);
     let waits = note.await.unwrap().row;
-    // Forth again: the lease has expired, and its holder writes no more, whatever the clock says later.
+    // Clock forward: the lease has expired, and its holder can no longer write, whatever the clock shows later.
     place.jump(HOUR).await;
     assert_eq!(code(place.coordinator.renew(renew(first)).await), "LOCK_TIMEOUT");
     let claimed = place.coordinator.claim(claim("second")).await.unwrap().unwrap();
@@ -118,7 +118,7 @@ pub(super) async fn a_clock_that_jumps_loses_no_task_and_gives_none_to_two(place
         assert_eq!(code(place.step(&running, first, [fail()]).await), "STALE_TOKEN");
         place.jump(jump).await;
     }
-    // Back again its lease lives once more, and it is no orphan; an hour later it is one, and is taken over once.
+    // Clock back: the second lease is live again, so the task is no orphan. An hour later it is an orphan, and is taken over once.
     place.jump(-HOUR).await;
     assert!(orphans().await.is_empty());
     place.jump(2 * HOUR).await;
@@ -131,7 +131,8 @@ pub(super) async fn a_clock_that_jumps_loses_no_task_and_gives_none_to_two(place
     assert!(seqs.iter().map(|line| line.seq).eq((1..=6).map(Some)), "{seqs:?}");
 }
 
-/// On one machine leases and orphans follow the time since its start, so a jump of a day takes no task from its worker and keeps none from the next one.
+/// On one machine leases and orphans follow the time since its start. A jump of a day takes no task from its worker, and keeps none from the next
+/// one.
 async fn a_jump_of_the_wall_clock_moves_no_lease(place: Place) {
     const DAY: i64 = 24 * HOUR;
     let threshold = Duration::from_secs(300);
@@ -153,7 +154,7 @@ async fn a_jump_of_the_wall_clock_moves_no_lease(place: Place) {
         );
         assert_eq!(place.coordinator.clean_up().await, Ok(0));
         assert_eq!(place.coordinator.orphans(threshold).await, Ok(vec![]));
-        // Callers see the times of their own clock.
+        // Callers see wall times.
         let end = place.coordinator.renew(renew(first)).await.unwrap();
         let now = place.coordinator.now().await.unwrap();
         assert_eq!(end, now.after(LEASE));
@@ -172,7 +173,7 @@ async fn a_jump_of_the_wall_clock_moves_no_lease(place: Place) {
             .unwrap()
             .row;
     }
-    // The lease ends when its time has passed, whatever the clock says, and the task is an orphan after the threshold.
+    // Whatever the clock shows, the lease ends when its time has passed, and the task becomes an orphan after the threshold.
     place.jump(-DAY).await;
     place.pass(LEASE + Duration::from_millis(1)).await;
     assert_eq!(code(place.coordinator.renew(renew(first)).await), "LOCK_TIMEOUT");
@@ -222,13 +223,13 @@ pub(super) async fn the_highest_priority_comes_first_and_a_task_waits_for_the_on
         let token = next.held.unwrap().token;
         let running = place.step(&next.row, token, [start()]).await.unwrap().row;
         let done = place.step(&running, token, [complete()]).await.unwrap().row;
-        // A task that completed and was deleted holds no other one back.
+        // A task that completed and was deleted does not hold others back.
         if done.id().as_str() == "usual" {
             place.step(&done, token, [TaskTransition::Delete]).await.unwrap();
         }
     }
     assert_eq!(claimed, ["usual", "urgent", "late", "both"]);
-    // One that failed does.
+    // A failed task does.
     place.create("red").await;
     let failing = place.coordinator.claim(claim("worker")).await.unwrap().unwrap();
     let token = failing.held.unwrap().token;

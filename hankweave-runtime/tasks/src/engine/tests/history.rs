@@ -1,6 +1,6 @@
-//! What several clients have asked and were answered at the same time, and whether one order of all of it explains the answers.
+//! History of concurrent calls by several clients, and the check that some order of the calls explains all answers.
 //!
-//! The search is that of Wing and Gong with the memory of Lowe: of the calls that could come first it tries each, and what has led nowhere once is not tried again.
+//! The search is that of Wing and Gong with the memory of Lowe. It tries each call that could come first, and remembers states that led nowhere.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ pub(super) enum Call {
     /// Takes the lock exclusively.
     Acquire,
     Release,
-    /// Takes the lock away from a client.
+    /// Takes the lock from another client.
     Evict(Client),
     /// Raises the version of the lock.
     Commit {
@@ -33,7 +33,7 @@ pub(super) enum Reply {
         row: u64,
     },
     Locked,
-    /// Whether there was a lock.
+    /// Whether the lock was held.
     Released(bool),
     NotHeld,
     Evicted(u64),
@@ -42,7 +42,7 @@ pub(super) enum Reply {
     Conflict(u64),
 }
 
-/// One call with its answer, and the moments of both.
+/// Call with its answer, and the times of both.
 #[derive(Debug, Clone)]
 pub(super) struct Event {
     pub(super) client: Client,
@@ -52,7 +52,7 @@ pub(super) struct Event {
     pub(super) answered: u64,
 }
 
-/// What one lock and one task are, said again and otherwise than the code says it.
+/// Specification of one lock and one task, written independently of the code under test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Spec {
     holder: Option<(Client, u64, u32)>,
@@ -70,7 +70,7 @@ impl Spec {
         }
     }
 
-    /// What it is behind this call, if the answer can be that.
+    /// Returns the specification after this call, if the answer is possible.
     fn behind(&self, event: &Event) -> Option<Self> {
         let mut next = self.clone();
         let client = event.client;
@@ -134,7 +134,7 @@ impl Spec {
     }
 }
 
-/// Whether one order explains all answers; at most 128 of them.
+/// Whether some order explains all answers; at most 128 events.
 pub(super) fn is_linearizable(events: &[Event], start: Spec) -> bool {
     assert!(events.len() <= 128, "a set of them has 128 places");
     let all = if events.len() == 128 {

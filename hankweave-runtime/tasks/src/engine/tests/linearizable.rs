@@ -15,7 +15,7 @@ use crate::coordinator::{Acquire, CommitRequest, Coordinator, Release};
 const CLIENTS: Client = 6;
 const CALLS: usize = 20;
 
-/// Small numbers by chance, the same for each seed.
+/// Small pseudo-random numbers, determined by the seed.
 struct Chance(u64);
 
 impl Chance {
@@ -28,7 +28,7 @@ impl Chance {
     }
 }
 
-/// What a client remembers: it continues with its last token, also when it has lost the lock.
+/// Memory of a client, which continues with its last token even after it has lost the lock.
 #[derive(Default)]
 struct Memory {
     token: u64,
@@ -137,7 +137,7 @@ async fn carry_out(coordinator: &dyn Coordinator, task: &str, client: Client, ca
     }
 }
 
-/// What several clients see who work on one task at once.
+/// Records the answers that several concurrent clients get on one task.
 async fn history(place: &Place, task: &'static str, seed: u64) -> Vec<Event> {
     let (events, moments) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
     let clients = (0..CLIENTS).map(|client| {
@@ -169,7 +169,7 @@ async fn history(place: &Place, task: &'static str, seed: u64) -> Vec<Event> {
     std::mem::take(&mut events.lock().unwrap())
 }
 
-/// Whether one order explains what the clients of some seeds saw, each with a task of its own.
+/// Returns for each of several seeds, each with its own task, whether some order explains the answers of the clients.
 async fn seeds_with_an_order(place: &Place) -> Vec<bool> {
     let mut orders = Vec::new();
     for (seed, task) in (1..).zip(["a", "b", "c", "d", "e", "f"]) {
@@ -194,7 +194,7 @@ pub(super) async fn what_clients_see_has_an_order(place: Place) {
     assert_eq!(seeds_with_an_order(&place).await, [true; 6]);
 }
 
-/// The check would be worth nothing if it found no order missing where tokens are not looked at.
+/// The check must find a history without an order if tokens are not checked; otherwise it would prove nothing.
 // covers: TASK-20
 pub(super) async fn a_missing_fence_is_found(place: Place) {
     let orders = seeds_with_an_order(&place).await;

@@ -23,14 +23,14 @@ async fn ask(place: &Place, resource: &str, holder: Holder, mode: LockMode) -> R
         .map(|acquired| acquired.held)
 }
 
-/// Worked examples: what each operation answers at its time. Tokens count from the first one, which is another one in each place.
+/// Worked examples: the answer of each operation at its time. Tokens count from the first one, which differs between places.
 // covers: TASK-1, TASK-4
 pub(super) async fn examples_of_locks_hold(place: Place) {
     let example: Value = serde_json::from_str(include_str!("lock-exclusive.json")).unwrap();
     let mut first = None;
     let mut time = 0;
     for op in example["ops"].as_array().unwrap() {
-        // A server's time passes by itself, and a tenth of these leases is enough to wait for.
+        // A server's time cannot be set, and a tenth of these leases is long enough to wait.
         let at = op["at"].as_u64().unwrap() / 100;
         place.pass(Duration::from_millis(at - time)).await;
         time = at;
@@ -106,7 +106,7 @@ pub(super) async fn a_lock_ends_and_its_holder_writes_no_more(place: Place) {
         in_order: false,
         task: None,
     };
-    // Only inside one process nobody vanishes alone.
+    // Inside one process no holder can vanish alone.
     let answer = place.coordinator.acquire(endless).await;
     assert!(
         answer.is_ok() == format!("{:?}", place.coordinator).starts_with("Memory"),

@@ -1,4 +1,4 @@
-//! One suite for every backend. Each test is written once and run for all of them.
+//! Test suite for every backend: each test is written once and run for all of them.
 
 mod claims;
 mod history;
@@ -11,7 +11,7 @@ mod workers;
 use crate::engine::Fencing;
 use place::Place;
 
-/// Runs every test of the suite in places that `$open` makes; where it makes none, the test says why and is skipped.
+/// Runs every test of the suite in places that `$open` makes. If it makes none, the test prints the reason and is skipped.
 macro_rules! suite {
     ($backend:ident, $open:path) => {
         mod $backend {

@@ -1,4 +1,4 @@
-//! Where a test of the suite runs.
+//! Places in which tests of the suite run.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 use crate::testing::{SetClock, database};
 
-/// An empty coordinator, and the way to let its time pass.
+/// Empty coordinator, with control over its time.
 pub(super) struct Place {
     pub(super) coordinator: Arc<dyn Coordinator>,
-    /// Where the time comes from.
+    /// Source of the time.
     time: Time,
-    /// Where its data are, as long as this is used.
+    /// Keeps the data of the coordinator alive.
     _kept: Box<dyn Any + Send + Sync>,
 }
 
-/// Where the time of a place comes from.
+/// Source of a place's time.
 enum Time {
     Ours(Arc<SetClock>),
-    /// That of a database with this URL.
+    /// Time of a database with this URL.
     Servers(String),
 }
 
@@ -101,12 +101,12 @@ impl Place {
         }
     }
 
-    /// Whether leases follow a clock that nobody sets, and not the one that [`jump`](Self::jump) sets.
+    /// Whether leases follow a clock that cannot be set, rather than the one that [`jump`](Self::jump) sets.
     pub(super) fn has_lease_clock(&self) -> bool {
         matches!(self.time, Time::Ours(_))
     }
 
-    /// Lets the clock stand still, so that only [`jump`](Self::jump) moves it. Says why where that cannot be done.
+    /// Stops the clock, so that only [`jump`](Self::jump) moves it. Returns the reason if that is impossible.
     pub(super) async fn stop_clock(&self) -> Result<(), String> {
         match &self.time {
             Time::Ours(_) => Ok(()),
@@ -114,7 +114,7 @@ impl Place {
         }
     }
 
-    /// Moves a clock that stands still by so many milliseconds, forwards or back.
+    /// Moves a stopped clock by this number of milliseconds, forwards or back.
     pub(super) async fn jump(&self, millis: i64) {
         match &self.time {
             Time::Ours(clock) => clock.jump(millis),

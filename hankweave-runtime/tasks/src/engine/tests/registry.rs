@@ -209,7 +209,7 @@ pub(super) async fn a_step_needs_a_living_token_and_the_version_that_was_read(pl
         refused.to_string(),
         "task `fix-3` is running; only a task that is pending can be started"
     );
-    // Of several steps none is taken when one cannot be.
+    // Of several steps, none is taken if one of them is impossible.
     let half = place.step(&running, quick.token, [fail(), start()]).await;
     assert_eq!(code(half), "INVALID_TRANSITION");
     assert_eq!(

@@ -17,7 +17,7 @@ const TERMS: WorkerTerms = WorkerTerms {
 /// Lease that does not end within a test.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Returns the workers that are there, each with the number of its tasks.
+/// Returns the present workers, each with the number of its tasks.
 async fn there(place: &Place) -> Vec<(String, u64)> {
     let workers = place.coordinator.workers().await.unwrap();
     workers
@@ -26,7 +26,7 @@ async fn there(place: &Place) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Lets a worker be there until the registry has as many of its name as are meant.
+/// Keeps a presence until the registry has `count` workers of this name.
 async fn arrive(place: &Place, presence: &Presence, name: &str, count: usize) {
     let is_there = async {
         while there(place)
@@ -46,7 +46,7 @@ async fn arrive(place: &Place, presence: &Presence, name: &str, count: usize) {
     }
 }
 
-/// A worker is known whether it holds a task or not; one that is heard of no more is gone with its lease, and leaves nothing behind.
+/// A worker is present whether it holds a task or not. One that no longer reports disappears with its lease and leaves nothing behind.
 // covers: TASK-128
 pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Place) {
     let with = |name: &str, id: &str, terms| {
@@ -80,7 +80,7 @@ pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Pla
     let held: Vec<_> = held.iter().map(|lock| lock.resource.as_str()).collect();
     assert_eq!(held, ["task:t"], "a presence keeps nobody from anything");
 
-    // Several workers may have one name, and each is there for itself; a lock of a user is no worker.
+    // Several workers may have one name, and each is present by itself. A user's lock of such a name is no worker.
     let acquire = Acquire {
         resource: "worker:idle".to_owned(),
         holder: holder("ann"),
@@ -96,7 +96,7 @@ pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Pla
     assert_eq!(there(&place).await, named(&[("busy", 1), ("idle", 0)]));
     twin.end().await;
     assert_eq!(there(&place).await, named(&[("busy", 1)]));
-    // Whoever frees the locks of a worker that seems gone does not hide that it is there; a user's lock of such a name is freed.
+    // Removing the locks of a worker that seems dead keeps its presence. A user's lock of such a name is removed.
     let free = async |owner: &str| place.coordinator.emergency_clean_up(owner.to_owned()).await;
     assert_eq!((free("lifecycle:busy").await, free("ann").await), (Ok(1), Ok(1)));
     assert_eq!(there(&place).await, named(&[("busy", 0)]));
@@ -113,6 +113,6 @@ pub(super) async fn a_worker_is_there_until_it_ends_or_its_lease_does(place: Pla
         .await
         .unwrap();
     assert_eq!(resource.held, []);
-    // A worker that was suspended is there again.
+    // A worker that was suspended is present again.
     arrive(&place, &brief, "brief", 1).await;
 }

@@ -1,4 +1,4 @@
-//! Each operation of the disk fails in its turn, or is the last before a crash. What is there afterwards is what was there before, or what was wanted.
+//! Fault injection: each disk operation fails in turn, or is the last one before a crash. Afterwards the files have the old or the new contents.
 
 use std::io::ErrorKind;
 
@@ -7,13 +7,13 @@ use rustix::io::Errno;
 use super::*;
 use crate::model::{CheckpointId, LogQuery, Retention};
 
-/// What is done with the files of a task.
+/// Operation on the files of a task.
 type Work = fn(&TaskFiles) -> Result<(), LayerError>;
 
-/// Each fault of one kind at one operation, and how many operations such a fault can happen at.
+/// Faults of one kind at an operation, and the number of operations at which they can happen.
 type Kind = (fn(u64) -> Vec<Fault>, fn(&FaultyDisk) -> u64);
 
-/// What happens where something is changed, and what happens anywhere.
+/// Faults of operations that change something, and faults of any operation.
 const KINDS: [Kind; 2] = [
     (
         |number| {
@@ -34,7 +34,7 @@ const KINDS: [Kind; 2] = [
     ),
 ];
 
-/// Does `work` on a fresh task with every fault in turn, and lets `check` look at what is left, with the answer that `work` gave.
+/// Runs `work` on a fresh task with every fault in turn, and passes the remaining files and the answer of `work` to `check`.
 fn with_every_fault(
     prepare: impl Fn(&Stage),
     work: impl Fn(&TaskFiles) -> Result<(), LayerError>,
@@ -59,7 +59,7 @@ fn with_every_fault(
     assert!(ends[1] > Some(2), "nothing was done");
 }
 
-/// Whether this is what whoever asked should be told. What cannot be read of a checkpoint is damage, unless it is only for the moment that nothing can be read.
+/// Whether the caller should get this error for the fault. An unreadable checkpoint counts as damaged, unless the fault is temporary.
 fn is_told(error: &LayerError, fault: Fault) -> bool {
     let is_passing = matches!(fault, Fault::ErrorAt(_, error) if error == Errno::MFILE.raw_os_error());
     let of_checkpoints = [
@@ -71,7 +71,7 @@ fn is_told(error: &LayerError, fault: Fault) -> bool {
         || (!is_passing && of_checkpoints.contains(&error.code()))
 }
 
-/// Sweeps where nobody else works; see [`unhindered`]. Nothing unfinished is left then.
+/// Sweeps while no other process works there; see [`unhindered`]. No unfinished file may remain.
 fn sweep(stage: &Stage) {
     while !stage.files.layers.sweep().unwrap().held.is_empty() {
         std::thread::yield_now();
@@ -157,7 +157,7 @@ fn a_restore_that_was_cut_short_is_done_again() {
     let prepare = |stage: &Stage| {
         unhindered(|| stage.files.create_checkpoint(Some("wanted"))).unwrap();
         unhindered(|| stage.files.update_state(Some(1), |state| pages(state, 2))).unwrap();
-        // A log of another life, so that the lines come back as well.
+        // An unrelated log, so that the saved lines return as well.
         std::fs::remove_file(stage.path(LOGS)).unwrap();
     };
     let wanted = |files: &TaskFiles| {

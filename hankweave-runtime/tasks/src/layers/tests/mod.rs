@@ -1,4 +1,4 @@
-//! What the files of a task go through.
+//! Tests of a task's files.
 
 mod checkpoints;
 mod faults;
@@ -29,14 +29,14 @@ struct Stage {
 }
 
 impl Stage {
-    /// A root that is not there yet.
+    /// Creates a stage without a root.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = files_in(folder.path(), World::real());
         Self { folder, files }
     }
 
-    /// A task with a state of version 1, two lines and a decision.
+    /// Creates a task with a state of version 1, two log lines and a decision.
     fn with_task() -> Self {
         let stage = Self::new();
         unhindered(|| stage.files.update_state(Some(1), |state| pages(state, 1))).unwrap();
@@ -71,7 +71,7 @@ impl Stage {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Everything in the folder of the task by its path there.
+    /// Returns all files in the folder of the task, by path.
     fn everything(&self) -> std::collections::BTreeMap<String, Vec<u8>> {
         let mut all = std::collections::BTreeMap::new();
         let mut folders = vec![self.files.path()];
@@ -91,7 +91,7 @@ impl Stage {
     }
 }
 
-/// Does it again while the folder is held: a process that another test is starting has the locks of this one until it runs its own program.
+/// Repeats the work while the folder is locked: a process that another test starts has copies of this process's locks until it runs its own program.
 fn unhindered<T>(mut work: impl FnMut() -> Result<T, LayerError>) -> Result<T, LayerError> {
     for _ in 0..1_000_000 {
         match work() {

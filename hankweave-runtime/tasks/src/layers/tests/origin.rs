@@ -17,7 +17,7 @@ fn files_of_another_registrys_task_are_refused_and_stay() {
     let (row, line) = created(now);
     let (other, _) = created(now.after(Duration::from_millis(1)));
     let (own, others) = (layers.task_of(&row), layers.task_of(&other));
-    // A folder whose log does not begin with a creation belongs to whoever uses it, as one of an older version may.
+    // A folder whose log does not start with a creation, possibly of an older version, may be used by any task.
     others.update_state(Some(1), |_| {}).unwrap();
     assert_eq!(own.created().unwrap(), None);
     others.check_origin().unwrap();

@@ -85,7 +85,7 @@ async fn of_many_writers_none_loses_what_another_wrote() {
                             super::pages(state, pages + 1);
                         })
                     });
-                    // Who finds the folder held three times gives up, and says so.
+                    // A writer that finds the folder locked three times gives up with an error.
                     match once.await {
                         Ok(_) => written += 1,
                         Err(error) => assert_eq!(error.code(), "RESOURCE_LOCKED"),
