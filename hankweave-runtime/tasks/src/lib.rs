@@ -1,6 +1,6 @@
-//! Tasks that workers share: their registry, their locks and their files. What decides is in [`hankweave_task_model`], exported here as [`model`].
+//! Tasks that workers share: their registry, their locks and their files. The decisions are in [`hankweave_task_model`], exported here as [`model`].
 //!
-//! A [`Coordinator`] is the one truth about tasks and locks. There are three: [`Memory`] inside one process, [`Sqlite`] on one machine with nothing to install,
+//! A [`Coordinator`] stores tasks and locks. There are three: [`Memory`] inside one process, [`Sqlite`] on one machine with nothing to install, and
 //! [`Postgres`] for many machines.
 //!
 //! Comments cite the rules of [docs/rules](https://github.com/hankweave/hankweave/tree/main/docs/rules) by ids such as `STATE-12`.

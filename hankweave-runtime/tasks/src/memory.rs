@@ -1,4 +1,4 @@
-//! Tasks and locks inside one process, gone with it.
+//! Tasks and locks inside one process, which end with it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use crate::engine::{
 };
 use crate::stored::deleted_from;
 
-/// A coordinator for one process.
+/// Coordinator for one process.
 pub struct Memory {
     state: Mutex<MemoryState>,
     clock: LeaseClock,
@@ -29,7 +29,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty one that takes its time from this clock.
+    /// Creates an empty coordinator that takes its time from this clock.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Memory {
         }
     }
 
-    /// One with a single task that was kept elsewhere, with its log lines. Nobody holds it, and tokens are greater than the one that it has.
+    /// Creates a coordinator with a single task that is stored elsewhere, and its log lines. The task has no holder, and new tokens exceed its token.
     #[must_use]
     pub fn holding(clock: Arc<dyn Clock>, row: &TaskRow, lines: Vec<LogEntry>) -> Self {
         let mut state = MemoryState {
@@ -56,7 +56,7 @@ impl Memory {
         }
     }
 
-    /// One that lets everybody write.
+    /// Creates a coordinator that does not check tokens.
     #[cfg(test)]
     pub(crate) fn unfenced(clock: Arc<dyn Clock>) -> Self {
         let fencing = Fencing::Skipped;
@@ -75,7 +75,7 @@ impl Memory {
             state: &mut state,
         };
         let done = operation.perform(&mut tx).now_or_never();
-        // Nothing in memory has to be waited for.
+        // Operations in memory never have to wait.
         let done = done.unwrap_or_else(|| Err(TxError::Away("the memory is busy".to_owned())));
         drop(state);
         let done = done.map_err(|trouble| error_of(operation, trouble))?;
@@ -109,7 +109,7 @@ struct MemoryState {
     tasks: BTreeMap<TaskId, TaskRow>,
     /// Lease time of each task's last change.
     changed: BTreeMap<TaskId, Timestamp>,
-    /// Pending tasks in the order in which they are claimed.
+    /// Pending tasks, in the order of claims.
     pending: BTreeSet<(Reverse<i32>, Timestamp, TaskId)>,
     lines: BTreeMap<TaskId, Vec<LogEntry>>,
     /// Time of the deletion, and whether the task had completed.
@@ -143,7 +143,7 @@ impl MemoryState {
     }
 }
 
-/// Operations hold the one mutex as long as they last.
+/// Transaction, which holds the mutex for its whole duration.
 struct MemoryTx<'a> {
     state: &'a mut MemoryState,
     now: Timestamp,
@@ -185,7 +185,7 @@ impl Tx for MemoryTx<'_> {
             .values()
             .filter(|row| query.filter.matches(row))
             .collect();
-        // The map is in the order of ids, and the sort keeps it among those of one moment.
+        // The map is ordered by id, and the stable sort keeps that order among tasks of one moment.
         rows.sort_by_key(|row| Reverse(*row.record.created_at()));
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let rows = rows.into_iter().skip(size(query.offset));

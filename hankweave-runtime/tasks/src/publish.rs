@@ -1,4 +1,4 @@
-//! Contents of the registry, written into the files of the task (TASK-33, TASK-53).
+//! Writing of the registry's contents into a task's files (TASK-33, TASK-53).
 
 use hankweave_task_model::LogEntry;
 use hankweave_task_model::registry::TaskRow;
@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::coordinator::Coordinator;
 use crate::layers::{LayerError, TaskFiles};
 
-/// Writes those lines of the registry that the log of the task lacks, and the status into its state, under the lock with this token. Returns the number of the last
-/// line that is written. Another machine may have written lines that this one lacks.
+/// Writes the registry's log lines that the task's log lacks, and the status into the task's state, under the lock with this token. Returns the
+/// number of the last written line. Another machine may have written lines that this one lacks.
 ///
 /// # Errors
 ///
-/// Returns the error of the registry or of the files; what was not written is written by the next call.
+/// Returns the error of the registry or of the files. The next call writes what is missing.
 pub async fn publish(
     coordinator: &dyn Coordinator,
     files: &TaskFiles,

@@ -1,4 +1,4 @@
-//! A worker beneath an engine waits until that has recorded what it did (TASK-86).
+//! Reports of a worker to an engine. The worker waits until the engine has recorded each (TASK-86).
 
 use hankweave_core::document::HankweaveState;
 use tokio::sync::{mpsc, oneshot};
@@ -11,24 +11,24 @@ pub struct Recorder(mpsc::Sender<RecordRequest>);
 #[derive(Debug)]
 pub struct RecordRequests(mpsc::Receiver<RecordRequest>);
 
-/// Something has changed. The worker continues when this is dropped.
+/// Report of a change. The worker continues when this is dropped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RecordRequest {
-    /// Results of its runs, as far as another worker can continue them; `None` when the task has taken a step in the coordinator.
+    /// History of its runs, up to the point from which another worker can continue; `None` if the task has taken a step in the coordinator.
     pub history: Option<HankweaveState>,
     _done_sender: oneshot::Sender<()>,
 }
 
 impl Recorder {
-    /// Both ends.
+    /// Creates both ends.
     #[must_use]
     pub fn new() -> (Self, RecordRequests) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), RecordRequests(receiver))
     }
 
-    /// Waits until it is recorded, or until nobody records any more.
+    /// Waits until the report is recorded, or until the engine records no more.
     pub(crate) async fn record(&self, history: Option<HankweaveState>) {
         let (done_sender, done) = oneshot::channel();
         let report = RecordRequest {
@@ -36,14 +36,14 @@ impl Recorder {
             _done_sender: done_sender,
         };
         if self.0.send(report).await.is_ok() {
-            // Nothing is ever sent: the end of the report is the answer.
+            // No value is ever sent: the end of the report is the answer.
             let _ = done.await;
         }
     }
 }
 
 impl RecordRequests {
-    /// The next report; `None` when the worker is gone.
+    /// Returns the next report; `None` once the worker no longer exists.
     ///
     /// # Cancel safety
     ///

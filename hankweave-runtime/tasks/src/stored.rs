@@ -1,4 +1,4 @@
-//! How rows stand in the columns of a database, the same in each: whole numbers with a sign, times in Unix milliseconds, and the task itself as JSON.
+//! Column values of rows, common to all databases: signed integers, times in Unix milliseconds, and the task itself as JSON.
 
 use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::coordinator::HeldLock;
 use crate::engine::{TxError, TxResult};
 
-/// Databases have no numbers without a sign; ours stay below their limit.
+/// Converts to a signed integer, because databases have no unsigned ones. Our numbers stay below the limit.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -33,7 +33,7 @@ pub(crate) fn read_id(id: String) -> TxResult<TaskId> {
     TaskId::new(id).map_err(|error| unreadable("the id of a task", error))
 }
 
-/// The number and the text of a log line.
+/// Returns the number and the text of a log line.
 pub(crate) fn written(line: &LogEntry) -> TxResult<(i64, String)> {
     let text = serde_json::to_string(line).map_err(|error| TxError::Failed(error.to_string()))?;
     Ok((integer(line.seq.unwrap_or(0)), text))
@@ -51,7 +51,7 @@ pub(crate) fn deleted_from(row: &TaskRow) -> &'static str {
     }
 }
 
-/// A task in its columns.
+/// Column values of a task.
 pub(crate) struct StoredTask {
     pub(crate) record: String,
     pub(crate) updated_at: i64,
@@ -101,7 +101,7 @@ impl StoredTask {
     }
 }
 
-/// A lock in its columns.
+/// Column values of a lock.
 pub(crate) struct StoredHeld {
     pub(crate) resource: String,
     pub(crate) owner: String,

@@ -1,4 +1,4 @@
-//! A writer that is killed in the middle of its work, by the kernel and for good.
+//! Writer that the kernel kills in the middle of its work.
 
 #![expect(
     clippy::disallowed_methods,
@@ -20,14 +20,14 @@ use serde_json::json;
 
 const ROOT: &str = "HANKWEAVE_TEST_TASK_ROOT";
 
-/// Room for chance: how long a writer lives.
+/// Lifetimes of the writer in milliseconds, chosen to kill it at different moments.
 const LIVES: [u64; 6] = [1, 4, 9, 17, 30, 55];
 
 fn files(root: &Path) -> TaskFiles {
     TaskLayers::new(World::real(), root).task(TaskId::new("report-7").unwrap())
 }
 
-/// What the process does that is going to be killed; without the variable it is nobody.
+/// Process that is going to be killed. Without the variable it does nothing.
 #[test]
 fn writer() {
     let Some(root) = std::env::var_os(ROOT) else {
@@ -71,7 +71,7 @@ fn what_a_killed_writer_has_promised_is_there_and_the_rest_is_whole() {
             .unwrap();
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
         let number = |line: String| line.split_once("promised ")?.1.parse::<u64>().ok();
-        // It lives until it has made a first promise, and then as long as chance wants.
+        // The writer lives until its first promise, and then for this time.
         promised = lines.by_ref().find_map(|line| number(line.unwrap())).unwrap();
         std::thread::sleep(Duration::from_millis(life));
         writer.kill().unwrap();
@@ -97,7 +97,7 @@ fn what_a_killed_writer_has_promised_is_there_and_the_rest_is_whole() {
                 .any(|entry| entry.message == format!("line {promised}"))
         );
         let checkpoints = files.checkpoints().unwrap();
-        // Each life may have been cut short in front of one.
+        // Each life may have ended before a checkpoint was complete.
         let whole = (promised / 3).saturating_sub(LIVES.len() as u64);
         assert!(checkpoints.invalid.is_empty() && checkpoints.valid.len() as u64 >= whole);
         for manifest in checkpoints.valid {

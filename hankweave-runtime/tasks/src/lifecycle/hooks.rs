@@ -1,4 +1,4 @@
-//! Running hooks (TASK-17, TASK-35, TASK-97, TASK-99).
+//! Running of hooks (TASK-17, TASK-35, TASK-97, TASK-99).
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -17,20 +17,20 @@ use super::Lifecycle;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HookCall {
-    /// The moment.
+    /// Moment of the call.
     pub point: HookPoint,
     /// The task.
     pub task: TaskId,
-    /// The agent, the result or the error; `null` where there is none.
+    /// Agent, result or error of the step; `null` if it has none.
     pub about: Value,
 }
 
-/// Function of a hook: it returns why it failed, if it did.
+/// Function of a hook. It returns the reason if it failed.
 #[derive(Clone)]
 pub struct HookRun(Arc<dyn Fn(HookCall) -> BoxFuture<'static, Result<(), String>> + Send + Sync>);
 
 impl HookRun {
-    /// That of a function.
+    /// Wraps a function.
     pub fn new<F>(run: impl Fn(HookCall) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
@@ -40,11 +40,11 @@ impl HookRun {
 }
 
 tokio::task_local! {
-    /// The tasks before whose steps a hook runs here, the outermost first.
+    /// Tasks before whose steps a hook is running here, outermost first.
     static BEFORE_STEPS_OF: Vec<TaskId>;
 }
 
-/// Refuses a step of a task within a hook that runs before a step of the same one: it would wait for itself (TASK-97).
+/// Refuses a step of a task inside a hook that runs before a step of that task: it would wait for itself (TASK-97).
 pub(super) fn refuse_within(task: &TaskId) -> Result<(), TaskError> {
     match before_steps_of().contains(task) {
         true => Err(TaskError::InvalidArgument(
@@ -65,13 +65,13 @@ impl fmt::Debug for HookRun {
 }
 
 impl Lifecycle {
-    /// Adds a hook; it counts from the next step on.
+    /// Registers a hook, which runs from the next step on.
     pub fn register(&self, point: HookPoint, priority: i64, policy: HookPolicy, run: HookRun) -> HookId {
         let mut hooks = self.shared.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         hooks.register(point, priority, policy, run)
     }
 
-    /// Removes a hook, and says whether it was there.
+    /// Removes a hook, and returns whether it existed.
     pub fn unregister(&self, id: HookId) -> bool {
         self.shared
             .hooks
@@ -80,14 +80,14 @@ impl Lifecycle {
             .unregister(id)
     }
 
-    /// All hooks, in the order in which they run.
+    /// Returns all hooks, in running order.
     #[must_use]
     pub fn hooks(&self) -> Vec<Hook<HookRun>> {
         let hooks = self.shared.hooks.lock().unwrap_or_else(PoisonError::into_inner);
         hooks.all().cloned().collect()
     }
 
-    /// Runs the hooks of a moment one after the other.
+    /// Runs the hooks of a moment one after another.
     pub(super) async fn run_hooks(&self, call: HookCall) -> Result<(), TaskError> {
         let hooks = self
             .shared

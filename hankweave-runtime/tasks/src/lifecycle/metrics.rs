@@ -6,7 +6,7 @@ use hankweave_task_model::task::TaskStatus;
 
 use crate::metrics::{Counter, Timer};
 
-/// To which status a step can lead.
+/// Statuses to which a step can lead.
 const STATUSES: [TaskStatus; 7] = [
     TaskStatus::Pending,
     TaskStatus::Running,
@@ -22,11 +22,11 @@ const STATUSES: [TaskStatus; 7] = [
 #[non_exhaustive]
 pub struct StepMetrics {
     to: [Counter; STATUSES.len()],
-    /// Steps that were taken, from the wish to the end of the lock.
+    /// Steps that were taken, from the request to the release of the lock.
     pub taken: Timer,
     /// Steps that were refused or failed.
     pub failed: Counter,
-    /// Hooks, however they ended.
+    /// Hooks, whatever their outcome.
     pub hooks: Timer,
     /// Hooks that failed, panicked or took too long.
     pub failed_hooks: Counter,
@@ -38,7 +38,7 @@ impl StepMetrics {
         self.taken.add(took);
     }
 
-    /// How often a step led to each status.
+    /// Returns the number of steps to each status.
     pub fn by_status(&self) -> impl Iterator<Item = (TaskStatus, u64)> {
         STATUSES
             .iter()

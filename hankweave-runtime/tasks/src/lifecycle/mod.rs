@@ -1,4 +1,4 @@
-//! The steps of tasks: hooks before, under the lock the registry and then the files, hooks after (TASK-32, TASK-33, TASK-104).
+//! Steps of tasks: hooks before, then the registry and the files under the lock, then hooks after (TASK-32, TASK-33, TASK-104).
 
 mod builtin;
 mod hooks;
@@ -31,13 +31,13 @@ pub use metrics::StepMetrics;
 pub use recover::{ORPHAN_AFTER, ORPHANED, OrphanAction, RecoveryReport};
 pub use step::{TaskAnswer, TaskStep};
 
-/// How long a step may take, without the hooks after it.
+/// Time limit of a step, without the hooks after it.
 pub const LONGEST_STEP: Duration = Duration::from_secs(60);
 
-/// A task that changed so often without coming to another status goes round in circles, perhaps.
+/// Number of changes within one status after which a task is reported: it may change endlessly.
 const MANY_CHANGES: u64 = 1000;
 
-/// How often a step is taken again when somebody changed a note of the task in between.
+/// Number of attempts at a step, if a note of the task changes between reading and writing.
 const TRIES: u32 = 5;
 
 struct Shared {
@@ -48,7 +48,7 @@ struct Shared {
     metrics: Arc<StepMetrics>,
 }
 
-/// Takes tasks from status to status. Copies share their hooks and their figures.
+/// Lifecycle of tasks, which takes them from status to status. Copies share their hooks and metrics.
 #[derive(Clone)]
 pub struct Lifecycle {
     shared: Arc<Shared>,
@@ -56,9 +56,9 @@ pub struct Lifecycle {
     hold: Option<ExclusiveHold>,
     /// Engine that records each step.
     recorder: Option<Recorder>,
-    /// Cost of the task, which is noted with each step.
+    /// Cost of the task, to be noted with each step.
     cost: Option<TaskCost>,
-    /// Folder of the task's files after a step that starts no attempt.
+    /// Folder of the task's files, to be noted with a step that starts no attempt.
     files: Patch<FilesLocation>,
     /// User who asks for the steps.
     by: Option<String>,
@@ -73,13 +73,13 @@ impl fmt::Debug for Lifecycle {
 }
 
 impl Lifecycle {
-    /// One without hooks.
+    /// Creates a lifecycle without hooks.
     #[must_use]
     pub fn new(coordinator: Arc<dyn Coordinator>, locks: Locks, layers: TaskLayers) -> Self {
         Self::counting_in(Arc::default(), coordinator, locks, layers)
     }
 
-    /// Counts its steps in shared figures.
+    /// Creates a lifecycle that counts its steps in shared metrics.
     pub(crate) fn counting_in(
         metrics: Arc<StepMetrics>,
         coordinator: Arc<dyn Coordinator>,
@@ -112,7 +112,7 @@ impl Lifecycle {
         }
     }
 
-    /// Notes this user with each step, who asks for it.
+    /// Notes with each step that this user asked for it.
     #[must_use]
     pub fn asked_by(&self, user: &str) -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Lifecycle {
         }
     }
 
-    /// The engine that records what is done, if there is one.
+    /// Returns the engine that records steps, if there is one.
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
     }
@@ -157,12 +157,12 @@ impl Lifecycle {
         &self.shared.metrics
     }
 
-    /// Creates a task with its files. Nobody claims it before these are there.
+    /// Creates a task with its files. No worker can claim it before the files exist.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::TaskCreateFailed`] for an id that is or was in use, and [`TaskError::FolderTaken`] where another registry has a task of this id.
-    /// Files that could not be written follow at the next step or start.
+    /// Returns [`TaskError::TaskCreateFailed`] for an id that is or was in use, and [`TaskError::FolderTaken`] if another registry has a task of this
+    /// id. Files that could not be written are written at the next step or start.
     pub async fn create(&self, task: NewTask) -> Result<TaskRow, TaskError> {
         self.check_folder(&task.id).await?;
         let (hold, asked) = (self.hold(&task.owner), Instant::now());
@@ -194,7 +194,7 @@ impl Lifecycle {
     /// Returns [`TaskError::FolderTaken`], or what the registry says.
     pub async fn check_folder(&self, id: &TaskId) -> Result<(), TaskError> {
         let files = self.shared.layers.task(id.clone());
-        // What cannot be read now is reported by whoever writes there.
+        // A read error is reported by the next writer.
         let Ok(Some(created)) = files.run(TaskFiles::created).await else {
             return Ok(());
         };
@@ -213,14 +213,14 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
-    /// [`TaskError::InvalidArgument`] in a hook that runs before a step of the same task (TASK-97);
+    /// [`TaskError::InvalidArgument`] in a hook that runs before a step of this task (TASK-97);
     /// [`TaskError::HookVeto`], [`TaskError::HookTimeout`], [`TaskError::ResourceLocked`], [`TaskError::TaskNotFound`], [`TaskError::InvalidTransition`],
-    /// [`TaskError::LockTimeout`] when it took too long or the lock was lost, or what the registry says.
+    /// [`TaskError::LockTimeout`] when the step took too long or the lock was lost, or the error of the registry.
     pub async fn take(&self, id: &TaskId, step: &TaskStep) -> Result<TaskRow, TaskError> {
         hooks::refuse_within(id)?;
         let began = Instant::now();
         let known = match step {
-            // Its hooks are those of what becomes of it.
+            // A user's request to cancel may replace these steps, and with them the hooks.
             TaskStep::Requeue(_) | TaskStep::Fail(_) => self.shared.coordinator.task(id.clone()).await?,
             _ => None,
         };
@@ -246,14 +246,14 @@ impl Lifecycle {
         }
         let row = taken?;
         if let Some((_, after)) = step.points() {
-            // Nothing can prevent the step any more; the failure has been logged.
+            // The step is taken already, and the failure was logged.
             let _ = self.run_hooks(call(after)).await;
         }
         Ok(row)
     }
 
-    /// Refuses a step that the status of the task or the holder of its lock does not allow now. A command checks before it takes a step whose hooks write files,
-    /// because these run before the step is refused (TASK-32).
+    /// Checks that the task's status and the holder of its lock permit a step now. A command must call this before a step whose hooks write files,
+    /// because these hooks run before the step can be refused (TASK-32).
     ///
     /// # Errors
     ///
@@ -273,47 +273,48 @@ impl Lifecycle {
         }
     }
 
-    /// An agent begins to work on a pending task.
+    /// Starts a pending task for an agent.
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// Fails like [`take`](Self::take).
     pub async fn start(&self, id: &TaskId, agent_id: AgentId) -> Result<TaskRow, TaskError> {
         self.take(id, &TaskStep::Start(agent_id)).await
     }
 
-    /// A running task has completed.
+    /// Completes a running task.
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// Fails like [`take`](Self::take).
     pub async fn complete(&self, id: &TaskId, result: TaskResult) -> Result<TaskRow, TaskError> {
         self.take(id, &TaskStep::Complete(result)).await
     }
 
-    /// The work on a running task failed.
+    /// Fails a running task.
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// Fails like [`take`](Self::take).
     pub async fn fail(&self, id: &TaskId, failure: impl Into<TaskFailure>) -> Result<TaskRow, TaskError> {
         self.take(id, &TaskStep::Fail(failure.into())).await
     }
 
-    /// Somebody calls a pending or running task off. One that a worker holds is refused: ask that worker, with [`Coordinator::request_cancel`].
+    /// Cancels a pending or running task. Refused if a worker holds the task: ask that worker, with [`Coordinator::request_cancel`].
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take).
+    /// Fails like [`take`](Self::take).
     pub async fn cancel(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
         self.take(id, &TaskStep::Cancel).await
     }
 
-    /// Removes a task that has ended, with its files; its id stays taken.
+    /// Deletes an ended task with its files. Its id stays in use.
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take), and [`TaskDeleteFailed`](TaskError::TaskDeleteFailed) where another task waits for one that has not completed: it could never start.
+    /// Fails like [`take`](Self::take). Returns [`TaskDeleteFailed`](TaskError::TaskDeleteFailed) if another task waits for this one and this one has
+    /// not completed: the other could never start.
     pub async fn delete(&self, id: &TaskId) -> Result<TaskRow, TaskError> {
         if let Some(waiting) = self.waits_for(id).await? {
             return Err(TaskError::TaskDeleteFailed {
@@ -326,7 +327,7 @@ impl Lifecycle {
         self.take(id, &TaskStep::Delete).await
     }
 
-    /// Returns a pending task that comes after one which has failed or was cancelled.
+    /// Returns a pending task that comes after this one, if this one failed or was cancelled.
     async fn waits_for(&self, id: &TaskId) -> Result<Option<TaskId>, TaskError> {
         let coordinator = &self.shared.coordinator;
         let row = coordinator.task(id.clone()).await?;
@@ -347,12 +348,12 @@ impl Lifecycle {
         Ok(waiting.map(|row| row.id().clone()))
     }
 
-    /// Takes a task up again that failed or was cancelled, from one of its checkpoints if that is asked for. It has no hooks. An orphan fails first, and has the
-    /// hooks of that (TASK-98).
+    /// Requeues a failed or cancelled task, from one of its checkpoints if requested. Runs no hooks. An orphan fails first, with the hooks of that
+    /// step (TASK-98).
     ///
     /// # Errors
     ///
-    /// As [`take`](Self::take), or why the checkpoint cannot be restored; then the task stays as it was.
+    /// Fails like [`take`](Self::take), or because the checkpoint cannot be restored. The task is unchanged then.
     pub async fn resume(&self, id: &TaskId, checkpoint: Option<CheckpointId>) -> Result<TaskRow, TaskError> {
         let step = match self.is_orphan(id).await? {
             true => TaskStep::Requeue(ORPHANED.to_owned()),
@@ -364,12 +365,12 @@ impl Lifecycle {
         }
     }
 
-    /// Resumes it for an agent that starts at once, also when it is pending; no worker can claim it in between. It has the hooks of a start, and when
-    /// these forbid it the task stays where it was, but for an orphan, which waits then (TASK-115).
+    /// Starts a pending, failed or cancelled task for an agent, in one step, so that no worker can claim it in between. Runs the hooks of a start. If
+    /// these refuse, the task is unchanged; an orphan is requeued (TASK-115).
     ///
     /// # Errors
     ///
-    /// As [`resume`](Self::resume).
+    /// Fails like [`resume`](Self::resume).
     pub async fn resume_for(
         &self,
         id: &TaskId,
@@ -386,7 +387,7 @@ impl Lifecycle {
         self.take_up(id, checkpoint, &steps).await
     }
 
-    /// Takes steps one after the other under one lock, after the checkpoint if there is one.
+    /// Takes steps one after another under one lock, and restores the checkpoint first if there is one.
     async fn take_up(
         &self,
         id: &TaskId,
@@ -414,7 +415,7 @@ impl Lifecycle {
         done
     }
 
-    /// Whether it is an orphan (TASK-24) that was left alone for long enough; the step after it takes the lock, so it does not matter what becomes of it in between.
+    /// Whether the task is an orphan (TASK-24) that was unchanged for long enough. The next step takes the lock, so a change in between does no harm.
     async fn is_orphan(&self, id: &TaskId) -> Result<bool, TaskError> {
         let orphans = self.shared.coordinator.orphans(ORPHAN_AFTER).await?;
         Ok(orphans.iter().any(|row| row.id() == id))
@@ -438,7 +439,7 @@ impl Lifecycle {
         restored.map(drop).map_err(|error| layer_error(row.id(), &error))
     }
 
-    /// Changes what people note about a task.
+    /// Changes the descriptive fields of a task.
     ///
     /// # Errors
     ///
@@ -527,7 +528,7 @@ impl Lifecycle {
         Err(TaskError::InvalidArgument("a step is tried at least once"))
     }
 
-    /// Returns the lease of a worker that starts a task, so that others see when it is late to renew it (TASK-52).
+    /// Returns the lease of a worker that starts a task, so that others can see when a renewal is late (TASK-52).
     fn lease_of_start(&self, step: &TaskStep) -> Option<Duration> {
         match step {
             TaskStep::Start(_) | TaskStep::Attach(_) => self.hold.as_ref()?.lease,
@@ -535,7 +536,7 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the folder of the task's files after a step: this one from each start on (TASK-127). An engine has no folder of its own.
+    /// Returns the folder of the task's files after a step: this folder, from each start on (TASK-127). An engine has no folder.
     async fn files_after(&self, step: &TaskStep) -> Patch<FilesLocation> {
         let is_start = step.leads_to() == TaskStatus::Running;
         if !is_start || self.recorder.is_some() {
@@ -546,7 +547,7 @@ impl Lifecycle {
         Patch::Set(blocking.run(move || layers.location()).await)
     }
 
-    /// Refuses a task that was begun elsewhere, whose files are not in this folder (TASK-127).
+    /// Refuses a task that was started elsewhere and whose files are not in this folder (TASK-127).
     ///
     /// # Errors
     ///
@@ -564,13 +565,14 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the cost of a task whose attempt ends without its worker, which alone knew what the attempt cost (TASK-121); `None` where no worker had it.
+    /// Returns the cost of a task whose attempt ends without its worker, which alone knew the attempt's cost (TASK-121); `None` if no worker had the
+    /// task.
     async fn cost_of_lost(&self, row: &TaskRow, step: &TaskStep) -> Option<TaskCost> {
         let TaskRecord::Running(running) = &row.record else {
             return None;
         };
         let is_orphan = step.ends_orphan();
-        // A worker that ends its own attempt notes what it cost, and nothing counts what one by hand costs.
+        // A worker that ends its own attempt notes the cost, and nothing counts the cost of an attempt by hand.
         if running.by_hand || (self.hold.is_some() && !is_orphan) {
             return None;
         }
@@ -593,9 +595,9 @@ impl Lifecycle {
             state.fencing_token.is_some() && state.fencing_token == Some(row.fencing_token)
         };
         let has_worked = match attempt {
-            // What it has done is in the files on the machine of its worker.
+            // The attempt's progress is in the files on its worker's machine.
             _ if is_elsewhere => true,
-            // Its worker has written here, and no progress yet.
+            // The worker has written here, but no progress yet.
             _ if state.as_ref().is_some_and(is_of_attempt) => true,
             Some(attempt) => attempt == u64::from(running.attempt.number()),
             None => state.is_none() && (is_orphan || !is_there),
@@ -610,7 +612,7 @@ impl Lifecycle {
         blocking.run(move || layers.find(&seen)).await
     }
 
-    /// Lets the files follow the registry; the number of the last line that is written, if they did.
+    /// Updates the files from the registry. Returns the number of the last written line on success.
     async fn sync_files(&self, row: &TaskRow, token: u64) -> Option<u64> {
         let files = self.files_of(row).await;
         let followed = match row.record.status() {
@@ -625,7 +627,7 @@ impl Lifecycle {
         })
     }
 
-    /// Says who was in the way of a step that did not end.
+    /// Returns the error of a step that did not end, with the holder that blocked it.
     async fn too_long(&self, id: &TaskId, step: &TaskStep) -> TaskError {
         let resource = TaskRow::lock_name(id);
         let read = timeout(
@@ -644,7 +646,7 @@ impl Lifecycle {
     }
 }
 
-/// Says in the log that a task has come from one status to another (TASK-96).
+/// Logs that a task has changed from one status to another (TASK-96).
 fn log_transition(from: &str, row: &TaskRow, trigger: &str, began: Instant) {
     tracing::info!(
         system = "TaskLifecycle",

@@ -1,4 +1,4 @@
-//! Start-up: files follow the registry again, and running tasks without a worker are found (TASK-24, TASK-33, TASK-74).
+//! Start-up: updates the files from the registry, and finds running tasks without a worker (TASK-24, TASK-33, TASK-74).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use super::{Lifecycle, SYSTEM, TaskStep, layer_error};
 use crate::layers::TaskFiles;
 use crate::publish::publish;
 
-/// Number of tasks checked in one start; the others follow at the next one.
+/// Number of tasks checked in one start. The others are checked at the next one.
 const MOST: u32 = 10_000;
 
-/// How long a running task that nobody holds is left alone.
+/// Time after which an unchanged running task without a holder counts as an orphan.
 pub const ORPHAN_AFTER: Duration = Duration::from_secs(300);
 
-/// The error of a task whose worker has ended.
+/// Error of a task whose worker has ended.
 pub const ORPHANED: &str = "ORPHANED";
 
 /// Action for running tasks without a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrphanAction {
-    /// They fail with `ORPHANED`.
+    /// Fail them with `ORPHANED`.
     Fail,
-    /// They are only told of.
+    /// Only report them.
     Report,
 }
 
@@ -33,22 +33,22 @@ pub enum OrphanAction {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {
-    /// Unfinished files of earlier writers that were removed; as paths relative to the root.
+    /// Unfinished files of earlier writers that were removed, as paths relative to the root.
     pub swept: Vec<String>,
-    /// Tasks whose log lacked lines of the registry, or whose state said another status.
+    /// Tasks whose log lacked lines of the registry, or whose state had another status.
     pub followed: Vec<TaskId>,
-    /// Tasks that were deleted and whose files were still there.
+    /// Deleted tasks whose files still existed.
     pub removed: Vec<TaskId>,
-    /// Running tasks that nobody holds.
+    /// Running tasks without a holder.
     pub orphans: Vec<TaskId>,
 }
 
 impl Lifecycle {
-    /// Sweeps, writes missing log lines, lets states follow, and then looks for orphans. Tasks that somebody holds are left to whoever does.
+    /// Sweeps, writes missing log lines, updates states, and then looks for orphans. Skips tasks that have a holder.
     ///
     /// # Errors
     ///
-    /// Returns what the registry says, or why the folder of all tasks cannot be read. Trouble with one task is logged.
+    /// Returns the error of the registry, or of reading the folder of all tasks. Problems with one task are logged.
     pub async fn recover(
         &self,
         orphans: OrphanAction,
@@ -80,12 +80,12 @@ impl Lifecycle {
         Ok(recovered)
     }
 
-    /// Lets the files of this machine follow whose worker was gone before it had written them (TASK-74). Those that somebody holds are left to whoever does, and
-    /// those whose folder is elsewhere to the machine that has it.
+    /// Updates the files of this machine whose worker ended before it had written them (TASK-74). Skips tasks that have a holder, and tasks whose
+    /// folder is on another machine.
     ///
     /// # Errors
     ///
-    /// Returns what the registry says, or why the folder of all tasks cannot be read. Trouble with one task is logged.
+    /// Returns the error of the registry, or of reading the folder of all tasks. Problems with one task are logged.
     pub async fn follow_up(&self) -> Result<Vec<TaskId>, TaskError> {
         let unwritten = self.shared.coordinator.unwritten(MOST).await?;
         let mut recovered = RecoveryReport::default();
@@ -103,10 +103,10 @@ impl Lifecycle {
         Ok(recovered.followed)
     }
 
-    /// Writes the files of tasks that were created several at once. A worker that already has one writes them itself.
+    /// Writes the files of tasks that were created together. Skips those that a worker already has, because the worker writes them.
     pub async fn follow_created(&self, rows: &[TaskRow]) {
         let mut recovered = RecoveryReport::default();
-        // Those that are claimed first come last: a task that is locked here while a worker looks for one is passed over for a less urgent one.
+        // In reverse order of claims: a worker skips a task that is locked here, and would claim a less urgent one.
         let mut rows: Vec<&TaskRow> = rows.iter().rev().collect();
         rows.sort_by_key(|row| row.priority);
         for row in rows {
@@ -118,7 +118,7 @@ impl Lifecycle {
         let Some(row) = self.shared.coordinator.task(id.clone()).await? else {
             let files = self.shared.layers.task(id.clone());
             if let Some(deleted) = self.shared.coordinator.deleted_at(id.clone()).await? {
-                // A task that is younger is another registry's.
+                // A younger task belongs to another registry.
                 let created = files.run(TaskFiles::created).await.ok().flatten();
                 if created.is_some_and(|created| created > deleted) {
                     return Ok(());
@@ -144,7 +144,7 @@ impl Lifecycle {
         Ok(())
     }
 
-    /// Lets the files of one task follow, under its lock.
+    /// Updates the files of one task, under its lock.
     async fn repair(&self, id: &TaskId, recovered: &mut RecoveryReport) {
         match self.try_repair(id).await {
             Ok(()) => recovered.followed.push(id.clone()),
@@ -165,8 +165,8 @@ impl Lifecycle {
         written.map(drop)
     }
 
-    /// Returns a requeue in place of the failure of an orphan whose run has completed on this machine: the next worker finds nothing to run and completes
-    /// the task.
+    /// Returns a requeue in place of the failure of an orphan, if the orphan's run has completed on this machine. The next worker finds nothing to
+    /// run and completes the task.
     pub(crate) async fn spared_if_completed(&self, row: &TaskRow, step: TaskStep) -> TaskStep {
         let is_failure = matches!(step, TaskStep::Fail(_));
         let files = self.files_of(row).await;

@@ -24,7 +24,7 @@ pub enum TaskStep {
     Requeue(String),
     /// A running task waits for the approval of a codon.
     Ask(Ask),
-    /// A user approves or denies what a waiting task asked for; a denied task fails.
+    /// A user answers the question of a waiting task; a denied task fails.
     Answer(TaskAnswer),
     /// A pending, running or waiting task is cancelled.
     Cancel,
@@ -72,7 +72,7 @@ impl TaskStep {
         }
     }
 
-    /// The name for it in logs and errors.
+    /// Returns the name used in logs and errors.
     #[must_use]
     pub const fn method(&self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl TaskStep {
         }
     }
 
-    /// On whose behalf the lock is taken.
+    /// Returns the name of the lock's holder.
     pub(super) fn holder_name(&self) -> &str {
         match self {
             Self::Start(agent_id) | Self::Attach(agent_id) | Self::ResumeFor(agent_id) => agent_id.as_str(),
@@ -136,7 +136,7 @@ impl TaskStep {
         }
     }
 
-    /// When its hooks run, before and after it.
+    /// Returns the moments of the step's hooks, before and after it.
     pub(super) const fn points(&self) -> Option<(HookPoint, HookPoint)> {
         match self {
             Self::Start(_) | Self::Attach(_) | Self::ResumeFor(_) => {
@@ -172,7 +172,8 @@ impl TaskStep {
         })
     }
 
-    /// Returns the step that is taken in place of this one: a task that a user asked to cancel is cancelled where its worker is gone, and not requeued.
+    /// Returns the step to take in place of this one. A task that a user asked to cancel is cancelled and not requeued, if its worker no longer
+    /// exists.
     pub(super) fn as_asked(&self, row: &TaskRow) -> &Self {
         let is_of_lost_worker = matches!(self, Self::Requeue(_)) || self.ends_orphan();
         match is_of_lost_worker && row.cancel_requested_at.is_some() {
@@ -181,7 +182,7 @@ impl TaskStep {
         }
     }
 
-    /// The transitions, as the typed task makes them.
+    /// Returns the transitions, made by the typed task.
     pub(super) fn of(&self, row: &TaskRow) -> Result<Vec<TaskTransition>, TaskError> {
         let typed = row.record.clone().typed().ok();
         typed

@@ -28,7 +28,7 @@ struct Stage {
     coordinator: Arc<Memory>,
     layers: TaskLayers,
     locks: Locks,
-    /// What happened, in its order.
+    /// Events in order.
     trace: Trace,
     _folder: tempfile::TempDir,
 }
@@ -85,7 +85,7 @@ fn agent(text: &str) -> AgentId {
     AgentId::new(text).unwrap()
 }
 
-/// Writes down what is logged about locks, the registry and the files.
+/// Records what is logged about locks, the registry and the files.
 fn record(trace: &Trace) {
     let trace = trace.clone();
     tell(move |event| {
@@ -148,7 +148,7 @@ async fn play(stage: &Stage, op: &Value) {
     );
     if let Some(expected) = op["expect_trace"].as_array() {
         let trace = stage.trace.lock().unwrap().clone();
-        // The level of the line and the note in the metadata are part of the one commit.
+        // The level of the line and the note in the metadata are part of the commit.
         let expected: Vec<&str> = expected.iter().map(|line| line.as_str().unwrap()).collect();
         let expected = expected
             .iter()
@@ -227,7 +227,7 @@ async fn a_hook_that_fails_panics_or_hangs_stops_a_step_only_with_a_veto() {
     }
     assert_eq!(start().await.unwrap().record.status(), TaskStatus::Running);
     assert_eq!(stage.lifecycle.metrics().failed_hooks.get(), 7);
-    // Two that hang take all the time that a step has.
+    // Two hooks that hang use up the time of a step.
     for _ in 0..3 {
         stage
             .lifecycle
@@ -254,7 +254,7 @@ async fn files_follow_each_step_and_a_start_mends_what_a_crash_left() {
         (vec![1, 2], TaskStatus::Running)
     );
     assert_eq!(stage.coordinator.unwritten(9).await, Ok(vec![]));
-    // As after a crash after the commit: the registry knows of a task that has no files, and of one that is gone and has some.
+    // As after a crash after the commit: the registry has a task without files, and a deleted task still has files.
     stage
         .coordinator
         .create(Create {

@@ -6,18 +6,18 @@ use hankweave_task_model::TaskError;
 
 use super::{LockGuard, LockRequest, Locks};
 
-/// Locks that were taken together.
+/// Locks that were acquired together.
 #[derive(Debug)]
 #[must_use = "the locks are given back when this is dropped"]
 pub struct LockBatch(Vec<(String, LockGuard)>);
 
 impl Locks {
-    /// Takes all of these in the order of their bytes, each once, as `request` says for each; its own resource is left out. At the first that is not to be had all
-    /// are released, the last one first.
+    /// Acquires these locks in byte order, each once, with the options of `request`, whose own resource is ignored. If one is refused, all are
+    /// released, the last one first.
     ///
     /// # Errors
     ///
-    /// Returns that refusal, which names the resource.
+    /// Returns the refusal, which names the resource.
     pub async fn acquire_all(
         &self,
         resources: &[&str],
@@ -34,7 +34,7 @@ impl Locks {
             match self.acquire(request).await {
                 Ok(granted) => taken.0.push((resource, granted.guard)),
                 Err(refused) => {
-                    // What could not be released has been logged and ends with its lease.
+                    // A failed release was logged, and the lock ends with its lease.
                     let _ = taken.release().await;
                     return Err(refused);
                 }
@@ -50,17 +50,17 @@ impl LockBatch {
         self.0.iter().map(|(resource, _)| resource.as_str())
     }
 
-    /// One of them.
+    /// Returns the lock on a resource.
     pub fn get_mut(&mut self, resource: &str) -> Option<&mut LockGuard> {
         let mut all = self.0.iter_mut();
         all.find(|(name, _)| name == resource).map(|(_, guard)| guard)
     }
 
-    /// Gives all back, the last one first; one that cannot be released keeps no other one.
+    /// Releases all locks, the last one first. A failed release does not stop the others.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::BatchUnlockFailed`] with those that were not released.
+    /// Returns [`TaskError::BatchUnlockFailed`] with the locks that were not released.
     pub async fn release(self) -> Result<(), TaskError> {
         let mut failed = Vec::new();
         for (resource, guard) in self.0.into_iter().rev() {

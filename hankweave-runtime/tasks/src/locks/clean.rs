@@ -1,4 +1,4 @@
-//! Removes what has expired, now and then (TASK-92).
+//! Periodic removal of expired locks (TASK-92).
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Locks;
 
-/// How often.
+/// Interval.
 const EVERY: Duration = Duration::from_secs(300);
 
-/// The task that does it, until its owner stops it.
+/// Background task that removes expired locks, until it is stopped.
 #[derive(Debug)]
 #[must_use = "its owner stops it"]
 pub struct Cleaner {
@@ -48,10 +48,10 @@ impl Locks {
 }
 
 impl Cleaner {
-    /// Ends it, and waits until it has.
+    /// Stops the background task and waits for its end.
     pub async fn stop(self) {
         self.stop.cancel();
-        // It has nothing to lose.
+        // The background task has no result.
         let _ = self.task.await;
     }
 }

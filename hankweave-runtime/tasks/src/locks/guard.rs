@@ -1,4 +1,4 @@
-//! A lock that is held until this is dropped or released.
+//! Guard of a lock, which is held until the guard is dropped or released.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::Locks;
 use crate::coordinator::{Release, Renew};
 
-/// A lock. Dropped, it is released in the background, and [`Locks::close`] waits for that (TASK-30).
+/// Held lock. A dropped guard releases the lock in the background, and [`Locks::close`] waits for that (TASK-30).
 #[derive(Debug)]
 #[must_use = "the lock is given back when this is dropped"]
 pub struct LockGuard {
@@ -23,7 +23,7 @@ pub struct LockGuard {
     lock: Option<Lock<Acquired>>,
     token: u64,
     since: Instant,
-    /// When the last grant or renewal was asked for: by our own clock the lease has expired no later than this and its length.
+    /// Time of the last request for the lock or a renewal. By our own clock the lease expires at the latest one lease length after it.
     asked: Instant,
 }
 
@@ -53,23 +53,23 @@ impl LockGuard {
         self.token
     }
 
-    /// Who holds it; another acquisition with the same one is the same holder's.
+    /// Returns the holder. Another acquisition with this holder counts as the same one's.
     #[must_use]
     pub fn holder(&self) -> &Holder {
         &self.holder
     }
 
-    /// The last moment at which it is held, unless it is renewed; `None` when it never expires or has expired.
+    /// Returns the last moment of the lock, unless it is renewed; `None` if it never expires or has expired.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.lock.as_ref().and_then(|lock| lock.expires_at)
     }
 
-    /// Moves its end by the whole lease (TASK-4).
+    /// Renews the lock for a whole lease (TASK-4).
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockTimeout`] when it has expired; then nothing may be written any more.
+    /// Returns [`TaskError::LockTimeout`] if the lock has expired. Nothing may be written then.
     pub async fn renew(&mut self) -> Result<(), TaskError> {
         let (Some(lock), Some(lease)) = (&mut self.lock, self.lease) else {
             return Ok(());
@@ -105,7 +105,7 @@ impl LockGuard {
         if let Some(lock) = self.lock.take() {
             let expired = lock.expire();
             self.locks.0.metrics.expired.add(1);
-            // Who works under it gets the error, and says what that means.
+            // The user of the guard gets the error and reports its meaning.
             tracing::debug!(
                 resource = expired.resource,
                 owner = expired.owner,
@@ -116,9 +116,9 @@ impl LockGuard {
         }
     }
 
-    /// Does something while the lock is renewed, every third of its lease. When the lock is lost the work is dropped where it stands, because its holder must stop
-    /// writing (TASK-29): by our own clock, before anybody is asked, so a process that slept does nothing more with what it had. While the registry does not answer, it goes
-    /// on until the lease has expired.
+    /// Runs `work` while renewing the lock, every third of its lease. If the lock is lost, drops the work at once, because its holder must stop
+    /// writing (TASK-29). Our own clock is checked before the registry is asked, so a process that was suspended does nothing more under a lost lock.
+    /// While the registry does not answer, the work continues until the lease has expired.
     ///
     /// # Errors
     ///
@@ -162,30 +162,30 @@ impl LockGuard {
         }
     }
 
-    /// Returns what it locks; nothing once it has expired.
+    /// Returns the locked resource; an empty text once the lock has expired.
     fn resource(&self) -> &str {
         self.lock.as_ref().map(|lock| &*lock.resource).unwrap_or_default()
     }
 
-    /// By our own clock nobody may write under it any more.
+    /// Returns the error of a lock whose lease has expired by our own clock.
     fn expired_error(&mut self) -> TaskError {
         let resource = self.resource().to_owned();
         self.expire();
         TaskError::LockTimeout { resource }
     }
 
-    /// Releases it, with a note that the log lines of a task are written up to this number.
+    /// Releases the lock, and notes that the log lines of a task are written up to this number.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::LockNotHeld`] when it has expired and others hold it, or [`TaskError::LockBackendUnavailable`].
+    /// Returns [`TaskError::LockNotHeld`] if it has expired and others hold it, or [`TaskError::LockBackendUnavailable`].
     pub async fn release(mut self, written: Option<(TaskId, u64)>) -> Result<(), TaskError> {
         self.release_in_place(written).await
     }
 
-    /// Releases it; that this went wrong is logged. The lock ends with its lease then.
+    /// Releases the lock, and logs a failure. The lock ends with its lease then.
     pub async fn release_or_log(self, written: Option<(TaskId, u64)>) {
-        // A refusal has been logged where it came.
+        // The failure was logged already.
         let _ = self.release(written).await;
     }
 
@@ -199,7 +199,7 @@ impl LockGuard {
             written,
         };
         let released = self.locks.0.coordinator.release(release).await;
-        // Only now: a future that is dropped in between leaves the release to the background.
+        // Only now: if this future is dropped earlier, the lock is released in the background.
         if let Some(lock) = self.lock.take() {
             end(&self.locks, lock, self.since, &released);
         }
@@ -207,7 +207,7 @@ impl LockGuard {
     }
 }
 
-/// Takes the last step of the machine, and counts it.
+/// Takes the last step of the lock machine, and counts it.
 fn end(locks: &Locks, lock: Lock<Acquired>, since: Instant, released: &Result<Option<LockGrant>, TaskError>) {
     let metrics = &locks.0.metrics;
     let (resource, owner, token) = (lock.resource.clone(), lock.owner.clone(), lock.token);

@@ -1,4 +1,4 @@
-//! Figures of locks.
+//! Metrics of locks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,13 +25,13 @@ pub struct LockMetrics {
     pub retries: Counter,
     /// Renewals of a lease.
     pub renewals: Counter,
-    /// How long locks were held that were released.
+    /// Time for which released locks were held.
     pub held: Timer,
-    /// How long a request took, granted or not.
+    /// Duration of requests, granted or not.
     pub waited: Timer,
 }
 
-/// Counters and what is held at the moment, under the names that others use as well.
+/// Counters and the present locks, under names that other programs use as well.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -44,11 +44,11 @@ pub struct LockSummary {
     pub expired_locks: u64,
     /// Requests that conflicted with a holder.
     pub conflicts_detected: u64,
-    /// Milliseconds that a lock was held which was released.
+    /// Average time for which released locks were held, in milliseconds.
     pub average_hold_time: f64,
-    /// How many each owner holds now.
+    /// Number of locks that each owner holds now.
     pub locks_by_owner: BTreeMap<String, u64>,
-    /// The one that is held for the longest time.
+    /// Lock that has been held longest.
     pub oldest_lock: Option<OldestLock>,
     /// Pauses before another attempt.
     pub waits: u64,
@@ -58,13 +58,13 @@ pub struct LockSummary {
     pub renewals: u64,
 }
 
-/// The lock that is held for the longest time.
+/// Lock that has been held longest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OldestLock {
-    /// On what.
+    /// Locked resource.
     pub resource: String,
-    /// For how long, in milliseconds.
+    /// Time since the grant, in milliseconds.
     pub age: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Locks as programs use them: tries and waits, several at once, leases that are renewed, release on every way out (TASK-28 to TASK-31, TASK-93).
+//! Lock manager: attempts and waits, several locks at once, renewed leases, release on every exit path (TASK-28 to TASK-31, TASK-93).
 
 mod batch;
 mod clean;
@@ -24,36 +24,36 @@ pub use clean::Cleaner;
 pub use guard::LockGuard;
 pub use metrics::{LockMetrics, LockSummary, OldestLock};
 
-/// How long a lock is held unless it is renewed or something else is asked for.
+/// Default length of a lease.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
-/// A lock that somebody wants.
+/// Request for a lock.
 #[derive(Debug, Clone)]
 pub struct LockRequest {
-    /// On what.
+    /// Requested resource.
     pub resource: String,
-    /// Who; a scope of its own for each acquisition, unless it is known already.
+    /// Holder. Each acquisition has its own scope, unless the caller knows one.
     pub holder: Holder,
-    /// How it is shared. An exclusive one is tried once and never waits.
+    /// Requested mode. An exclusive lock gets one attempt and never waits.
     pub mode: LockMode,
-    /// How often a collaborative one is tried.
+    /// Number of attempts at a collaborative lock.
     pub tries: Tries,
-    /// How far waits may be off, as a part of them between 0 and 1, so that many do not come back at once.
+    /// Random part of waits, as a fraction between 0 and 1, so that many holders do not retry at once.
     pub jitter: f64,
-    /// How long it is held unless it is renewed; `None` for ever, inside one process only.
+    /// Length of the lease; `None` for no end, inside one process only.
     pub lease: Option<Duration>,
-    /// The task to look at under the lock.
+    /// Task to read under the lock.
     pub task: Option<TaskId>,
 }
 
-/// A lock that was granted, and what was read with it.
+/// Granted lock, and the data read with it.
 #[derive(Debug)]
 pub struct GrantedLock {
-    /// Releases it.
+    /// Guard that releases the lock.
     pub guard: LockGuard,
-    /// The version of the resource.
+    /// Version of the resource.
     pub version: u64,
-    /// The task that was asked for.
+    /// Requested task.
     pub row: Option<TaskRow>,
 }
 
@@ -61,11 +61,11 @@ pub(crate) struct Shared {
     coordinator: Arc<dyn Coordinator>,
     ids: Arc<dyn IdSource>,
     metrics: LockMetrics,
-    /// Releases that nobody waits for; whoever closes the manager does.
+    /// Background releases, for which closing the manager waits.
     releases: TaskTracker,
 }
 
-/// The lock manager: it makes what a [`Coordinator`] decides usable. Copies are the same manager.
+/// Lock manager on top of a [`Coordinator`]. Copies are one manager.
 #[derive(Clone)]
 pub struct Locks(Arc<Shared>);
 
@@ -78,7 +78,7 @@ impl fmt::Debug for Locks {
 }
 
 impl Locks {
-    /// A manager of the locks that this coordinator keeps.
+    /// Creates a manager of this coordinator's locks.
     #[must_use]
     pub fn new(coordinator: Arc<dyn Coordinator>, ids: Arc<dyn IdSource>) -> Self {
         Self(Arc::new(Shared {
@@ -89,13 +89,13 @@ impl Locks {
         }))
     }
 
-    /// A scope of this owner, unlike every other.
+    /// Returns a new, unique scope of this owner.
     #[must_use]
     pub fn scope(&self, owner: &str) -> Holder {
         Holder::new(owner, self.0.ids.nonce())
     }
 
-    /// A request of a new scope of this owner, with three tries and the lease that is usual.
+    /// Returns a request with a new scope of this owner, three attempts and the default lease.
     #[must_use]
     pub fn request(&self, resource: impl Into<String>, owner: &str, mode: LockMode) -> LockRequest {
         LockRequest {
@@ -115,16 +115,16 @@ impl Locks {
         &self.0.metrics
     }
 
-    /// Takes a lock. One that is exclusive is had at once or refused; a collaborative one is tried again after each wait (TASK-28).
+    /// Acquires a lock. An exclusive lock is granted or refused at once. A collaborative one is requested again after each wait (TASK-28).
     ///
     /// # Errors
     ///
-    /// Returns the last refusal: [`TaskError::ResourceLocked`], inside of [`TaskError::TriesUsedUp`] when there were several tries; [`TaskError::LockOrder`],
-    /// [`TaskError::LockBackendUnavailable`] and so on at once.
+    /// Returns the last refusal. [`TaskError::ResourceLocked`] is inside [`TaskError::TriesUsedUp`] if there were several attempts.
+    /// [`TaskError::LockOrder`], [`TaskError::LockBackendUnavailable`] and others are returned at once.
     ///
     /// # Cancel safety
     ///
-    /// A lock that is granted while nobody waits any more is held until its lease has expired.
+    /// A lock that is granted after this future was dropped is held until its lease has expired.
     pub async fn acquire(&self, request: LockRequest) -> Result<GrantedLock, TaskError> {
         let asked = Instant::now();
         let LockRequest {
@@ -200,7 +200,7 @@ impl Locks {
         }
     }
 
-    /// How long to wait after so many tries; `None` when none follows.
+    /// Returns the wait after this number of attempts; `None` after the last one.
     fn pause(&self, request: &LockRequest, made: u32) -> Option<Duration> {
         let pause = match request.mode {
             LockMode::Exclusive => None,
@@ -220,7 +220,7 @@ impl Locks {
         LockGuard::new(self.clone(), request.holder.clone(), request.lease, lock, asked)
     }
 
-    /// Takes over a lock that was granted in another way, as with a claimed task, and not before `asked`.
+    /// Takes over a lock that was granted in another way, such as with a claimed task, no earlier than `asked`.
     pub fn adopt(
         &self,
         resource: String,
@@ -254,12 +254,12 @@ impl Locks {
         );
     }
 
-    /// Runs something under a lock, which is renewed meanwhile and released on every way out: an error, a panic, a future that is dropped (TASK-30). That it
-    /// could not be released is logged and not returned.
+    /// Runs `work` under a lock, which is renewed meanwhile and released on every exit path: an error, a panic, a dropped future (TASK-30). A failed
+    /// release is logged and not returned.
     ///
     /// # Errors
     ///
-    /// Returns why the lock was not to be had, or [`TaskError::LockTimeout`] when it was lost; then `work` was dropped where it stood.
+    /// Returns why the lock was refused, or [`TaskError::LockTimeout`] if it was lost and `work` was dropped.
     pub async fn with_lock<T, F: Future<Output = T>>(
         &self,
         request: LockRequest,
@@ -272,7 +272,7 @@ impl Locks {
         done
     }
 
-    /// Removes all locks of an owner, whatever their scope, and says how many (TASK-13).
+    /// Removes all locks of an owner, in every scope, and returns their number (TASK-13).
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ impl Locks {
         Ok(removed)
     }
 
-    /// Waits until every lock whose guard was dropped is released. Locks of guards that are dropped later end with their lease.
+    /// Waits until the locks of all dropped guards are released. Locks of guards that are dropped later end with their lease.
     pub async fn close(&self) {
         self.0.releases.close();
         self.0.releases.wait().await;
@@ -295,7 +295,7 @@ enum TryLock {
     Waiting(Lock<lock::Waiting>, Duration),
 }
 
-/// Why an acquisition ended, in the words of the machine; `None` for what says nothing about the lock.
+/// Converts the error of an acquisition for the lock machine; `None` for an error that is not about the lock.
 fn failure(error: &TaskError) -> Option<LockFailure> {
     match error {
         TaskError::ResourceLocked { existing_owner, .. } => Some(LockFailure::ResourceLocked {

@@ -191,7 +191,7 @@ async fn the_summary_tells_what_was_and_what_is() {
     let old = locks.acquire(old).await.unwrap().guard;
     advance(Duration::from_millis(7)).await;
     let summary = locks.summary().await.unwrap();
-    // Under the names that others show as well.
+    // Under the names that other programs use as well.
     assert_eq!(
         json!(summary),
         json!({
@@ -217,7 +217,7 @@ async fn a_lock_has_thirty_seconds_unless_more_are_asked_for() {
     let held = locks.acquire(request).await.unwrap().guard;
     let end = memory.now().await.unwrap().after(Duration::from_secs(30));
     assert_eq!(held.expires_at(), Some(end));
-    // At its last moment it is held, and after that it is in nobody's way.
+    // The lock is held at its last moment, and free after it.
     advance(Duration::from_secs(30)).await;
     let refused = locks.acquire(locks.request("r", "ben", Exclusive)).await;
     assert_eq!(refused.unwrap_err().code(), "RESOURCE_LOCKED");
@@ -228,7 +228,7 @@ async fn a_lock_has_thirty_seconds_unless_more_are_asked_for() {
     locks.close().await;
 }
 
-/// Every byte of its secrets is this one.
+/// Source of secrets whose bytes all have this value.
 #[derive(Debug)]
 struct Always(u8, RandomIds);
 
@@ -280,7 +280,7 @@ async fn waits_are_off_by_no_more_than_is_asked_for_and_not_at_all_otherwise() {
     }
 }
 
-/// A registry that does not answer whoever gives something back.
+/// Registry that does not answer releases.
 #[derive(Debug)]
 struct NoReturns {
     memory: Memory,
@@ -320,7 +320,7 @@ async fn a_return_that_fails_is_logged_and_costs_the_work_nothing() {
         (1, "r", "ann")
     );
     registry.is_away.store(false, Ordering::Relaxed);
-    // Several are released in the other order than they were taken.
+    // Several locks are released in reverse order.
     let request = locks.request("", "ben", Exclusive);
     let batch = locks.acquire_all(&["c", "a", "b"], &request).await.unwrap();
     events.take("");
@@ -328,7 +328,7 @@ async fn a_return_that_fails_is_logged_and_costs_the_work_nothing() {
     let returned = events.take("Lock operation");
     let order: Vec<_> = returned.iter().map(|event| event.field("resource")).collect();
     assert_eq!(order, ["c", "b", "a"]);
-    // Nobody holds it any more: no error, but a word about it.
+    // A lock without a holder: the release logs this and returns no error.
     let request = locks.request("d", "ben", Exclusive);
     let held = locks.acquire(request).await.unwrap().guard;
     assert_eq!(locks.emergency_clean_up("ben").await, Ok(1));

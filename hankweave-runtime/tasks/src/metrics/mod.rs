@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub(crate) use page::{MetricsPage, label};
 
-/// Something that is counted.
+/// Counter.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -18,17 +18,17 @@ impl Counter {
         self.0.fetch_add(number, Ordering::Relaxed);
     }
 
-    /// How often so far.
+    /// Returns the count so far.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The upper ends of the classes of a [`Timer`], in milliseconds; what took longer is in one more.
+/// Upper bounds of the classes of a [`Timer`], in milliseconds. A last class without a bound follows.
 pub const CLASSES: [u64; 10] = [1, 2, 5, 10, 25, 100, 500, 1000, 5000, 30_000];
 
-/// How long something took, each time.
+/// Durations of repeated events.
 #[derive(Debug, Default)]
 pub struct Timer {
     classes: [AtomicU64; CLASSES.len() + 1],
@@ -60,16 +60,16 @@ impl Timer {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Timed {
-    /// How often.
+    /// Number of events.
     pub count: u64,
-    /// How long in all.
+    /// Total duration, in seconds.
     pub seconds: f64,
-    /// How often in each class of [`CLASSES`], and above the last one.
+    /// Number of events in each class of [`CLASSES`], and above the last one.
     pub classes: [u64; CLASSES.len() + 1],
 }
 
 impl Timed {
-    /// Milliseconds on average; 0 when there was nothing.
+    /// Returns the average in milliseconds; 0 if there was no event.
     #[must_use]
     pub fn average(&self) -> f64 {
         match self.count {

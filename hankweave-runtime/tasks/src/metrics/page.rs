@@ -1,15 +1,15 @@
-//! Figures in the text form of Prometheus (TASK-59).
+//! Metrics in the text format of Prometheus (TASK-59).
 
 use std::fmt::{Display, Write};
 
 use super::{CLASSES, Timed};
 
-/// A page that grows, one metric after the other.
+/// Page to which metrics are added one after another.
 #[derive(Debug, Default)]
 pub(crate) struct MetricsPage(String);
 
 impl MetricsPage {
-    /// A figure that only rises.
+    /// Writes a counter, which only rises.
     pub(crate) fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         self.counters(name, help, [(String::new(), value)]);
     }
@@ -24,7 +24,7 @@ impl MetricsPage {
         self.metric(name, "counter", help, values);
     }
 
-    /// Figures of now.
+    /// Writes gauges with several values, each with its labels in braces.
     pub(crate) fn gauges<V: Display>(
         &mut self,
         name: &str,
@@ -34,12 +34,12 @@ impl MetricsPage {
         self.metric(name, "gauge", help, values);
     }
 
-    /// A figure of now.
+    /// Writes a gauge.
     pub(crate) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.gauges(name, help, [(String::new(), value)]);
     }
 
-    /// How often something happened and how long it took, in classes.
+    /// Writes a histogram of durations.
     pub(crate) fn timer(&mut self, name: &str, help: &str, timed: &Timed) {
         self.head(name, "histogram", help);
         let mut below = 0;
@@ -56,7 +56,7 @@ impl MetricsPage {
         self.line(&format!("{name}_count"), "", timed.count);
     }
 
-    /// All of it.
+    /// Returns the text of the page.
     pub(crate) fn text(self) -> String {
         self.0
     }
@@ -84,7 +84,7 @@ impl MetricsPage {
     }
 }
 
-/// A label with a value that anybody may have chosen.
+/// Returns a label, with its value escaped, because the value may be chosen by others.
 pub(crate) fn label(name: &str, value: &str) -> String {
     let value = value
         .replace('\\', "\\\\")

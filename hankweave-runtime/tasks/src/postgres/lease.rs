@@ -1,4 +1,4 @@
-//! A connection of the pool, for one transaction.
+//! Connection of the pool, for one transaction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,8 +6,8 @@ use deadpool_postgres::{ClientWrapper, Object, Pool};
 
 use crate::engine::{TxError, TxResult};
 
-/// Rolls back to the pool, unless its transaction was left open: whoever waits for an operation may stop doing so at any moment. Then the connection is closed, and
-/// the database takes the transaction back.
+/// Connection that returns to the pool when dropped, unless its transaction is still open, as after a caller stopped waiting. It is closed then, and
+/// the database rolls the transaction back.
 pub(super) struct Lease {
     object: Option<Object>,
     open: AtomicBool,
@@ -32,7 +32,7 @@ impl Lease {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Notes that a transaction has begun, or has ended.
+    /// Notes that a transaction has started or has ended.
     pub(super) fn set_open(&self, open: bool) {
         self.open.store(open, Ordering::Relaxed);
     }

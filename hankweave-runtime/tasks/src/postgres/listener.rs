@@ -1,4 +1,4 @@
-//! The connection for hints (LISTEN and NOTIFY), and what looks after the pool. Nothing depends on a hint that comes.
+//! Connection for hints (LISTEN and NOTIFY), which also closes idle connections of the pool. No work depends on the arrival of a hint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::coordinator::Hints;
 
-/// A connection that nobody has used for so long is closed.
+/// Time after which an unused connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
-/// How long to wait before the next try to connect.
+/// Pause before another attempt to connect.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Time that a hint waits for others to be sent with it: each costs the database a commit.
+/// Time for which a hint waits for others to be sent with it, because each costs the database a commit.
 const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Address of the database, and the encryption of the connection.
 type ConnectionConfig = (Config, MakeRustlsConnect);
 
-/// The task that listens.
+/// Background task that listens.
 pub(super) struct NotifyListener {
     outgoing: Arc<Notify>,
     stop: CancellationToken,
@@ -42,14 +42,14 @@ impl NotifyListener {
         Self { outgoing, stop, task }
     }
 
-    /// Passes a hint on to other machines.
+    /// Passes a hint to other machines.
     pub(super) fn notify(&self) {
         self.outgoing.notify_one();
     }
 
     pub(super) async fn stop(self) {
         self.stop.cancel();
-        // A panic in there has cost hints only.
+        // A panic in the listener loses only hints.
         let _ = self.task.await;
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks and locks of many machines, in PostgreSQL (TASK-27).
 //!
-//! Every operation is one transaction. It works on a resource alone by an advisory lock on its name, which the database drops with the transaction, and reads the
-//! database's clock after that. What it writes travels together with the commit.
+//! Every operation is one transaction. It gets a resource for itself by an advisory lock on the resource's name, which the database drops at the end
+//! of the transaction. It reads the database's clock after that. Its writes are sent together with the commit.
 
 mod lease;
 mod listener;
@@ -30,22 +30,22 @@ use tx::PostgresTx;
 
 /// Maximum number of connections.
 const MOST_CONNECTIONS: usize = 20;
-/// How long a connection is waited for.
+/// Time limit of connecting.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long an operation may take, its wait for others included.
+/// Time limit of an operation, including its wait for others.
 const LONGEST: Duration = Duration::from_secs(10);
-/// How often an operation is performed when others were in its way.
+/// Number of attempts at an operation that collides with others.
 const TRIES: u32 = 3;
 
-/// The database does not wait for a program that has stopped in the middle of a transaction.
+/// Session settings, with limits so that the database does not wait for a program that stopped during a transaction.
 const SESSION: &str = "SET search_path TO hankweave; SET lock_timeout = '5s'; SET statement_timeout = '10s';
     SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = on";
 
-/// A coordinator for many machines.
+/// Coordinator for many machines.
 pub struct Postgres {
     pool: Pool,
     hints: Arc<Hints>,
-    /// `None` once it is closed.
+    /// `None` once the coordinator is closed.
     listener: Mutex<Option<NotifyListener>>,
     fencing: Fencing,
 }
@@ -54,12 +54,13 @@ impl Postgres {
     /// Version of the tables.
     pub const FORMAT: usize = schema::MIGRATIONS.len();
 
-    /// Connects to a database by its URL, `postgres://user@host/database`, encrypted as its `sslmode` says (TASK-73), and makes its tables in the schema `hankweave` if they are not there.
+    /// Connects to a database by its URL, `postgres://user@host/database`, encrypted according to its `sslmode` (TASK-73). Creates the tables in the
+    /// schema `hankweave` if they are missing.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::RegistryNotInitialized`] for a URL that is none, a database of a later version and one that does not let us in, and
-    /// [`TaskError::LockBackendUnavailable`] for one that is away.
+    /// Returns [`TaskError::RegistryNotInitialized`] for an invalid URL, a database of a later version or one that refuses access. Returns
+    /// [`TaskError::LockBackendUnavailable`] if the database is away.
     pub async fn open(url: &str) -> Result<Self, TaskError> {
         Self::open_with(url, Fencing::Checked).await
     }
@@ -88,7 +89,7 @@ impl Postgres {
         })
     }
 
-    /// Performs it once, and says whether it is worth another try at once.
+    /// Performs the operation once, and returns whether another attempt is worthwhile at once.
     async fn attempt<O: Transaction>(&self, operation: &O) -> (TxResult<O::Output>, bool) {
         let lease = match Lease::of(&self.pool).await {
             Ok(lease) => lease,

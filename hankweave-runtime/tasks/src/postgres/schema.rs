@@ -1,8 +1,8 @@
-//! The tables, and how an older database comes to have them.
+//! Tables, and their migration in an older database.
 
 use tokio_postgres::{Client, Error};
 
-/// Lock of the database for changes of its tables, so that of several programs that start at once one makes them.
+/// Database lock for changes of the tables, so that only one of several starting programs makes them.
 const MIGRATING: i64 = 0x6861_6E6B;
 
 /// Migrations from each version of the tables to the next one.
@@ -67,7 +67,7 @@ ALTER TABLE deleted ADD status text NOT NULL DEFAULT '';
 CREATE INDEX tasks_claim ON tasks (status, priority DESC, created_at, id);
 "];
 
-/// Brings the tables up to date; says why it cannot, if they are those of a later version.
+/// Migrates the tables. Returns the reason if they are those of a later version.
 pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, Error> {
     let transaction = client.transaction().await?;
     transaction
@@ -106,7 +106,7 @@ pub(super) async fn migrate(client: &mut Client) -> Result<Result<(), String>, E
     Ok(Ok(()))
 }
 
-/// A database that was restored into another server may know tokens of a later timeline than the server is on; then the epoch goes after them.
+/// Statement that raises the epoch. A database that was restored into another server may know tokens of a later timeline than the server's.
 const RAISE_EPOCH: &str = "
 WITH known (token) AS (
     SELECT greatest((SELECT max(fencing_token) FROM tasks), (SELECT max(token) FROM locks), (SELECT max(written) FROM locks))

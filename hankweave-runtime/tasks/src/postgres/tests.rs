@@ -47,7 +47,7 @@ async fn tokens_rise_with_the_timeline_and_behind_what_is_known() {
         ((1 << 40) + 1, (1 << 40) + 2),
         "it is on its first timeline"
     );
-    // A restored database knows a token of a later timeline than the server is on, and its sequence is behind.
+    // A restored database knows a token of a later timeline than the server's, and its sequence is lower.
     run(
         database.url(),
         "UPDATE hankweave.locks SET token = 5 * 1099511627776 WHERE resource = 'a';
@@ -109,7 +109,7 @@ async fn a_server_that_goes_away_and_comes_back_loses_nothing() {
     let created = registry.create(Create { task, hold }).await.unwrap();
     let before = token(&registry, "a").await;
     cluster.restart().unwrap();
-    // Connections that it had are broken; each of them may be noticed by one call.
+    // Its connections are broken; each break may show in one call.
     let mut tries = 0;
     let row = loop {
         tries += 1;
@@ -201,14 +201,14 @@ async fn the_way_to_the_database_is_encrypted_as_the_url_says() {
     assert!(connection.batch_execute(encrypted).await.is_err(), "it is plain");
 }
 
-/// A few thousand tasks, of which few wait, run or have lines that are not written.
+/// A few thousand tasks, of which few are pending, running or have unwritten log lines.
 const MANY: &str = "INSERT INTO hankweave.tasks (id, status, owner, created_at, updated_at, version, status_version, fencing_token,
         log_seq, written_seq, record)
     SELECT 'many_' || n, CASE n % 200 WHEN 0 THEN 'running' WHEN 1 THEN 'pending' ELSE 'completed' END, 'owner_' || n % 500,
         n, n, 1, 1, 1, CASE n % 250 WHEN 0 THEN 2 ELSE 1 END, 1, record
     FROM hankweave.tasks, generate_series(1, 5000) AS n; ANALYZE hankweave.tasks";
 
-/// The plans are those of the very statements that the operations have sent.
+/// Plans of the statements that the operations have sent.
 // covers: TASK-118
 #[tokio::test]
 async fn lists_have_their_indexes_and_use_them() {

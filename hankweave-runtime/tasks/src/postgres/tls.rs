@@ -1,4 +1,4 @@
-//! Whether the way to the database is encrypted, and whose certificate is trusted, as the URL says (TASK-73).
+//! Encryption of the connection to the database, and the trusted certificates, as given in the URL (TASK-73).
 
 use std::fs;
 use std::str::FromStr;
@@ -16,16 +16,16 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// Check of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CertificateCheck {
-    /// Nothing: whoever answers is believed.
+    /// No check: any server is accepted.
     Anybody,
-    /// That an authority which is trusted has signed it.
+    /// The certificate must be signed by a trusted authority.
     Authority,
-    /// That, and that it is for this host.
+    /// The certificate must also be for this host.
     Host,
 }
 
-/// Reads a URL with `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`) and `sslrootcert` (a file with certificates in PEM, or
-/// `system`, which is what counts without one).
+/// Parses a URL with `sslmode` (`disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`) and `sslrootcert` (a file with certificates in
+/// PEM, or the default `system`).
 pub(super) fn read(url: &str) -> Result<(Config, MakeRustlsConnect), String> {
     let (mut rest, mut mode, mut root) = (String::new(), "prefer".to_owned(), None);
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
@@ -42,7 +42,7 @@ pub(super) fn read(url: &str) -> Result<(Config, MakeRustlsConnect), String> {
     let (known, trust) = match (mode.as_str(), &root) {
         ("disable", _) => ("disable", CertificateCheck::Anybody),
         ("allow" | "prefer", _) => ("prefer", CertificateCheck::Anybody),
-        // As other clients do: an authority that is named is meant.
+        // Like other clients: a named authority must be checked.
         ("require", None) => ("require", CertificateCheck::Anybody),
         ("require" | "verify-ca", _) => ("require", CertificateCheck::Authority),
         ("verify-full", _) => ("require", CertificateCheck::Host),
@@ -110,7 +110,7 @@ fn roots(root: Option<&str>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     match root {
         None | Some("system") => {
-            // What of the system's own cannot be read is not trusted.
+            // Unreadable certificates of the system are not trusted.
             store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         Some(path) => {
@@ -129,7 +129,7 @@ fn roots(root: Option<&str>) -> Result<RootCertStore, String> {
     }
 }
 
-/// Looks less closely than rustls does by itself, as `require` and `verify-ca` say.
+/// Verifier that is less strict than rustls' own, for `require` and `verify-ca`.
 #[derive(Debug)]
 struct RelaxedVerifier {
     provider: Arc<CryptoProvider>,

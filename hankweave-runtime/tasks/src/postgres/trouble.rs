@@ -6,14 +6,14 @@ use tokio_postgres::error::SqlState;
 
 use crate::engine::TxError;
 
-/// Others were in the way: it comes to something else when it is done again.
+/// Errors of a collision with others; another attempt may succeed.
 const IN_THE_WAY: [SqlState; 3] = [
     SqlState::T_R_SERIALIZATION_FAILURE,
     SqlState::T_R_DEADLOCK_DETECTED,
     SqlState::UNIQUE_VIOLATION,
 ];
 
-/// It cannot now and may later: it starts, stops, waits, has no room (TASK-117) or too many guests, or only follows another server.
+/// Errors that may pass: the server starts, stops, waits, has no space (TASK-117) or too many clients, or only follows another server.
 const LATER: [SqlState; 10] = [
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,
@@ -47,7 +47,7 @@ impl From<Error> for TxError {
     }
 }
 
-/// An error with what lies beneath it; the library's own words alone do not say why.
+/// Returns an error with its causes; the library's own message alone does not give the reason.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut beneath = error.source();

@@ -18,14 +18,14 @@ use crate::stored::{
 
 const TASK: &str = "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at, priority, after_tasks";
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
-/// The database's clock, in Unix milliseconds.
+/// SQL for the database's clock, in Unix milliseconds.
 macro_rules! now {
     () => {
         "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
     };
 }
 const CLOCK: &str = concat!("SELECT ", now!());
-/// A resource with its holders: a row for each, or one without any. What is known of it stands beside each of them.
+/// Query for a resource with its holders: one row for each, or one without a holder. Each row repeats the resource's own columns.
 const RESOURCE: &str = concat!(
     "SELECT owner, scope, mode, token, count, acquired_at, expires_at, resource,
         coalesce(version, value) AS version, coalesce(written, 0) AS written, ",
@@ -33,8 +33,8 @@ const RESOURCE: &str = concat!(
     " AS now FROM numbers LEFT JOIN locks ON resource = $1 WHERE name = 'forgotten' ORDER BY token"
 );
 const DELETED: &str = "SELECT deleted_at FROM deleted WHERE id = $1";
-/// A token is made of an epoch, above 40 bits, and a number from a sequence. The epoch is the timeline of the server plus a number from the table: a replica that is
-/// promoted begins a new timeline, so its tokens are greater than all that were granted before, also those that it has never heard of (TASK-27).
+/// Query for a new token. It consists of an epoch, above 40 bits, and a number from a sequence. The epoch is the timeline of the server plus a number
+/// from the table. A promoted replica starts a new timeline, so its tokens exceed all earlier ones, even those that it never received (TASK-27).
 const TOKEN: &str = "SELECT (value + ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint) * 1099511627776
     + nextval('tokens') FROM numbers WHERE name = 'epoch'";
 const BEHIND: &str = concat!(
@@ -43,14 +43,14 @@ const BEHIND: &str = concat!(
     ") ORDER BY resource LIMIT 1"
 );
 
-/// Lets nobody else work on a resource before the transaction has ended.
+/// Query that locks a resource until the end of the transaction.
 const WAIT_FOR: &str = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
 const TRY: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
 
 /// Maximum number of writes sent together.
 const MOST_TOGETHER: usize = 16;
 
-/// A value of a statement that waits.
+/// Value of a queued statement.
 #[derive(Debug)]
 enum SqlValue {
     Text(String),
@@ -108,7 +108,7 @@ macro_rules! values {
 
 type Query<'a> = (&'a str, Vec<SqlValue>);
 
-/// One transaction.
+/// Transaction.
 pub(super) struct PostgresTx<'a> {
     lease: &'a Lease,
     fencing: Fencing,
@@ -130,7 +130,7 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
-    /// Commits what was done, or takes it back.
+    /// Commits, or rolls back after an error.
     pub(super) async fn end<T>(&mut self, done: TxResult<T>) -> TxResult<T> {
         match done {
             Ok(output) => {
@@ -147,7 +147,7 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
-    /// Whether it came to nothing only because others were in the way.
+    /// Whether the transaction failed only because of a collision with others.
     pub(super) fn worth_another_try(&self) -> bool {
         self.is_in_the_way
     }
@@ -157,7 +157,7 @@ impl<'a> PostgresTx<'a> {
         error.into()
     }
 
-    /// Sends what waits, and then this; the transaction has ended after a commit.
+    /// Sends the queued writes, and then `last`. After a commit the transaction has ended.
     async fn flush(&mut self, last: &'static str) -> TxResult<()> {
         if !self.lease.is_open() {
             return Ok(());
@@ -181,7 +181,7 @@ impl<'a> PostgresTx<'a> {
             .iter()
             .zip(&values)
             .map(|(statement, values)| client.execute(statement, values));
-        // They are polled in this order, so the database gets the commit last. One that fails makes it take all back.
+        // Polled in this order, so the database gets the commit last. If a write fails, the database rolls everything back.
         let (written, ended) = tokio::join!(biased; join_all(written), async {
             match last {
                 "" => Ok(()),
@@ -205,7 +205,7 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
-    /// Sends all of these at once, after what waits; they are carried out one after the other.
+    /// Sends the queued writes and then all of these queries at once. The database runs them one after another.
     async fn read(&mut self, queries: &[Query<'_>]) -> TxResult<Vec<Vec<Row>>> {
         if !self.writes.is_empty() {
             self.flush("").await?;
@@ -250,7 +250,8 @@ impl<'a> PostgresTx<'a> {
         rows.iter().map(|row| stored_task(row).row()).collect()
     }
 
-    /// The resource with what was asked for beside it, once this transaction has it for itself; unless it `waits` only when nobody else has it.
+    /// Locks a resource for this transaction and reads it, with the requested data. If `waits` is false, returns `None` when another transaction has
+    /// it.
     async fn owned(
         &mut self,
         name: &str,
@@ -259,7 +260,7 @@ impl<'a> PostgresTx<'a> {
     ) -> TxResult<Option<ResourceView>> {
         let (lock, task) = match waits {
             true => (WAIT_FOR, task_by_id(self.for_update)),
-            // Whoever does not get the resource must not be in the way of the one who has it.
+            // A transaction that does not get the resource must not block the one that has it.
             false => (TRY, task_by_id("")),
         };
         let mut queries = vec![(lock, values![name]), (RESOURCE, values![name])];
@@ -355,7 +356,7 @@ fn number(rows: &[Row]) -> u64 {
     natural(rows.first().map_or(0, |row| row.get(0)))
 }
 
-/// The first resource after `name`, unless that is held itself.
+/// Returns the first resource after `name`, unless `name` itself is held.
 fn first_behind(rows: &[Row], name: &str) -> Option<String> {
     let first = rows.first().map(|row| row.get::<_, String>(0));
     first.filter(|first| first != name)
@@ -374,7 +375,7 @@ fn stored_held(row: &Row) -> StoredHeld {
     }
 }
 
-/// The condition of a filter, and its values.
+/// Returns the condition of a filter, and its values.
 fn condition(filter: &TaskFilter) -> (&'static str, Vec<SqlValue>) {
     match (filter.status, filter.owner.as_deref()) {
         (None, None) => ("true", values![]),

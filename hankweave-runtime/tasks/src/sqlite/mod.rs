@@ -30,7 +30,7 @@ const MOST_WAITING: usize = 1024;
 
 /// Registry in an SQLite file, shared by all processes of one machine.
 pub struct Sqlite {
-    /// `None` once it is closed.
+    /// `None` once the registry is closed.
     job_sender: Mutex<Option<mpsc::Sender<Box<dyn WriterJob>>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     hints: Arc<Hints>,
@@ -40,13 +40,13 @@ impl Sqlite {
     /// Version of the tables.
     pub const FORMAT: usize = schema::MIGRATIONS.len();
 
-    /// Opens the file, or creates it in an existing folder. Leases are measured by the machine's uptime, which all its processes share; records get the wall
-    /// time of `clock`.
+    /// Opens the file, or creates it in an existing folder. Leases are measured by the machine's uptime, which all its processes share; records get
+    /// the wall time of `clock`.
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::RegistryNotInitialized`] for a file on another machine, one that is no registry or that of a later version, and for one that cannot be
-    /// opened.
+    /// Returns [`TaskError::RegistryNotInitialized`] for a file on another machine, for one that is no registry or that of a later version, and for
+    /// one that cannot be opened.
     pub async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, TaskError> {
         Self::open_with(path, clock, Fencing::Checked).await
     }
@@ -61,7 +61,7 @@ impl Sqlite {
         Ok(Self::on(opened, fencing))
     }
 
-    /// Opens the file with another limit of the wait for other processes that write.
+    /// Opens the file with another limit for waiting on other processes that write.
     #[cfg(test)]
     pub(crate) fn open_with_busy_timeout(
         path: &Path,
@@ -112,7 +112,7 @@ impl Backend for Sqlite {
         let job = Box::new(Waiting::new(operation, reply));
         let job_sender = self.job_sender().ok_or_else(closed)?;
         job_sender.send(job).await.map_err(|_| closed())?;
-        // The thread ends with the last sender: one that is kept until the answer would keep it, and `close`, for that long.
+        // The thread ends with the last sender. A sender kept until the answer would delay that, and `close`.
         drop(job_sender);
         result.await.unwrap_or_else(|_| Err(closed()))
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use hankweave_task_model::TaskError;
 use rustix::fs::StatFs;
 
-/// File systems that other machines see, by what the kernel calls them (`man 2 statfs`).
+/// File systems that other machines can access, by their kernel numbers (`man 2 statfs`).
 #[cfg(target_os = "linux")]
 const OF_OTHERS: [(i64, &str); 14] = [
     (0x6969, "NFS"),
@@ -24,10 +24,10 @@ const OF_OTHERS: [(i64, &str); 14] = [
     (0x0BD0_0BD0, "Lustre"),
 ];
 
-/// Returns the kind of a network file system.
+/// Returns the kind of network file system with this number, if it is one.
 #[cfg(target_os = "linux")]
 fn of_others(magic: i64) -> Option<&'static str> {
-    // Some architectures keep the number in 32 bits with a sign.
+    // Some architectures store the number in 32 bits with a sign.
     let magic = magic & 0xFFFF_FFFF;
     let known = OF_OTHERS.iter().find(|(number, _)| *number == magic);
     known.map(|(_, name)| *name)
@@ -40,7 +40,7 @@ fn kind_of_others(stat: &StatFs) -> Option<&'static str> {
     of_others(stat.f_type as i64)
 }
 
-/// Says that it is a network file system, if it is one: macOS has no number for each kind, and notes which are local.
+/// Returns a description of the file system, if it is a network file system. macOS has no number for each kind, but marks local ones.
 #[cfg(not(target_os = "linux"))]
 fn kind_of_others(stat: &StatFs) -> Option<&'static str> {
     /// `MNT_LOCAL` of `man 2 statfs`.
@@ -48,7 +48,7 @@ fn kind_of_others(stat: &StatFs) -> Option<&'static str> {
     (stat.f_flags & LOCAL == 0).then_some("a file system of another machine")
 }
 
-/// Refuses a file whose folder other machines may write to as well.
+/// Refuses a file in a folder that other machines can write to.
 pub(super) fn check(path: &Path) -> Result<(), TaskError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = parent.unwrap_or_else(|| Path::new("."));

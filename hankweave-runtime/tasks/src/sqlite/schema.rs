@@ -1,4 +1,4 @@
-//! The tables, and how an older file comes to have them.
+//! Tables, and their migration in an older file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, pa
 
 use crate::engine::{LeaseClock, start_of_machine};
 
-/// Ours, so that nobody else's file is taken for a registry: `hank`.
+/// Application id `hank`, which distinguishes a registry from files of other programs.
 const APPLICATION: i32 = 0x6861_6E6B;
 
-/// How long a process waits for the transaction of another one (TASK-101).
+/// Time limit of waiting for another process's transaction (TASK-101).
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Migrations from each version of the tables to the next one; the file stores the number of those applied.
@@ -72,7 +72,7 @@ CREATE INDEX tasks_changed ON tasks (status, changed_at);
 CREATE INDEX tasks_claim ON tasks (status, priority DESC, created_at, id);
 "];
 
-/// Opens a registry and brings its tables up to date.
+/// Opens a registry and migrates its tables.
 pub(super) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<(Connection, LeaseClock), TaskError> {
     super::place::check(path)?;
     let failed =
@@ -93,7 +93,7 @@ fn prepare(
     clock: Arc<dyn Clock>,
 ) -> rusqlite::Result<Result<LeaseClock, String>> {
     connection.busy_timeout(BUSY)?;
-    // The journal mode last: it writes into the file, which may be another process's.
+    // The journal mode is set last, because it writes into the file, which may belong to another program.
     if let Err(reason) = migrate(connection)? {
         return Ok(Err(reason));
     }
@@ -104,8 +104,8 @@ fn prepare(
     Ok(Ok(LeaseClock::started_at(clock, started_at)))
 }
 
-/// Returns the lease time of the machine's start, which the first process of a boot records (TASK-100): the wall time counts then, unless it lies before what
-/// the registry has recorded.
+/// Returns the lease time of the machine's start, which the first process of a boot records (TASK-100). It is derived from the wall time, unless that
+/// is before the times in the registry.
 fn start_of_boot(connection: &mut Connection, clock: &dyn Clock) -> rusqlite::Result<Option<Timestamp>> {
     let Some(boot) = clock.boot_id() else {
         return Ok(None);
@@ -133,7 +133,7 @@ fn start_of_boot(connection: &mut Connection, clock: &dyn Clock) -> rusqlite::Re
     Ok(started_at)
 }
 
-/// Says why the file is none of ours, if it is not.
+/// Migrates the tables. Returns the reason if the file is not a registry of ours.
 fn migrate(connection: &mut Connection) -> rusqlite::Result<Result<(), String>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));

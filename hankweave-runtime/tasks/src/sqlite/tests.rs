@@ -17,9 +17,9 @@ use super::Sqlite;
 use crate::coordinator::{Acquire, Claim, Coordinator, Create, ExclusiveHold, ListQuery};
 use crate::testing::{HOUR, SetClock};
 
-/// The registry on which a copy of this test works until it is killed.
+/// Variable with the registry on which a copy of this test works until it is killed.
 const WORK_ON: &str = "HANKWEAVE_TEST_REGISTRY";
-/// What its tasks are called.
+/// Variable with the names of its tasks.
 const NAMES: &str = "HANKWEAVE_TEST_NAMES";
 
 const ROUNDS: usize = 6;
@@ -44,7 +44,7 @@ fn steps() -> Vec<TaskTransition> {
     ]
 }
 
-/// Creates a task and changes it without end; says each time what was answered.
+/// Creates a task and changes it endlessly. Prints each answer.
 async fn work(registry: &Sqlite, name: &str) {
     let hold = Some(ExclusiveHold {
         holder: Holder::new(name, "1"),
@@ -70,7 +70,7 @@ async fn work(registry: &Sqlite, name: &str) {
     }
 }
 
-/// Not a test of its own: what the next one starts and kills.
+/// Part of the next test, which starts this as a process and kills it.
 #[tokio::test]
 async fn works_until_it_is_killed() {
     let (Ok(path), Ok(names)) = (std::env::var(WORK_ON), std::env::var(NAMES)) else {
@@ -95,7 +95,7 @@ fn start(path: &Path, names: &str) -> Child {
     copy.spawn().unwrap()
 }
 
-/// Kills it after so many answers and returns the last one about each task.
+/// Kills the copy after this number of answers and returns the last answer about each task.
 fn kill_after(mut copy: Child, answers: usize) -> BTreeMap<String, (u64, u64)> {
     let mut output = BufReader::new(copy.stdout.take().unwrap());
     let mut text = String::new();
@@ -126,7 +126,7 @@ async fn nothing_that_was_answered_is_lost_when_a_process_is_killed() {
     let path = folder.path().join("registry.db");
     let mut answered = BTreeMap::new();
     for round in 0..ROUNDS {
-        // Two at once, killed at different moments.
+        // Two copies at once, killed at different moments.
         let copies = [0, 1].map(|copy| start(&path, &format!("r{round}-{copy}")));
         let answers = [7 + 31 * round, 40 + 11 * round];
         for (copy, answers) in copies.into_iter().zip(answers) {
@@ -267,7 +267,7 @@ async fn another_writer_is_waited_for_and_then_the_registry_is_away_until_it_end
         hold,
     };
     away(registry.claim(claim.clone()).await.map(drop));
-    // Who only looks is not kept waiting.
+    // Readers do not wait.
     assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
     other.execute_batch("ROLLBACK").unwrap();
     create(&registry, "b").await.unwrap();
@@ -284,7 +284,7 @@ async fn a_registry_that_cannot_be_written_is_away_and_whole_when_it_is_back() {
     let registry = open(&path).await;
     create(&registry, "a").await.unwrap();
     registry.close().await;
-    // As on a disk that was mounted again for reading only.
+    // As on a disk that was remounted read-only.
     let (connection, clock) = super::schema::open(&path, Arc::new(SystemClock)).unwrap();
     connection.pragma_update(None, "query_only", true).unwrap();
     let registry = Sqlite::on((connection, clock), crate::engine::Fencing::Checked);
@@ -292,7 +292,7 @@ async fn a_registry_that_cannot_be_written_is_away_and_whole_when_it_is_back() {
     assert_eq!(refused.code(), "LOCK_BACKEND_UNAVAILABLE", "{refused}");
     assert_eq!(registry.tasks(ListQuery::default()).await.unwrap().len(), 1);
     registry.close().await;
-    // Its folder is gone, and something else has its name.
+    // Its folder was moved away, and something else has its name.
     let gone = folder.path().join("gone");
     std::fs::rename(&place, &gone).unwrap();
     for name in ["", "a file"] {
@@ -380,7 +380,7 @@ async fn leases_continue_after_a_reboot_with_a_wall_clock_of_any_time() {
     };
     registry.acquire(acquire("ann")).await.unwrap();
     registry.close().await;
-    // Another process of the same boot measures by the same clock.
+    // Another process of this boot uses the machine's clock as well.
     clock.jump(HOUR);
     let registry = Sqlite::open(&path, clock.clone()).await.unwrap();
     assert_eq!(
@@ -388,7 +388,7 @@ async fn leases_continue_after_a_reboot_with_a_wall_clock_of_any_time() {
         "RESOURCE_LOCKED"
     );
     registry.close().await;
-    // The wall clock went back while the machine was off: the lease ends within its length, not after years.
+    // The wall clock was set back while the machine was off. The lease ends within its length, not after years.
     clock.jump(-1000 * HOUR);
     clock.reboot();
     let registry = Sqlite::open(&path, clock.clone()).await.unwrap();

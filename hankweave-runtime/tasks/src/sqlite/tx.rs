@@ -16,7 +16,7 @@ use crate::stored::{StoredHeld, StoredTask, deleted_from, integer, natural, read
 const TASK: &str = "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at, priority, after_tasks";
 const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
 
-/// Everything that one transaction does. The connection is in one.
+/// State of one transaction, which is open on the connection.
 pub(super) struct SqliteTx<'a> {
     connection: &'a mut Connection,
     clock: &'a LeaseClock,
@@ -37,7 +37,7 @@ impl<'a> SqliteTx<'a> {
         Ok(())
     }
 
-    /// The first row, if there is one.
+    /// Returns the first row, if there is one.
     fn first<T>(
         &mut self,
         sql: &str,
@@ -130,7 +130,7 @@ fn stored_held(row: &Row<'_>) -> rusqlite::Result<StoredHeld> {
     })
 }
 
-/// The condition of a filter, and its values.
+/// Returns the condition of a filter, and its values.
 fn condition(filter: &TaskFilter) -> (&'static str, Vec<Value>) {
     let status = filter
         .status

@@ -1,4 +1,4 @@
-//! The one thread that has the connection.
+//! Thread that owns the connection.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::tx::SqliteTx;
 use crate::coordinator::Hints;
 use crate::engine::{Fencing, LeaseClock, Transaction, TxError, TxResult, error_of};
 
-/// Number of operations in one transaction: enough to share a sync among all that wait, few enough to answer soon.
+/// Number of operations in one transaction: enough to share a sync among all that wait, few enough for a quick answer.
 pub(super) const MOST_AT_ONCE: usize = 256;
 
-/// An operation that waits for the thread.
+/// Operation that waits for the thread.
 pub(super) trait WriterJob: Send {
     fn writes(&self) -> bool;
-    /// Performs it; an error means that the whole transaction came to nothing.
+    /// Performs the operation. An error means that the whole transaction failed.
     fn perform(&mut self, tx: &mut SqliteTx<'_>) -> TxResult<()>;
-    /// Tells who waits what came of it, once it is durable; and whether others should hear of it.
+    /// Sends the result to the caller, once it is durable. Returns whether to notify listeners.
     fn answer(self: Box<Self>) -> bool;
     fn fail(self: Box<Self>, trouble: TxError);
 }
@@ -51,10 +51,10 @@ impl<O: Transaction> WriterJob for Waiting<O> {
 
     fn perform(&mut self, tx: &mut SqliteTx<'_>) -> TxResult<()> {
         let done = self.operation.perform(tx).now_or_never();
-        // SQLite answers before the call returns, so nothing is ever left to wait for.
+        // SQLite answers before the call returns, so an operation never has to wait.
         match done.unwrap_or_else(|| Err(TxError::Away("SQLite is busy".to_owned()))) {
             Ok(output) => self.done = Ok(output),
-            // It refuses before it writes.
+            // A refusal comes before any write.
             Err(TxError::Refused(error)) => self.done = Err(error),
             Err(trouble) => return Err(trouble),
         }
@@ -63,7 +63,7 @@ impl<O: Transaction> WriterJob for Waiting<O> {
 
     fn answer(self: Box<Self>) -> bool {
         let notifies = O::WRITES && self.done.is_ok() && self.operation.notifies();
-        // Whoever has stopped waiting learns of it when it looks again.
+        // A caller that has stopped waiting sees the result at its next read.
         let _ = self.answer.send(self.done);
         notifies
     }
@@ -82,7 +82,7 @@ pub(super) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    /// Works until nobody can ask any more.
+    /// Performs operations until all senders are dropped.
     pub(super) async fn work(mut self, mut waiting: mpsc::Receiver<Box<dyn WriterJob>>) {
         let mut jobs = Vec::new();
         while waiting.recv_many(&mut jobs, MOST_AT_ONCE).await > 0 {
@@ -90,7 +90,7 @@ impl SqliteWriter {
         }
     }
 
-    /// All in one transaction; when that comes to nothing, each in one of its own, so that none fails for another's sake.
+    /// Performs all operations in one transaction. If that fails, performs each in its own transaction, so that none fails because of another.
     fn carry_out(&mut self, jobs: &mut Vec<Box<dyn WriterJob>>) {
         match self.together(jobs) {
             Ok(()) => self.answer(jobs.drain(..)),
@@ -124,7 +124,7 @@ impl SqliteWriter {
     }
 
     fn together(&mut self, jobs: &mut [Box<dyn WriterJob>]) -> TxResult<()> {
-        // A process that is suspended within a transaction would keep all others from writing.
+        // A process that is suspended during a transaction would keep all others from writing.
         uninterrupted(|| self.transaction(jobs))
     }
 
@@ -134,7 +134,7 @@ impl SqliteWriter {
         self.execute(begin)?;
         let done = self.perform(jobs).and_then(|()| self.execute("COMMIT"));
         if !self.connection.is_autocommit() {
-            // What cannot even be undone is undone when the file is opened again.
+            // If the rollback fails, the next opening of the file rolls back.
             let _ = self.execute("ROLLBACK");
         }
         done
@@ -163,7 +163,7 @@ fn again(trouble: &TxError) -> TxError {
 impl From<rusqlite::Error> for TxError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            // Another process has it, or its disk is full or does not do what it should; all of it may pass (TASK-101, TASK-117).
+            // Another process has the file, or the disk is full or faulty. Each may pass (TASK-101, TASK-117).
             Some(
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked

@@ -1,4 +1,4 @@
-//! What is logged while a test runs, event by event.
+//! Captured log events of a test.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tracing::field::{Field, Visit};
 use tracing::{Level, span};
 
-/// One event.
+/// Log event.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) level: Level,
@@ -16,34 +16,34 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The value of a field; empty without it.
+    /// Returns the value of a field; empty if the event lacks it.
     pub(crate) fn field(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
 
-    /// The names of the fields beside the message.
+    /// Returns the names of the fields other than the message.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let names = self.fields.keys().copied();
         names.filter(|name| *name != "message").collect()
     }
 }
 
-/// Who is told about events.
+/// Callback for events.
 type Tell = Rc<dyn Fn(&Event)>;
 
 thread_local! {
-    /// Who is told what this thread logs.
+    /// Callback for the events of this thread.
     static TELL: RefCell<Option<Tell>> = const { RefCell::new(None) };
 }
 
-/// Tells about every event of this thread from now on.
+/// Calls `tell` with every event of this thread from now on.
 pub(crate) fn tell(tell: impl Fn(&Event) + 'static) {
-    // There is one for the whole process: where subscribers come and go while other tests log, events get lost. Only the first call does something.
+    // One subscriber for the whole process, set by the first call: events get lost if subscribers change while other tests log.
     let _ = tracing::subscriber::set_global_default(Recorder);
     TELL.set(Some(Rc::new(tell)));
 }
 
-/// The events of this thread from now on.
+/// Events of this thread from now on.
 #[derive(Clone, Default)]
 pub(crate) struct Events(Rc<RefCell<Vec<Event>>>);
 
@@ -55,12 +55,12 @@ impl Events {
         events
     }
 
-    /// All that came so far.
+    /// Returns all events so far.
     pub(crate) fn all(&self) -> Vec<Event> {
         self.0.borrow().clone()
     }
 
-    /// Those with this message; all that came so far are forgotten.
+    /// Returns the events with this message, and forgets all events so far.
     pub(crate) fn take(&self, message: &str) -> Vec<Event> {
         let mut events = self.0.take();
         events.retain(|event| event.field("message") == message);

@@ -62,7 +62,7 @@ impl Clock for SetClock {
     }
 }
 
-/// The same time as tokio's, which tests pause.
+/// Clock with the time of tokio, which tests pause.
 #[derive(Debug)]
 pub(crate) struct PausedClock(Instant);
 

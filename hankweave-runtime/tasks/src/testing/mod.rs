@@ -1,4 +1,4 @@
-//! What tests of several modules stand on.
+//! Test support for several modules.
 
 mod captured;
 mod clock;

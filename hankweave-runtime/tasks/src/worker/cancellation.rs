@@ -1,4 +1,4 @@
-//! Whether somebody wants a task to stop (TASK-57).
+//! Cancellation requests for a task (TASK-57).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::coordinator::Coordinator;
 
-/// Waits until somebody asks for the end of a task: looks at each hint, and every `look` without one. While the registry does not answer it continues waiting.
+/// Waits until a user asks to cancel a task. Checks after each hint, and every `look` without one. Keeps waiting while the registry does not answer.
 pub async fn called_off(coordinator: &dyn Coordinator, id: &TaskId, look: Duration) {
     let mut changes = coordinator.changes();
     loop {

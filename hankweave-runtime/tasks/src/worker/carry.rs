@@ -1,4 +1,4 @@
-//! Taking the run of a task to a git remote, and bringing it here from another machine (TASK-60, TASK-61, TASK-62).
+//! Pushing of a task's run to a git remote, and fetching from there (TASK-60, TASK-61, TASK-62).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,17 +21,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::reach::Pauses;
 
-/// How often the last push of a run is tried, and how long is waited in between.
+/// Number of attempts at the last push of a run, and the pause between them.
 const LAST_TRIES: u32 = 3;
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
-/// How often it is tried to fetch a run.
+/// Number of attempts to fetch a run.
 const FETCH_TRIES: u32 = 5;
 
-/// How long a push of a task that is lost may take.
+/// Time limit of pushing a lost task.
 const KEEPING: Duration = Duration::from_secs(60);
 
-/// Number of notes that nobody has taken yet; more than these are only in the log of the worker.
+/// Number of unread notes. Further notes are only in the log of the worker.
 const MAX_PENDING_NOTES: usize = 16;
 
 /// Target of a task's run, and its token.
@@ -43,14 +43,14 @@ pub(super) struct PushTarget {
     token: u64,
 }
 
-/// Something about the remote that is worth a line in the log of the task.
+/// Note about the remote, for the log of the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SyncNote {
     pub(super) level: LogLevel,
     pub(super) message: String,
 }
 
-/// Messages while a run is carried.
+/// Events while a run is pushed.
 #[derive(Debug)]
 pub(super) enum SyncEvent {
     Note(SyncNote),
@@ -60,12 +60,12 @@ pub(super) enum SyncEvent {
     Superseded,
 }
 
-/// How carrying a run has ended.
+/// Result of pushing a run.
 #[derive(Debug)]
 pub(super) struct Finished {
     /// Notes to write.
     pub(super) notes: Vec<SyncNote>,
-    /// The last history that the remote has got.
+    /// Last history that the remote has received.
     pub(super) pushed: Option<HankweaveState>,
     pub(super) has_later_owner: bool,
 }
@@ -80,7 +80,7 @@ impl PushTarget {
         }
     }
 
-    /// Brings the run to `workspace` as far as the remote has it and this machine does not. What this machine has alone is pushed beside it first.
+    /// Updates the run in `workspace` from the remote. Work that only this machine has is pushed first, under `kept/`.
     pub(super) async fn arrive(&self, workspace: &Path) -> Result<Option<SyncNote>, RemoteError> {
         let mut tries = 1;
         loop {
@@ -117,7 +117,7 @@ impl PushTarget {
         }))
     }
 
-    /// Clones into the workspace; entries there without a record of a run are moved away.
+    /// Clones into the workspace. Existing entries that are not part of a recorded run are moved aside.
     async fn clone_into(&self, workspace: &Path) -> Result<FetchedRun, RemoteError> {
         let cloning = CloneRequest {
             url: self.url.clone(),
@@ -142,7 +142,7 @@ impl PushTarget {
         }
     }
 
-    /// Whether the remote has the run; one that does not answer now may have it.
+    /// Whether the remote may have the run: it has the run, or does not answer now.
     pub(super) async fn may_have_it(&self) -> bool {
         match list(&self.world, &self.url).await {
             Ok(there) => there.iter().any(|listed| listed.execution == self.execution),
@@ -160,7 +160,7 @@ impl PushTarget {
         push(&self.world, dir, &order).await
     }
 
-    /// Pushes what a worker has of a task that it has lost: beside the record of the later owner, or before that one's first push.
+    /// Pushes the work of a worker that has lost its task. If the later owner has pushed already, it goes under `kept/`.
     pub(super) async fn keep(&self, workspace: &Path) {
         let dir = ExecutionDir::new(workspace.to_owned());
         match timeout(KEEPING, self.push(&dir)).await {
@@ -181,7 +181,7 @@ impl PushTarget {
     }
 }
 
-/// Whether it may work later: the remote does not answer, or an earlier run here is still on its way out.
+/// Whether a later attempt may succeed: the remote does not answer, or an earlier run here is still stopping.
 pub(super) fn is_passing(error: &RemoteError) -> bool {
     error.may_pass() || matches!(error, RemoteError::Live { .. })
 }
@@ -207,7 +207,7 @@ fn fetched_note(arrived: &FetchedRun) -> String {
     text
 }
 
-/// Pushes beside a run, each time that there is something new.
+/// Background task that pushes a run whenever it has something new.
 #[derive(Debug)]
 pub(super) struct BackgroundPush {
     route: PushTarget,
@@ -228,7 +228,7 @@ enum PushDue {
 }
 
 impl BackgroundPush {
-    /// Begins with a push of what is there, so that the remote knows the token.
+    /// Starts with a push of the present record, so that the remote knows the token.
     pub(super) fn start(route: PushTarget, workspace: &Path) -> Self {
         let (due_sender, due) = watch::channel(PushDue::Codons(0));
         let (note_sender, notes) = mpsc::channel(MAX_PENDING_NOTES);
@@ -253,7 +253,7 @@ impl BackgroundPush {
         }
     }
 
-    /// A codon has started or completed: whoever takes the task over knows that it may have cost something, and continues after it.
+    /// Requests a push after a codon has started or completed. A later owner of the task then knows of its cost, and continues after it.
     pub(super) fn codon(&self) {
         self.due_sender.send_modify(|due| {
             if let PushDue::Codons(number) = due {
@@ -262,7 +262,7 @@ impl BackgroundPush {
         });
     }
 
-    /// Waits for something to tell.
+    /// Waits for the next event.
     ///
     /// # Cancel safety
     ///
@@ -276,21 +276,21 @@ impl BackgroundPush {
         }
     }
 
-    /// Stops pushing for the task, which is lost, and keeps what was done for it beside the record of the later owner.
+    /// Stops pushing for a lost task, and keeps its work on the remote, next to the record of the later owner.
     pub(super) async fn give_up(self) {
         self.task.abort();
-        // It holds the lock on what is pushed until it is gone.
+        // The task holds the lock of pushes until it has ended.
         let _ = self.task.await;
         self.route.keep(&self.workspace).await;
     }
 
-    /// Pushes what is left to push, within a few tries.
+    /// Pushes the rest, within a few attempts.
     ///
     /// # Cancel safety
     ///
     /// Pushing continues; call nothing but [`give_up`](Self::give_up) then.
     pub(super) async fn finish(&mut self) -> Finished {
-        // Whoever does not listen has ended.
+        // A failure means that the task has ended.
         let _ = self.due_sender.send(PushDue::Last);
         let mut rest = Vec::new();
         while let Some(note) = self.notes.recv().await {
@@ -309,7 +309,7 @@ impl BackgroundPush {
     }
 }
 
-/// The history that was pushed last, once there is another one; `None` when nothing is pushed any more.
+/// Returns the history that was pushed last, once it has changed; `None` when no more will be pushed.
 async fn next_pushed(pushed: &mut watch::Receiver<Option<HankweaveState>>) -> Option<HankweaveState> {
     pushed.changed().await.ok()?;
     pushed.borrow_and_update().clone()
@@ -337,7 +337,7 @@ impl PushLoop {
                 }
                 Err(error) if self.is_over(&error) => return,
                 Err(error) => {
-                    // Once, and not at each attempt.
+                    // Log it once, not at each attempt.
                     if pauses.is_none() {
                         self.note(LogLevel::Warning, format!("Run not pushed: {}", chain(&error)));
                     }
@@ -346,7 +346,7 @@ impl PushLoop {
                 }
             };
             let changed = match again {
-                // The next checkpoint may be hours away, and with this machine the last one would be lost.
+                // The next checkpoint may be hours away, and would be lost with this machine.
                 Some(pause) => timeout(pause, self.due.changed()).await.unwrap_or(Ok(())),
                 None => self.due.changed().await,
             };
@@ -381,7 +381,7 @@ impl PushLoop {
         }
     }
 
-    /// Whether the task belongs to another process now.
+    /// Whether the task now belongs to another worker.
     fn is_over(&self, error: &RemoteError) -> bool {
         if !matches!(error, RemoteError::Superseded { .. }) {
             return false;
@@ -393,7 +393,7 @@ impl PushLoop {
 
     fn note(&self, level: LogLevel, message: String) {
         tracing::info!(execution = %self.route.execution, message, "remote");
-        // A reader that is behind finds it in the log of the worker.
+        // If the queue is full, the note is only in the log of the worker.
         let _ = self.note_sender.try_send(SyncNote { level, message });
     }
 }

@@ -1,4 +1,4 @@
-//! The run of a hank, as a process of its own.
+//! Run of a hank, as a child process.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -17,20 +17,20 @@ use tokio::time::timeout;
 
 use super::order::TaskSpec;
 
-/// The longest event that is read, in bytes; of others the rest is left out, and then they are none.
+/// Longest event that is read, in bytes. A longer one is cut, and is no valid event then.
 const LONGEST_EVENT: usize = 1 << 20;
 
-/// The longest line of messages that is kept, in bytes, and how many.
+/// Longest message line that is kept, in bytes, and number of kept lines.
 const LONGEST_MESSAGE: usize = 500;
 const MESSAGES: usize = 10;
 
-/// How long what an ended run has printed may take to be read.
+/// Time limit of reading the rest of an ended run's output.
 const DRAINING: Duration = Duration::from_secs(2);
 
-/// Variable with the name of the worker that has started a run, and that stops it with SIGTERM.
+/// Variable with the name of the worker that started a run and that stops it with SIGTERM.
 pub const WORKER_VARIABLE: &str = "HANKWEAVE_WORKER";
 
-/// A run; dropping it kills it and what it started.
+/// Run. Dropping it kills it and its child processes.
 pub(super) struct Run {
     process: SpawnedProcess,
     events: BoundedLines,
@@ -41,14 +41,14 @@ pub(super) struct Run {
 /// Event of a run's process.
 #[derive(Debug)]
 pub(super) enum ChildEvent {
-    /// A line of its events.
+    /// Line of the run's events.
     Event(Vec<u8>),
-    /// It has ended.
+    /// End of the run.
     Ended(ProcessExit),
 }
 
 impl Run {
-    /// Starts it in the execution directory, which must exist.
+    /// Starts the run in the execution directory, which must exist.
     pub(super) fn start(
         world: &World,
         program: &Path,
@@ -79,7 +79,7 @@ impl Run {
         })
     }
 
-    /// The id of its process, beneath which everything else that it starts is.
+    /// Returns the id of the run's process, the root of its process tree.
     pub(super) fn pid(&self) -> u32 {
         self.process.pid
     }
@@ -103,7 +103,7 @@ impl Run {
         }
     }
 
-    /// Returns output that was printed before the end and is not read yet.
+    /// Returns unread output that was printed before the end.
     async fn rest(&mut self, exit: ProcessExit) -> io::Result<ChildEvent> {
         match timeout(DRAINING, next_line(&mut self.events)).await {
             Ok(Ok(Some(line))) => Ok(ChildEvent::Event(line)),
@@ -116,12 +116,12 @@ impl Run {
             self.messages = None;
             return;
         };
-        // The address of a page ends with its run, and that the run was suspended with its worker is no message about it.
+        // No messages: the address of a page ends with its run, and a suspension together with the worker says nothing about the run.
         if message.starts_with(b"page: http") || message.starts_with(b"suspended: ") {
             return;
         }
         if self.last.len() == MESSAGES {
-            // An error names its first cause in the line after it.
+            // The line after an error names its first cause.
             let is_error = self.last.front().is_some_and(|line| line.starts_with("error: "));
             drop(self.last.remove(if is_error { 2 } else { 0 }));
         }
@@ -129,12 +129,12 @@ impl Run {
             .push_back(String::from_utf8_lossy(&message).into_owned());
     }
 
-    /// Asks it to stop in order, and kills it when it takes too long.
+    /// Stops the run in order, and kills it when it takes too long.
     pub(super) async fn stop(&mut self, grace: Duration) -> io::Result<ProcessExit> {
         stop(&mut *self.process.control, grace).await
     }
 
-    /// The last lines of its messages. Call it when it has ended.
+    /// Returns the last lines of the run's messages. Must be called after its end.
     pub(super) async fn last_messages(mut self) -> Vec<String> {
         while self.messages.is_some()
             && let Ok(message) = timeout(DRAINING, next_message(&mut self.messages)).await
@@ -146,7 +146,7 @@ impl Run {
     }
 }
 
-/// Whether the data of an earlier attempt are in the workspace, and there.
+/// Whether the workspace contains the data of an earlier attempt.
 fn has_data(disk: &dyn Disk, execution: &Path) -> bool {
     let record = ExecutionDir::new(execution.to_owned()).data_record();
     disk.metadata(&record).is_ok() && disk.metadata_followed(&execution.join(DATA)).is_ok()
@@ -159,7 +159,7 @@ fn is_for_one_run(name: &OsStr) -> bool {
         .any(|own| name == *own)
 }
 
-/// The next line, without what is too long of it. Cancel safe: nothing is lost.
+/// Returns the next line, without the excess of a line that is too long. Cancel safe: nothing is lost.
 async fn next_line(lines: &mut BoundedLines) -> io::Result<Option<Vec<u8>>> {
     loop {
         match lines.next().await? {
@@ -169,7 +169,7 @@ async fn next_line(lines: &mut BoundedLines) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// The next message; `None` once, when there are no more, and then never again.
+/// Returns the next message; `None` once, after the last one, and then waits for ever.
 async fn next_message(messages: &mut Option<BoundedLines>) -> Option<Vec<u8>> {
     match messages {
         Some(lines) => next_line(lines).await.unwrap_or_default(),
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing more can come from messages that have ended before the run, so nobody waits for it.
+    /// Messages that ended before the run can have no further lines, so the run does not wait for them.
     #[tokio::test]
     async fn messages_that_have_ended_are_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();

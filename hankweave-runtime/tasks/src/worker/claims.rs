@@ -1,4 +1,4 @@
-//! The loop of a worker: claim, run, and in the end let go in order (TASK-55, TASK-57, TASK-72, TASK-74).
+//! Loop of a worker: claim, run, and release in order at the end (TASK-55, TASK-57, TASK-72, TASK-74).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(super) const ANSWERS_AGAIN: &str = "the registry answers again";
 /// Callback for a task that a worker leaves to others.
 type LeftReporter = Arc<dyn Fn(&TaskRow, &LeaveReason) + Send + Sync>;
 
-/// A worker.
+/// Worker.
 #[derive(Clone)]
 pub struct Worker {
     pub(super) coordinator: Arc<dyn Coordinator>,
@@ -74,7 +74,7 @@ pub struct WorkerSummary {
 /// Tasks that a worker leaves to others: their files are in another folder.
 #[derive(Debug, Default)]
 struct LeftTasks {
-    /// Those that it does not claim for now.
+    /// Tasks that the worker does not claim for now.
     skipped: BTreeSet<TaskId>,
     reported: BTreeSet<TaskId>,
 }
@@ -94,7 +94,8 @@ impl WorkerSummary {
 }
 
 impl Worker {
-    /// A worker on these tasks, whose files are under the root of `layers`, with the hooks of [`Lifecycle::register_builtin`] and those that its options ask for.
+    /// Creates a worker for these tasks, whose files are under the root of `layers`. It has the hooks of [`Lifecycle::register_builtin`] and those of
+    /// its options.
     #[must_use]
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
@@ -105,7 +106,7 @@ impl Worker {
         Self::counting_in(WorkerMetrics::default(), coordinator, layers, world, options)
     }
 
-    /// Counts in figures shared with other workers of this process.
+    /// Counts in metrics shared with other workers of this process.
     #[must_use]
     pub fn counting_in(
         figures: WorkerMetrics,
@@ -145,7 +146,8 @@ impl Worker {
         }
     }
 
-    /// Calls `reporter` once with each task whose files are not in its folder, which it leaves to a worker that has them (TASK-125, TASK-127).
+    /// Calls `reporter` once with each task whose files are not in this worker's folder. The task is left to a worker that has them (TASK-125,
+    /// TASK-127).
     #[must_use]
     pub fn with_left_reporter(
         self,
@@ -157,7 +159,7 @@ impl Worker {
         }
     }
 
-    /// Continues after a step or a codon only once that is recorded (TASK-86).
+    /// Makes the worker wait after each step and codon until it is recorded (TASK-86).
     #[must_use]
     pub fn with_recorder(self, recorder: Recorder) -> Self {
         Self {
@@ -166,7 +168,7 @@ impl Worker {
         }
     }
 
-    /// Asks its remote before it claims the first task: the remote did not answer a moment ago (TASK-119).
+    /// Makes the worker check its remote before it claims the first task, because the remote did not answer a moment ago (TASK-119).
     #[must_use]
     pub fn doubting_remote(self, doubts_remote: bool) -> Self {
         Self {
@@ -175,7 +177,7 @@ impl Worker {
         }
     }
 
-    /// The lifecycle in which it takes each step of a task, for hooks.
+    /// Returns the lifecycle that takes each step of the worker's tasks, for hooks.
     #[must_use]
     pub fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
@@ -187,7 +189,7 @@ impl Worker {
         &self.figures.tasks
     }
 
-    /// All that this worker counts and times, in the text form of Prometheus.
+    /// Returns all metrics of this worker, in the text format of Prometheus.
     pub async fn page(&self) -> String {
         self.figures.page_with_locks(&self.layers, &self.locks).await
     }
@@ -196,12 +198,12 @@ impl Worker {
         (self.step_reporter)(row);
     }
 
-    /// Works until it is asked to stop, or, if it is to work once, until nothing is left to do. When it is asked, its runs are stopped in order, and their
-    /// tasks wait for a worker again.
+    /// Works until asked to stop or, with the option `once`, until there is nothing left to do. When asked to stop, stops its runs in order and
+    /// requeues their tasks.
     ///
     /// # Errors
     ///
-    /// Returns what the registry says, unless it is away and may come back.
+    /// Returns an error of the registry, unless the registry is away and may come back.
     pub async fn work(&self, shutdown: &Shutdown) -> Result<WorkerSummary, TaskError> {
         let cleaner = self.locks.start_cleaner();
         let presence = self.presence();
@@ -290,7 +292,7 @@ impl Worker {
         ended.map(|()| worked)
     }
 
-    /// Cares for what workers before have left, now and then, and claims what there is room for.
+    /// Handles leftovers of earlier workers from time to time, and claims tasks while there is room.
     async fn poll(
         &self,
         jobs: &mut JoinSet<JobEnd>,
@@ -300,7 +302,7 @@ impl Worker {
         shutdown: &Shutdown,
     ) -> Result<(), TaskError> {
         if Instant::now() >= *follow_up {
-            // Their files may be here by now, and one may be started anew.
+            // Their files may have arrived, or a user may have permitted a start anew.
             left.skipped.clear();
             for id in self.lifecycle.follow_up().await? {
                 tracing::info!(taskId = %id, "the files of a task follow its registry again");
@@ -324,7 +326,7 @@ impl Worker {
         }
     }
 
-    /// Claims as many tasks as there is room for.
+    /// Claims tasks until there is no more room.
     async fn fill(
         &self,
         jobs: &mut JoinSet<JobEnd>,
@@ -362,8 +364,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns why this worker leaves a task: its folder has files of another registry's task (TASK-125), or neither that nor the remote has those of a begun
-    /// one, which it would start anew (TASK-127).
+    /// Returns why this worker leaves a task to others: its folder has files of another registry's task (TASK-125). Or neither the folder nor the
+    /// remote has the files of a started task, which would start anew here (TASK-127).
     async fn reason_to_leave(&self, row: &TaskRow, token: u64) -> Option<LeaveReason> {
         if self.lifecycle.recorder().is_some() {
             return None;
@@ -389,7 +391,7 @@ impl Worker {
         }
     }
 
-    /// A scope that nobody else has.
+    /// Returns a holder with a new, unique scope.
     fn holder(&self) -> Holder {
         Holder::new(format!("lifecycle:{}", self.options.name), self.world.ids.nonce())
     }

@@ -1,4 +1,4 @@
-//! One task: its run, its files, and how it ends (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102).
+//! Job for one task: its run, its files, and its outcome (TASK-52 to TASK-55, TASK-58, TASK-67, TASK-68, TASK-102).
 
 mod carried;
 mod costs;
@@ -51,12 +51,12 @@ const STOPPED: [i32; 2] = [143, 137];
 /// Exit code of a run that has paused.
 const PAUSED: i32 = 3;
 
-/// How often a run is started in a directory (TASK-58) that another process holds, and how long is waited in between: a run whose worker has lost its task stops
-/// within its grace.
+/// Number of starts of a run in a directory that another process holds (TASK-58), and the pause between them. A run whose worker has lost its task
+/// stops within its grace.
 const HELD_TRIES: u32 = 60;
 const HELD_WAIT: Duration = Duration::from_secs(1);
 
-/// How the error of a task begins that waits because its run could not be fetched (TASK-119).
+/// Start of the error of a task that waits because its run could not be fetched (TASK-119).
 pub const NOT_FETCHED: &str = "NOT_FETCHED";
 
 /// Outcome of a job.
@@ -65,7 +65,7 @@ pub(super) enum JobEnd {
     Completed,
     Failed,
     Cancelled,
-    /// It waits for the approval of a user.
+    /// The task waits for the approval of a user.
     Waiting,
     /// The task is requeued.
     Requeued,
@@ -75,19 +75,19 @@ pub(super) enum JobEnd {
     Lost,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 enum JobOutcome {
     Ended(ProcessExit, Vec<String>),
     CalledOff,
     Stopped,
-    /// The remote says that the task has a later owner.
+    /// The remote has a record of a later owner of the task.
     Lost,
     NotStarted(String),
     /// The work of another machine cannot be fetched now.
     NotFetched(String),
 }
 
-/// Why a job cannot continue.
+/// Reason why a job cannot continue.
 #[derive(Debug, thiserror::Error)]
 enum JobError {
     #[error(transparent)]
@@ -107,13 +107,13 @@ impl JobError {
     }
 }
 
-/// Returns the fate of a task whose attempt with this token its worker `own` has lost: `its lease had ended, and w2 has it now`.
+/// Returns what happened to a task that the worker `own` has lost, in words: `its lease had ended, and w2 has it now`.
 async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, own: (&str, u64)) -> String {
     let (name, token) = own;
     let found = coordinator.task(id.clone()).await.ok().flatten();
     let is_unclaimed = found.as_ref().is_some_and(|row| row.fencing_token == token);
     match found.map(|row| row.record) {
-        // The attempt that has ended stands in the registry until the task is requeued.
+        // Until the task is requeued, the registry shows the attempt that has ended.
         Some(TaskRecord::Running(_)) if is_unclaimed => {
             "its lease had ended, and no worker holds it now".to_owned()
         }
@@ -128,7 +128,7 @@ async fn fate_of(coordinator: &dyn Coordinator, id: &TaskId, own: (&str, u64)) -
     }
 }
 
-/// A task that was claimed.
+/// Claimed task.
 pub(super) struct Job {
     worker: Worker,
     row: TaskRow,
@@ -138,14 +138,14 @@ pub(super) struct Job {
     shutdown: Shutdown,
     called_off: CancellationToken,
     progress: TaskProgress,
-    /// Folder of its files before this attempt, if an earlier one had begun it.
+    /// Folder of the task's files before this attempt, if an earlier one had started.
     begun_in: Option<FilesLocation>,
-    /// Its costs, once an attempt was begun.
+    /// Costs of the task, once an attempt has started.
     ledger: Option<CostLedger>,
     schedule: Schedule,
-    /// The run, while there is one: it outlives the work that is dropped when the lease is lost.
+    /// Live run. It outlives the work, which is dropped when the lease is lost.
     run: Option<Run>,
-    /// Pushes the run beside it, while there is a remote; what it has of a lost task is kept after the work.
+    /// Pushes the run while it works, if there is a remote. After a lost task it keeps the work.
     carrier: Option<BackgroundPush>,
 }
 
@@ -187,7 +187,7 @@ impl Job {
             kept = guard.keep(self.run_to_end()) => kept,
             never = watch => match never {},
         };
-        // What a run that is not ours any more still does would be in the way of its next one.
+        // A run that continued after the loss would block the next run of its task.
         let stopped = self.stop_run(None).await;
         if let Some(carrier) = self.carrier.take() {
             carrier.give_up().await;
@@ -221,7 +221,7 @@ impl Job {
         let agent_id = AgentId::new(&*self.worker.options.name)
             .map_err(|_| TaskError::InvalidArgument("a worker has a name"))?;
         match self.step(TaskStep::Start(agent_id)).await {
-            // A task that must not start would be claimed again and again.
+            // Otherwise a task that must not start would be claimed again and again.
             Err(vetoed @ (TaskError::HookVeto { .. } | TaskError::HookTimeout { .. })) => {
                 let result = json!({"success": false, "error": vetoed.to_string()});
                 self.save_progress(Some(result)).await?;
@@ -245,7 +245,8 @@ impl Job {
         Ok(end)
     }
 
-    /// Something of this machine does not work, or a hook does not let the task complete: it fails with that, unless it is no longer ours.
+    /// Fails the task because something on this machine does not work or a hook refuses the completion. Returns `Lost` if another worker has the
+    /// task.
     async fn give_up(&mut self, error: JobError) -> JobEnd {
         if error.registry().is_some_and(is_lost) {
             return JobEnd::Lost;
@@ -261,7 +262,7 @@ impl Job {
         }
     }
 
-    /// Takes a step, and while the registry does not answer takes it again, as long as the lease lives.
+    /// Takes a step. While the registry does not answer, tries again for as long as the lease is live.
     async fn step(&mut self, step: TaskStep) -> Result<(), TaskError> {
         let mut is_unsure = false;
         loop {
@@ -289,7 +290,7 @@ impl Job {
         }
     }
 
-    /// Returns where the files of the task are after this attempt: where they were before it, if nothing was recorded here.
+    /// Returns the change of the task's location with the end of this attempt: back to the former folder, if nothing was recorded here.
     async fn location_after(&mut self) -> Patch<FilesLocation> {
         if FilesLocation::of(&self.row.record) == self.begun_in {
             return Patch::Keep;
@@ -301,7 +302,7 @@ impl Job {
         }
     }
 
-    /// The task, when a step was taken whose answer was lost; its files follow.
+    /// Returns the task if an earlier attempt at this step succeeded but its answer was lost. Updates the files.
     async fn taken_before(&mut self, step: &TaskStep) -> Option<TaskRow> {
         let coordinator = &*self.worker.coordinator;
         let row = coordinator.task(self.row.id().clone()).await.ok()??;
@@ -326,12 +327,12 @@ impl Job {
         {
             tracing::warn!(taskId = %self.row.id(), %error, "the end of a run was not noted");
         }
-        // What it said while it was stopping is in its own records.
+        // Its messages while stopping are in its own records.
         run.last_messages().await;
         stopped.ok()
     }
 
-    /// Notes what the events of a run say that has ended.
+    /// Notes the remaining events of an ended run.
     async fn take_rest(&mut self, run: &mut Run, log: &mut TaskLog) -> Result<(), JobError> {
         while let ChildEvent::Event(line) = run.next().await? {
             self.take(&line, log).await?;
@@ -389,7 +390,7 @@ impl Job {
         ))
     }
 
-    /// Ends the run of a suspended worker in the workspace: its lease has ended, and without a signal it would stay there (TASK-58).
+    /// Ends the run of a suspended worker in the workspace. Its lease has ended, but without a signal the run would stay (TASK-58).
     async fn end_suspended_run(&mut self) {
         let (world, id) = (self.worker.world.clone(), self.row.id().clone());
         let execution = ExecutionDir::new(self.files.path().join(WORKSPACE));
@@ -409,7 +410,7 @@ impl Job {
         log: &mut TaskLog,
     ) -> Result<JobOutcome, JobError> {
         let options = &self.worker.options;
-        // Of its own, so that a sweep takes no process of a worker that has lost the task or has it now.
+        // A unique marker, so that a sweep affects no process of a worker that has lost the task or has it now.
         let marker = format!("{}{}", marker(self.row.id()), self.worker.world.ids.nonce());
         let started = Run::start(
             &self.worker.world,
@@ -466,7 +467,7 @@ impl Job {
         })
     }
 
-    /// Notes what an event says.
+    /// Notes the contents of an event.
     async fn take(&mut self, line: &[u8], log: &mut TaskLog) -> Result<(), JobError> {
         let milestone = self.progress.take(line);
         self.schedule
@@ -562,7 +563,7 @@ impl Job {
     }
 
     async fn checkpoint(&mut self, description: String) -> Result<(), LayerError> {
-        // One after the other: what is done again because another process was in the folder must not be done twice.
+        // One after another: an operation that is repeated because another process was in the folder must not repeat the other one.
         if self.worker.options.packs_checkpoints {
             self.files.run(TaskFiles::pack_checkpoints).await?;
         }
@@ -575,7 +576,7 @@ impl Job {
         Ok(())
     }
 
-    /// Returns the step for the registry, the value for the state, and the outcome of the job; none when the task is another worker's.
+    /// Returns the step for the registry, the value for the state, and the outcome of the job; `None` if the task belongs to another worker.
     async fn conclusion(&mut self, outcome: JobOutcome) -> Option<(TaskStep, Value, JobEnd)> {
         Some(match outcome {
             JobOutcome::Ended(exit, messages) if exit.is_success() => {
@@ -637,12 +638,12 @@ impl Job {
     }
 }
 
-/// Returns the beginning of the markers of a task's runs.
+/// Returns the start of the markers of a task's runs.
 fn marker(id: &TaskId) -> String {
     format!("task/{id}/")
 }
 
-/// Returns the messages about the remote, if there is one.
+/// Returns the next event of the push to the remote, if there is one.
 async fn next_sync_event(carrier: &mut Option<BackgroundPush>) -> SyncEvent {
     match carrier {
         Some(carrier) => carrier.next().await,

@@ -1,4 +1,4 @@
-//! The figures of a worker, for Prometheus (TASK-59).
+//! Metrics of a worker, for Prometheus (TASK-59).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use crate::lifecycle::StepMetrics;
 use crate::locks::{LockMetrics, LockSummary, Locks};
 use crate::metrics::{Counter, MetricsPage, label};
 
-/// How long the registry may take to tell who holds what; without an answer the page has no such lines.
+/// Time limit of the registry's answer about locks. Without an answer the page has no lines about locks.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Figures of a worker.
+/// Metrics of a worker.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Tasks that it claimed.
+    /// Claimed tasks.
     pub claimed: Counter,
-    /// Tasks that it has no longer, however they ended.
+    /// Tasks that it no longer has, whatever their outcome.
     pub ended: Counter,
-    /// Tasks that others have taken over.
+    /// Tasks that other workers have taken over.
     pub lost: Counter,
     /// Cost of its tasks' runs, in billionths of US dollars.
     pub nano_dollars: Counter,
 }
 
-/// Figures of all workers of a process together: with an engine there is one for each task. Copies share the figures.
+/// Metrics of all workers of a process; with an engine there is one worker for each task. Copies share the metrics.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerMetrics {
     pub(super) tasks: Arc<Metrics>,
@@ -38,7 +38,7 @@ pub struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
-    /// These, and those of the files, in the text form of Prometheus; of locks an engine has none.
+    /// Returns these metrics and those of the files, in the text format of Prometheus. For engines, which have no locks.
     #[must_use]
     pub fn page(&self, layers: &TaskLayers) -> String {
         let mut page = MetricsPage::default();
@@ -46,7 +46,7 @@ impl WorkerMetrics {
         page.text()
     }
 
-    /// These, those of the files and those of the locks, in the text form of Prometheus.
+    /// Returns these metrics and those of the files and locks, in the text format of Prometheus.
     pub(super) async fn page_with_locks(&self, layers: &TaskLayers, locks: &Locks) -> String {
         let mut page = MetricsPage::default();
         self.write(&mut page, layers);

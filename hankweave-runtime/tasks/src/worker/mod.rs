@@ -1,7 +1,7 @@
-//! A worker: claims pending tasks and runs their hanks, each as a process of its own under a lease (TASK-52 to TASK-59).
+//! Worker: claims pending tasks and runs their hanks, each as a child process under a lease (TASK-52 to TASK-59).
 //!
-//! It asks only the [`Coordinator`](crate::Coordinator), so that it does not matter where tasks are kept. What a task is to do stands in its metadata
-//! ([`TaskSpec`]); what it has come to goes into its [`layers`](crate::layers).
+//! It talks only to the [`Coordinator`](crate::Coordinator), so it works with every registry. A task's run is described in its metadata
+//! ([`TaskSpec`]); its results go into its [`layers`](crate::layers).
 
 mod cancellation;
 mod carry;

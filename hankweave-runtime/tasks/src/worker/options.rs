@@ -1,4 +1,4 @@
-//! How a worker works.
+//! Options of a worker.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use crate::lifecycle::Lifecycle;
 /// Action for a task without a worker (TASK-56).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrphanPolicyConfig {
-    /// It waits for a worker again, unless it was tried so often already; then it fails.
+    /// Requeue it, or fail it after too many attempts.
     Requeue {
-        /// The most tries of one task.
+        /// Number of attempts in a row that lose their workers, after which the task fails.
         tries: u32,
     },
-    /// It fails, and somebody has to resume it.
+    /// Fail it; a user must resume it.
     Fail,
-    /// It stays as it is.
+    /// Leave it as it is.
     Leave,
 }
 
-/// The attempts of a task whose workers are gone, the first included, when nobody says otherwise (TASK-56).
+/// Default number of attempts in a row that lose their workers, after which a task fails (TASK-56).
 pub const USUAL_TRIES: u32 = 5;
 
-/// How a worker works.
+/// Options of a worker.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkerOptions {
@@ -31,40 +31,40 @@ pub struct WorkerOptions {
     pub name: String,
     /// Number of tasks to run concurrently, at least one.
     pub jobs: usize,
-    /// How long a task is its own without a renewal, at least a few times what the registry takes to answer.
+    /// Length of the lease without a renewal; at least a few times the answer time of the registry.
     pub lease: Duration,
-    /// Whether it ends when nothing is left to do.
+    /// Whether the worker ends when there is nothing left to do.
     pub once: bool,
-    /// How long a task of a worker that has ended stays unchanged before it is an orphan.
+    /// Time for which a task without its worker stays unchanged before it is an orphan.
     pub orphan_after: Duration,
     /// Action for orphaned tasks.
     pub orphans: OrphanPolicyConfig,
-    /// The program that runs a hank: `hankweave` itself.
+    /// Program that runs a hank: `hankweave` itself.
     pub program: PathBuf,
-    /// Registry of its tasks, for commands that people type in their workspaces; `None` where it is not to be kept with a task.
+    /// Registry of its tasks, for commands that users type in the workspaces; `None` if it must not be stored with a task.
     pub registry: Option<String>,
-    /// The git remote to which runs are pushed and from which those of other machines are fetched, if there is one.
+    /// Git remote to which runs are pushed, and from which runs of other machines are fetched, if there is one.
     pub remote: Option<String>,
-    /// How long a run may take to stop in order before it is killed.
+    /// Time for a run to stop in order before it is killed.
     pub grace: Duration,
-    /// Whether it makes checkpoints by what is at stake as well, and not only after codons.
+    /// Whether to make checkpoints when much unsaved work is at stake, and not only after codons.
     pub checkpoints_by_risk: bool,
-    /// Whether checkpoints are packed once there is a newer one.
+    /// Whether to pack checkpoints once there is a newer one.
     pub packs_checkpoints: bool,
-    /// Whether it keeps Plan.md beside the state of each task.
+    /// Whether to keep Plan.md next to the state of each task.
     pub keeps_plans: bool,
-    /// The git repository in which each task has a branch, if there is one; an absolute path.
+    /// Git repository in which each task has a branch, if there is one; an absolute path.
     pub branch: Option<PathBuf>,
-    /// Whether tasks start only in a container, in a workspace that nobody else can write to.
+    /// Whether tasks start only in a container, in a workspace that no other user can write to.
     pub requires_container: bool,
-    /// How it looks after what runs use, if it does.
+    /// Monitoring of the runs' resource usage, if wanted.
     pub watch: Option<ResourceWatch>,
-    /// How often it looks, without a hint, whether there is something to do.
+    /// Interval of checks for work when no hint arrives.
     pub look: Duration,
 }
 
 impl WorkerOptions {
-    /// Registers the hooks that are asked for.
+    /// Registers the requested hooks.
     pub(super) fn register(&self, lifecycle: &Lifecycle) {
         lifecycle.register_builtin();
         lifecycle.register_plan(self.keeps_plans);
@@ -76,8 +76,8 @@ impl WorkerOptions {
         }
     }
 
-    /// The usual ones: one task at a time, a lease of 30 s, orphans after five minutes, which have [`USUAL_TRIES`],
-    /// checkpoints by what is at stake, none of them packed, and no hooks but those that every worker has.
+    /// Returns the defaults: one task at a time, a lease of 30 s, orphans after five minutes with [`USUAL_TRIES`] attempts, checkpoints also when
+    /// much is at stake, none of them packed, and only the hooks of every worker.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Run of a task, as its metadata hold it.
+//! Run of a task, as stored in its metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -12,18 +12,18 @@ const KEY: &str = "run";
 /// Run for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
-    /// The hank, as an absolute path on the machine of the worker.
+    /// Hank, as an absolute path on the machine of the worker.
     pub hank: PathBuf,
     /// Data that its agents may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
-    /// More arguments of `hankweave run`.
+    /// Further arguments of `hankweave run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
 }
 
 impl TaskSpec {
-    /// Writes it into metadata.
+    /// Writes the run into metadata.
     ///
     /// # Errors
     ///
@@ -33,11 +33,11 @@ impl TaskSpec {
         Ok(())
     }
 
-    /// Reads it from metadata.
+    /// Reads the run from metadata.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with it, for people.
+    /// Returns the problem, for people.
     pub fn read(metadata: &Map<String, Value>) -> Result<Self, String> {
         let value = metadata
             .get(KEY)
@@ -85,13 +85,13 @@ impl TaskSpec {
         self.arguments = kept;
     }
 
-    /// The arguments with which it is run in this directory; `has_data` says that an earlier attempt was given the data there.
+    /// Returns the arguments for a run in this directory. `has_data` says that an earlier attempt was given the data there.
     #[must_use]
     pub fn command_line(&self, execution: &Path, has_data: bool) -> Vec<std::ffi::OsString> {
         let mut arguments = vec!["run".into(), self.hank.clone().into_os_string()];
         arguments.extend(["-e".into(), execution.as_os_str().to_owned()]);
         arguments.extend(["--headless".into(), "--json".into()]);
-        // A later attempt continues with the data as they are now: named again they would have to be those of the first one.
+        // A later attempt continues with the data as they are. If they were named again, they would have to be unchanged since the first attempt.
         if let Some(data) = self.data.as_ref().filter(|_| !has_data) {
             arguments.extend(["--data".into(), data.clone().into_os_string()]);
         }

@@ -9,7 +9,7 @@ use super::options::OrphanPolicyConfig;
 use crate::coordinator::Coordinator;
 use crate::lifecycle::{Lifecycle, ORPHANED, TaskStep};
 
-/// Takes every orphan on and reports it; another worker may be faster with some.
+/// Requeues or fails every orphan and reports it. Another worker may be faster with some of them.
 pub(super) async fn look_after(
     coordinator: &dyn Coordinator,
     lifecycle: &Lifecycle,
@@ -46,7 +46,7 @@ pub(super) async fn look_after(
     Ok(())
 }
 
-/// Whether this says that the task is no longer ours.
+/// Whether the error means that another worker has the task.
 pub(super) fn is_lost(error: &TaskError) -> bool {
     matches!(
         error,
@@ -59,8 +59,8 @@ pub(super) fn is_lost(error: &TaskError) -> bool {
     )
 }
 
-/// Returns the number of attempts in a row that lost their workers, with the one that has just done so. One that ended otherwise, or that a user resumed, starts a
-/// new row.
+/// Returns the number of consecutive attempts that lost their workers, including the one that has just done so. An attempt with another outcome, or a
+/// resume by a user, starts from 0 again.
 fn lost_in_a_row(lines: &[LogEntry]) -> u32 {
     let attempts = executions(lines);
     let is_lost = |attempt: &&TaskExecution| attempt.requeued && attempt.error.as_deref() == Some(ORPHANED);

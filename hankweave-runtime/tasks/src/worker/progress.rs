@@ -13,29 +13,29 @@ use hankweave_task_model::registry::TaskCost;
 use hankweave_task_model::task::TaskApproval;
 use serde_json::{Map, Value, json};
 
-/// Something that is worth a line in the log.
+/// Event that gets a line in the log.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Milestone {
-    /// A codon's agent works.
+    /// A codon's agent has started.
     Started(String),
     /// A client of the live run has answered the question of a codon.
     Answered(TaskApproval),
-    /// The run continues after it was suspended for so many milliseconds.
+    /// The run continues after a suspension of this many milliseconds.
     Continued(u64),
     /// A codon has ended.
     Ended {
-        /// The codon.
+        /// Codon.
         codon: String,
-        /// Whether it did what it should.
+        /// Whether it succeeded.
         success: bool,
-        /// Outcome in a word.
+        /// Outcome as a word.
         outcome: &'static str,
         /// Data of the event.
         data: Value,
     },
 }
 
-/// Most of an agent's last lines that are kept, and the longest one, in characters.
+/// Number of an agent's last lines that are kept, and the longest length of one, in characters.
 const MOST_LINES: usize = 10;
 const LONGEST_LINE: usize = 500;
 
@@ -60,7 +60,7 @@ pub(super) struct TaskProgress {
     cost_is_lower_bound: bool,
     /// Last failed codon; `None` once a later one has completed.
     failed: Option<FailedCodon>,
-    /// Why the run paused.
+    /// Reason why the run paused.
     pause: Option<RunPause>,
     /// Total budget of the run.
     ceiling: Ceiling,
@@ -69,7 +69,7 @@ pub(super) struct TaskProgress {
 }
 
 impl TaskProgress {
-    /// Takes one line that the run has printed; what is no event of a codon says nothing.
+    /// Reads one line of the run's output, and ignores a line that is not about a codon.
     pub(super) fn take(&mut self, line: &[u8]) -> Option<Milestone> {
         let event: Value = serde_json::from_slice(line).ok()?;
         let data = &event["data"];
@@ -82,7 +82,7 @@ impl TaskProgress {
             "run.continued" => data["suspendedMs"].as_u64().map(Milestone::Continued),
             "codon.completed" => Some(self.ended(codon()?, data)),
             "assistant.action" if data["action"] == "message" => self.keep_lines(&data["content"]),
-            // The cause of the failure names the command.
+            // The cause of the failure already names the command.
             "check.completed" if data["passed"] == false => self.keep_lines(&data["says"]),
             "budget.summary" => {
                 self.ceiling = ceiling(&data["ceiling"]);
@@ -94,7 +94,7 @@ impl TaskProgress {
         }
     }
 
-    /// Keeps the last lines of what an agent or a check printed.
+    /// Keeps the last lines of an agent's or a check's output.
     fn keep_lines(&mut self, text: &Value) -> Option<Milestone> {
         let lines = text.as_str()?.lines().map(str::trim_end);
         for line in lines.filter(|line| !line.is_empty()) {
@@ -124,7 +124,7 @@ impl TaskProgress {
                 let cause = cause.unwrap_or("it failed without a message");
                 self.failed = Some(FailedCodon {
                     codon: data["codonId"].as_str()?.to_owned(),
-                    // Resumed as it is, the task would pay for the same failure again.
+                    // A plain resume would pay for this failure again.
                     cause: match exceeded_of(metadata) {
                         None => cause.to_owned(),
                         Some(exceeded) => {
@@ -143,7 +143,7 @@ impl TaskProgress {
         None
     }
 
-    /// Returns the codon because of which the run failed.
+    /// Returns the codon that made the run fail.
     pub(super) fn failed(&self) -> Option<&FailedCodon> {
         self.failed.as_ref().filter(|_| self.pause.is_none())
     }
@@ -219,22 +219,22 @@ impl TaskProgress {
         }
     }
 
-    /// How many codons ended so far.
+    /// Returns the number of codons that have ended.
     pub(super) fn ended_codons(&self) -> usize {
         self.codons.len()
     }
 
-    /// Returns the cost of the ended codons together.
+    /// Returns the total cost of the ended codons.
     pub(super) fn cost(&self) -> Usd {
         self.cost
     }
 
-    /// Whether they cost more than is known.
+    /// Whether the ended codons cost more than is known.
     pub(super) fn cost_is_lower_bound(&self) -> bool {
         self.cost_is_lower_bound
     }
 
-    /// Writes it into the data of a state: what this attempt has done, and what all attempts have cost.
+    /// Writes the progress of this attempt, and the cost of all attempts, into the data of a state.
     pub(super) fn put_into(&self, attempt: u32, cost: TaskCost, data: &mut Map<String, Value>) {
         data.insert("attempt".into(), json!(attempt));
         data.insert("running".into(), json!(self.running));
@@ -276,7 +276,7 @@ fn budget_reached(exceeded: BudgetExceeded, is_lower_bound: bool) -> String {
     format!("budget reached: {}", exceeded.words_with_overrun(is_lower_bound))
 }
 
-/// Returns the outcome of a codon in the word of every other screen: `paused` for one that a budget interrupted.
+/// Returns the outcome of a codon, in the word of every other screen: `paused` if a budget interrupted it.
 fn outcome(success: bool, interrupted_by: &Value) -> &'static str {
     let by: Option<InterruptedBy> = serde_json::from_value(interrupted_by.clone()).ok();
     match by.filter(|_| !success) {
@@ -285,12 +285,12 @@ fn outcome(success: bool, interrupted_by: &Value) -> &'static str {
     }
 }
 
-/// Returns the outcome of a codon that nothing interrupted.
+/// Returns the outcome of a codon without an interruption.
 const fn outcome_of(success: bool) -> &'static str {
     if success { "completed" } else { "failed" }
 }
 
-/// Returns the answer that a run has recorded; `None` where it withdraws one.
+/// Returns the answer that a run has recorded; `None` if it withdraws one.
 fn answered(answer: &Value) -> Option<Milestone> {
     Some(Milestone::Answered(TaskApproval {
         codon_id: answer["codonId"].as_str()?.to_owned(),
@@ -317,7 +317,7 @@ pub(super) struct RunPause {
 }
 
 impl RunPause {
-    /// Returns the pause of a run that failed with this data; `None` for an end that is none.
+    /// Returns the pause of a run that failed with this data; `None` if it did not pause.
     fn of(data: &Value) -> Option<Self> {
         let by: InterruptedBy = serde_json::from_value(data["interruptedBy"].clone()).ok()?;
         by.is_pause().then(|| Self {
@@ -327,7 +327,7 @@ impl RunPause {
     }
 }
 
-/// Cause in words, those of the run where it has some: `paused: draft: the total budget is used up: used $0.7500 of $0.5000`.
+/// Shows the cause, in the run's own words if it has some: `paused: draft: the total budget is used up: used $0.7500 of $0.5000`.
 impl fmt::Display for RunPause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(cause) = &self.cause {

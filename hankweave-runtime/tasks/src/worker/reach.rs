@@ -1,4 +1,4 @@
-//! Whether a worker reaches its remote: while it does not, it leaves tasks to others (TASK-119).
+//! Reachability of a worker's remote. While the remote is away, the worker claims no tasks (TASK-119).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::carry::is_passing;
 
-/// How long is waited before the remote is asked again: at first, and at most, twice as long each time.
+/// First and longest pause before the remote is asked again. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -35,13 +35,13 @@ impl Pauses {
 /// Reachability of the remote.
 #[derive(Debug)]
 pub(super) struct RemoteBackoff {
-    /// When the remote is asked again that was away; `None` while it was there, as far as is known.
+    /// Time at which to ask the remote again; `None` while it is reachable as far as is known.
     again: Option<Instant>,
     pauses: Pauses,
 }
 
 impl RemoteBackoff {
-    /// A way that was there; with `doubted` the remote is asked before anything else.
+    /// Creates the state of a reachable remote. If it is `doubted`, the remote is asked before anything else.
     pub(super) fn new(doubted: bool) -> Self {
         Self {
             again: doubted.then(Instant::now),
@@ -49,17 +49,17 @@ impl RemoteBackoff {
         }
     }
 
-    /// A run could not be fetched, or the remote does not answer.
+    /// Notes that a run could not be fetched, or that the remote does not answer.
     pub(super) fn lose(&mut self) {
         self.again = Some(Instant::now() + self.pauses.next());
     }
 
-    /// A run has come here, or did not have to.
+    /// Notes that a run was fetched, or did not have to be.
     pub(super) fn found(&mut self) {
         self.pauses = Pauses::default();
     }
 
-    /// Whether there is a way, as far as is known; asks when that is due.
+    /// Whether the remote is reachable, as far as is known. Asks the remote when that is due.
     pub(super) async fn is_open(&mut self, world: &World, url: Option<&str>) -> bool {
         let (Some(again), Some(url)) = (self.again, url) else {
             return true;

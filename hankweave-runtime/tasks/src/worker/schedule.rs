@@ -1,14 +1,14 @@
-//! When a task gets a checkpoint while a codon works (TASK-71).
+//! Schedule of a task's checkpoints while a codon works (TASK-71).
 
 use std::time::Duration;
 
 use hankweave_task_model::{INTERRUPTED_AFTER, UnsavedWork, interruption_counts};
 use tokio::time::Instant;
 
-/// How often it is looked whether one is due: what is at stake grows with time alone, too.
+/// Interval of checks whether a checkpoint is due, because time alone also raises what is at stake.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Why a checkpoint is made.
+/// Cause of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckpointCause {
     /// Enough is at stake.
@@ -51,25 +51,25 @@ impl Schedule {
         }
     }
 
-    /// The run has said something.
+    /// Notes output of the run.
     pub(super) fn output_seen(&mut self, has_failed: bool) {
         self.heard = Instant::now();
         self.stake.operations += 1;
         self.stake.failures += u64::from(has_failed);
     }
 
-    /// A checkpoint was made.
+    /// Notes that a checkpoint was made.
     pub(super) fn made(&mut self) {
         self.last = Instant::now();
         self.stake = UnsavedWork::default();
     }
 
-    /// When to look next.
+    /// Returns the time of the next check.
     pub(super) fn next(&self) -> Instant {
         self.looked + LOOK
     }
 
-    /// Looks whether a checkpoint is due.
+    /// Returns why a checkpoint is due, if one is.
     pub(super) fn checkpoint_due(&mut self) -> Option<CheckpointCause> {
         let now = Instant::now();
         self.looked = now;
@@ -81,12 +81,12 @@ impl Schedule {
         if stake.is_due(since) {
             return Some(CheckpointCause::Due);
         }
-        // Silence of which the last checkpoint knows is no news.
+        // A checkpoint that was made after the run counted as interrupted already covers this silence.
         let is_silent = now - self.heard >= INTERRUPTED_AFTER && self.last < self.heard + INTERRUPTED_AFTER;
         (is_silent && self.interruption(now)).then_some(CheckpointCause::Silent)
     }
 
-    /// The run is being stopped; of a row of interruptions one gets a checkpoint.
+    /// Returns whether the stop of a run gets a checkpoint. Of several interruptions in a row only one does.
     pub(super) fn stopped(&mut self) -> Option<CheckpointCause> {
         self.interruption(Instant::now())
             .then_some(CheckpointCause::Stopped)
@@ -120,7 +120,7 @@ mod tests {
                 break;
             }
         }
-        // 15 events and 15 minutes are four points: every quarter of an hour.
+        // 15 events and 15 minutes are four points: a checkpoint every 15 minutes.
         assert_eq!(schedule.next() - schedule.last, 16 * MINUTE);
         schedule.made();
         for _ in 0..4 {

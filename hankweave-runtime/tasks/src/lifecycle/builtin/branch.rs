@@ -1,4 +1,4 @@
-//! Hooks that give each task a branch in a repository of the user's (TASK-109).
+//! Hooks that give each task a branch in a user's repository (TASK-109).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,15 +15,16 @@ use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy, LogLevel};
 use super::{HookRun, Lifecycle};
 use crate::layers::{TaskLayers, WORKSPACE};
 
-/// Folder of tasks on their branches, each in a folder named after its task.
+/// Folder on a task's branch that contains the folder with the task's files, named after the task.
 const FOLDER: &str = ".task-memory";
 
-/// After the checkpoint before completion and the check of its files.
+/// Priority after the final checkpoint and the check of its files.
 const LAST: i64 = 100;
 
 impl Lifecycle {
-    /// Registers hooks that give each task the branch `task/ID` in this git repository: one that cannot have it does not start; it begins at HEAD when the task starts
-    /// for the first time, and before an attempt ends it gets a commit with the files of the last checkpoint of the workspace, beneath `.task-memory/ID`.
+    /// Registers hooks that give each task the branch `task/ID` in this git repository. A task that cannot have the branch does not start. The branch
+    /// is created at HEAD when the task starts for the first time. Before an attempt ends, the files of the workspace's last checkpoint are committed
+    /// to it, in `.task-memory/ID`.
     pub fn register_branch(&self, repository: &Path) {
         let hook = |act: fn(&ReviewBranch, &TaskLayers, &TaskRow) -> Result<(), String>| {
             on_branch(self, repository.into(), act)
@@ -60,7 +61,7 @@ fn on_branch(
     })
 }
 
-/// Registries do not know of one another's ids, so the time of its creation is part of what marks a branch as that of the task.
+/// Returns the branch of a task. Registries do not know one another's ids, so the task's creation time is part of the branch's mark.
 fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
     let (id, created) = (row.id(), row.record.created_at().as_millis());
     ReviewBranch {
@@ -71,7 +72,7 @@ fn branch_of(repository: PathBuf, row: &TaskRow) -> ReviewBranch {
     }
 }
 
-/// Logs the reason, where users look for the task's output.
+/// Logs the reason in the task's log, where users look.
 fn note(layers: &TaskLayers, row: &TaskRow, why: &str) {
     let files = layers.task_of(row);
     let line = files.entry(
@@ -84,7 +85,7 @@ fn note(layers: &TaskLayers, row: &TaskRow, why: &str) {
     }
 }
 
-/// Shows what the last checkpoint holds; without one there is nothing to show.
+/// Commits the files of the last checkpoint to the branch; does nothing if there is no checkpoint.
 fn show(branch: &ReviewBranch, layers: &TaskLayers, row: &TaskRow) -> Result<(), String> {
     let workspace = layers.task(row.id().clone()).path().join(WORKSPACE);
     let dir = ExecutionDir::new(workspace);

@@ -1,4 +1,4 @@
-//! A hook that lets tasks start only in a container, in a workspace that is theirs alone (TASK-111).
+//! Hook that lets tasks start only in a container, in a workspace that no other user can write to (TASK-111).
 
 use std::io;
 use std::path::Path;
@@ -14,17 +14,18 @@ use crate::layers::{TaskLayers, WORKSPACE};
 /// Files that Docker and Podman put into their containers.
 const FILES: [&str; 2] = [".dockerenv", "run/.containerenv"];
 
-/// The variable that systemd-nspawn, LXC and Podman set.
+/// Variable that systemd-nspawn, LXC and Podman set.
 const VARIABLE: &str = "container";
 
-/// Words in the control group of the first process, where that is not hidden.
+/// Words in the control group of the first process, if that is visible.
 const GROUPS: [&str; 5] = ["docker", "kubepods", "containerd", "libpod", "lxc"];
 
 /// Read limit of the list of control groups, in bytes.
 const MOST: u64 = 64 << 10;
 
 impl Lifecycle {
-    /// Registers a hook that lets no task start outside of a container, or in a folder that is a link, belongs to another user or can be written by one.
+    /// Registers a hook that refuses the start of a task outside a container, or in a folder that is a link, belongs to another user or is writable
+    /// by others.
     pub fn register_contained(&self) {
         let check = self.on_task(|layers, row| async move {
             let blocking = layers.blocking();
@@ -40,7 +41,7 @@ impl Lifecycle {
     }
 }
 
-/// Everything that is wrong; `root` is that of the file system.
+/// Returns every problem; `root` is the root of the file system.
 fn troubles(layers: &TaskLayers, task: &TaskId, root: &Path) -> Vec<String> {
     let world = layers.world();
     let mut found = Vec::new();
@@ -48,7 +49,7 @@ fn troubles(layers: &TaskLayers, task: &TaskId, root: &Path) -> Vec<String> {
         found.push("this worker does not run in a container".to_owned());
     }
     let folder = layers.task(task.clone()).path();
-    // What is not there yet is made for this user alone.
+    // Missing folders will be created for this user alone.
     let places = [folder.join(WORKSPACE), folder];
     found.extend(places.iter().filter_map(|path| exposure(world, path)));
     found
@@ -74,7 +75,7 @@ fn is_container(world: &World, root: &Path) -> bool {
     is_told || FILES.into_iter().any(is_there) || GROUPS.iter().any(|group| groups.contains(group))
 }
 
-/// Who else may have a hand in a folder, if somebody may.
+/// Returns how other users may access a folder, if they can.
 fn exposure(world: &World, path: &Path) -> Option<String> {
     let (place, user) = (path.display(), world.identity.user_id());
     match world.disk.metadata(path) {
@@ -160,7 +161,7 @@ mod tests {
             told.iter().all(|line| line.contains("chmod go-w")) && told.len() == 2,
             "{told:?}"
         );
-        // That of another task.
+        // The folder of another task.
         allow(&root.join("tasks/a"), 0o700);
         std::fs::create_dir_all(root.join("tasks/b")).unwrap();
         symlink(&workspace, root.join("tasks/b/workspace")).unwrap();

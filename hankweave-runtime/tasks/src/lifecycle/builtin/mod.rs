@@ -1,4 +1,4 @@
-//! Hooks that come with the lifecycle: those that each worker has (TASK-70), and others that are switched on.
+//! Hooks of the lifecycle: those that every worker has (TASK-70), and optional ones.
 
 mod branch;
 mod contained;
@@ -16,15 +16,15 @@ use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
 use super::{HookCall, HookRun, Lifecycle};
 use crate::layers::{LayerError, TaskFiles, TaskLayers};
 
-/// The first of all.
+/// Priority of the first hooks.
 const FIRST: i64 = -100;
 
-/// After what is collected, before anything is copied.
+/// Priority after the collection of decisions and before any copying.
 const VALIDATION: i64 = 0;
 
 impl Lifecycle {
-    /// Registers the hooks that a worker has: every call is logged; before a task ends its agents' decisions are taken over; it completes only when its files hold
-    /// together, and with a checkpoint of how it ends.
+    /// Registers the hooks of every worker. Every call is logged. Before a task ends, its agents' decisions are collected. A task completes only if
+    /// its files are consistent, and gets a final checkpoint.
     pub fn register_builtin(&self) {
         for point in HookPoint::ALL {
             self.register(point, FIRST, HookPolicy::Continue, HookRun::new(log));
@@ -53,7 +53,7 @@ impl Lifecycle {
 }
 
 impl Lifecycle {
-    /// A hook that is told the task as its registry has it; of one that is gone there is nothing to do.
+    /// Returns a hook that gets the task's row from the registry. It does nothing for a task that no longer exists.
     fn on_task<F>(&self, act: impl Fn(TaskLayers, TaskRow) -> F + Clone + Send + Sync + 'static) -> HookRun
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
@@ -86,7 +86,7 @@ async fn log(call: HookCall) -> Result<(), String> {
     Ok(())
 }
 
-/// The state can be read, and no line that the registry has numbered is missing between others.
+/// Checks that the state is readable, and that no numbered line of the registry is missing between others.
 fn validate(files: &TaskFiles) -> Result<(), LayerError> {
     files.load_state()?;
     let seqs: BTreeSet<u64> = files.log_seqs()?;

@@ -5,7 +5,7 @@ use hankweave_task_model::{DEFAULT_PRIORITY, HookPoint, HookPolicy};
 
 use super::Lifecycle;
 
-/// Before the first start, so that whoever works on the task can read it, and after each step.
+/// Moments of the hooks: before the start, so that the agent can read the page, and after each step.
 const POINTS: [HookPoint; 5] = [
     HookPoint::BeforeStart,
     HookPoint::AfterStart,
@@ -15,8 +15,8 @@ const POINTS: [HookPoint; 5] = [
 ];
 
 impl Lifecycle {
-    /// Registers hooks that keep `Plan.md` in the folder of each task: what it is, how each attempt went and what has become of it. Without `makes` only of tasks that have
-    /// one, so that it stays true whichever worker has the task.
+    /// Registers hooks that keep `Plan.md` in the folder of each task: its description, attempts and outcome. Without `makes`, only existing pages
+    /// are updated, so that a page stays true whichever worker has the task.
     pub fn register_plan(&self, makes: bool) {
         for point in POINTS {
             let write = self.on_task(move |layers, row| async move {

@@ -1,4 +1,4 @@
-//! Each code that a refusal can have, as whoever uses the library comes to see it.
+//! Codes of errors, each produced as a user of the library would see it.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ const CODES: [&str; 27] = [
     "RESOURCE_LOCKED after 2 tries",
 ];
 
-/// The codes that were seen.
+/// Codes that were seen.
 #[derive(Default)]
 struct Seen(BTreeSet<String>);
 
@@ -68,7 +68,7 @@ async fn each_code_is_that_of_something_that_happens() {
     let mut seen = Seen::default();
     of_a_database_that_cannot(&mut seen).await;
     of_files(&mut seen);
-    // Nothing works in the background any more that a clock which stands still would keep waiting.
+    // No background work is left that a stopped clock would keep waiting.
     tokio::time::pause();
     of_steps(&mut seen).await;
     of_locks(&mut seen).await;

@@ -1,4 +1,4 @@
-//! What hooks are told, what they may do, and what is told of them.
+//! Hooks: their input, their effects, and what is logged about them.
 
 use tokio::time::sleep;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::lifecycle::{HookCall, ORPHANED, TaskStep};
 use crate::testing::{Event, Events};
 
-/// A hook that always works.
+/// Returns a hook that always succeeds.
 fn works() -> HookRun {
     HookRun::new(|_| async { Ok(()) })
 }
@@ -56,7 +56,7 @@ async fn at_each_of_the_ten_moments_hooks_are_told_the_task_and_what_it_is_about
         ("TaskComplete a", "{\"success\":true}"),
         ("TaskStart b", "\"coder\""),
         ("TaskFail b", "\"ORPHANED\""),
-        // Neither the creation nor the resumption of a task has any.
+        // The creation and the resumption of a task have no hooks.
         ("TaskCancel c", "null"),
         ("TaskCancel c", "null"),
         ("TaskDelete c", "null"),
@@ -150,7 +150,7 @@ async fn a_hook_takes_steps_of_other_tasks_and_of_its_own_only_behind_a_step() {
     for name in ["mine", "other"] {
         stage.create(name).await;
     }
-    // Both ways round: the hook before the start of one starts the other, whose hook would start the first again.
+    // In a circle: the hook before the start of one task starts the other, whose hook would start the first again.
     let (lifecycle, trace) = (stage.lifecycle.clone(), stage.trace.clone());
     let starts = HookRun::new(move |call: HookCall| {
         let (lifecycle, trace) = (lifecycle.clone(), trace.clone());

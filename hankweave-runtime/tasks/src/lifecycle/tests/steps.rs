@@ -1,4 +1,4 @@
-//! Which step is possible from where, and what the log says of each.
+//! Steps: the statuses that permit them, and their log lines.
 
 use hankweave_task_model::{CheckpointId, LogLevel};
 
@@ -42,7 +42,7 @@ fn steps() -> [TaskStep; 11] {
     ]
 }
 
-/// The steps that lead to each status, from the creation on.
+/// Returns the steps that lead to a status, from the creation on.
 fn way_to(status: TaskStatus) -> Vec<TaskStep> {
     let start = TaskStep::Start(agent("coder"));
     match status {

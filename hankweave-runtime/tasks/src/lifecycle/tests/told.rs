@@ -1,4 +1,4 @@
-//! What is logged about steps, locks and files, and what is not.
+//! Logging about steps, locks and files, and what must not be logged.
 
 use tracing::Level;
 

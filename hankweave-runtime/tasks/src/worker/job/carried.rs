@@ -1,4 +1,4 @@
-//! Carrying: the runs a job fetches from a remote and pushes to it, and the records that an engine keeps of its run (TASK-60, TASK-61, TASK-75, TASK-86,
+//! Fetching of a job's run from a remote, pushing to it, and the records that an engine keeps of the run (TASK-60, TASK-61, TASK-75, TASK-86,
 //! TASK-119).
 
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::layers::{LayerError, TaskLog, WORKSPACE};
 use crate::worker::carry::{BackgroundPush, PushTarget, SyncNote, is_passing};
 
 impl Job {
-    /// Brings what another machine has done for the task (TASK-61), and begins to push what is done here. What this gives is how it ends at once.
+    /// Fetches the work of other machines for the task (TASK-61), and starts pushing the work of this one. Returns an outcome if the job must end at
+    /// once.
     pub(super) async fn fetch_progress(
         &mut self,
         execution: &Path,
@@ -45,7 +46,7 @@ impl Job {
         Ok(None)
     }
 
-    /// Pushes the rest of a run that has ended; what a later owner has is not ours.
+    /// Pushes the rest of an ended run. If a later owner has pushed, the task is lost.
     pub(super) async fn carried(
         &mut self,
         outcome: JobOutcome,
@@ -70,19 +71,19 @@ impl Job {
         if let Some(history) = finished.pushed {
             self.record(history).await;
         }
-        // Nobody takes a task over that is completed, so it does not matter whether the remote has all of it.
+        // A completed task is not taken over, so the remote need not have all of it.
         if matches!(&outcome, JobOutcome::Ended(exit, _) if exit.is_success()) {
             self.record_what_is_here().await;
         }
         Ok(outcome)
     }
 
-    /// A line about the remote.
+    /// Writes a note about the remote into the log of the task.
     pub(super) fn note(&self, news: &SyncNote, log: &mut TaskLog) -> Result<(), LayerError> {
         log.append(&[self.files.entry(news.level, news.message.clone(), None)])
     }
 
-    /// Waits until an engine, if there is one, has recorded what runs have come to (TASK-86).
+    /// Waits until an engine, if there is one, has recorded the history of the runs (TASK-86).
     pub(super) async fn record(&mut self, history: HankweaveState) {
         if let Some(recorder) = self.lifecycle.recorder() {
             recorder.record(Some(history)).await;
@@ -97,7 +98,7 @@ impl Job {
         let world = self.worker.world.clone();
         let dir = ExecutionDir::new(self.files.path().join(WORKSPACE));
         let look = move || history(&world, &dir);
-        // What cannot be read now is mended by the next run, and recorded then.
+        // An unreadable record is repaired by the next run, and recorded then.
         if let Ok(history) = self.worker.world.blocking.run(look).await {
             self.record(history).await;
         }

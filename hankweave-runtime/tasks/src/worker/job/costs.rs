@@ -1,8 +1,8 @@
 //! Cost of a task, with all its attempts (TASK-121).
 //!
-//! Two sources have it, and neither has all. The registry has what workers noted there. The record of the runs, which travels with the task, also has what a
-//! worker spent that was killed before it could note it. The larger one counts for each attempt. Earlier runs can still become dearer during an attempt: the
-//! run of a suspended worker ends in the workspace only after another worker has claimed the task.
+//! There are two sources, and neither is complete. The registry has what workers noted there. The record of the runs, which travels with the task,
+//! also has the cost of a worker that was killed before it could note it. For each attempt the larger one counts. The cost of earlier runs can still
+//! rise during an attempt: the run of a suspended worker ends in the workspace only after another worker has claimed the task.
 
 use hankweave_core::cost::Usd;
 use hankweave_task_model::LogLevel;
@@ -48,14 +48,14 @@ impl CostLedger {
         }
     }
 
-    /// Takes a report of what all codons of this attempt have cost so far. Reports may repeat or fall; the largest counts.
+    /// Adds a report of the cost of this attempt's codons so far. Reports may repeat or fall; the largest counts.
     pub(super) fn take_report(&mut self, codons: Usd, is_lower_bound: bool) {
         self.attempt = self.attempt.max(codons);
         self.attempt_is_lower_bound |= is_lower_bound;
         self.is_lower_bound |= is_lower_bound;
     }
 
-    /// Takes the record of the runs as it is at the end of the attempt, split where the attempt began.
+    /// Adds the record of the runs at the end of the attempt, split at the attempt's start.
     pub(super) fn settle(&mut self, recorded: SplitCost) {
         let SplitCost { earlier, attempt } = recorded;
         self.earlier += earlier.spend.saturating_sub(self.recorded);
@@ -82,7 +82,7 @@ impl Job {
     pub(super) async fn open_ledger(&mut self, log: &mut TaskLog) -> Result<(), LayerError> {
         let recorded = self.recorded(0).await.unwrap_or_default().attempt;
         let noted = TaskCost::of(&self.row.record);
-        // The request stays in the registry. With runs in the workspace an attempt has started anew since, and this one continues it.
+        // The request stays in the registry. If the workspace has runs, an attempt has already started anew, and this one continues it.
         let anew = match recorded.runs == 0 && noted.is_some() {
             true => AnewRequest::of(&self.row.record),
             false => None,
@@ -91,7 +91,7 @@ impl Job {
         let Some(AnewRequest { by, at }) = anew else {
             return Ok(());
         };
-        // Noted now, not at the end: if this worker is lost, the next one finds runs, so it would not take the task for one that starts anew.
+        // Noted now, not at the end: if this worker is lost, the next one finds runs, and would not know that the task started anew.
         let before_anew = self.ledger.and_then(|ledger| ledger.before_anew);
         let patch = |_: &TaskRow| TaskPatch {
             before_anew,
@@ -105,14 +105,14 @@ impl Job {
         log.append(&[self.files.entry(LogLevel::Warning, message, None)])
     }
 
-    /// Takes into the ledger what the codons of the attempt have reported.
+    /// Adds the reported cost of the attempt's codons to the ledger.
     pub(super) fn report_costs(&mut self) {
         if let Some(ledger) = &mut self.ledger {
             ledger.take_report(self.progress.cost(), self.progress.cost_is_lower_bound());
         }
     }
 
-    /// Takes the record of the runs into the ledger once the run has ended, and adds the cost of the attempt to the metrics.
+    /// Adds the record of the runs to the ledger once the run has ended, and adds the attempt's cost to the metrics.
     pub(super) async fn settle_ledger(&mut self) {
         let earlier = self.ledger.map_or(0, |ledger| ledger.earlier_runs);
         let recorded = self.recorded(earlier).await;
@@ -151,7 +151,7 @@ impl Job {
         match self.ledger_cost() {
             Some(cost) => Some(cost),
             None if matches!(step, TaskStep::Start(_)) => None,
-            // The attempt ended before its run started: its cost is 0, not that of the attempt before, which the registry still has.
+            // The attempt ended before its run started. Its cost is 0, not that of the attempt before, which the registry still has.
             None => Some(without_attempt()),
         }
     }
@@ -163,7 +163,7 @@ impl Job {
         Some(TaskCost { budget, ..cost })
     }
 
-    /// Writes into the log that the task has cost more than its budget, which an agent that reports its tokens at its end can do (TASK-121).
+    /// Logs that the task has cost more than its budget. This can happen if an agent reports its tokens only at its end (TASK-121).
     pub(super) async fn note_over_budget(&mut self) -> Result<(), LayerError> {
         let Some(cost) = self.ledger_cost() else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Ending of a run: its cause if it failed, its question if a codon needs an approval, and the answer that counts (TASK-122, TASK-123).
+//! End of a run: the cause of its failure, its question if a codon needs an approval, and the valid answer (TASK-122, TASK-123).
 
 use hankweave_core::time::Timestamp;
 use std::path::Path;
@@ -24,10 +24,10 @@ use crate::coordinator::UpdateTask;
 use crate::layers::WORKSPACE;
 use crate::worker::order::TaskSpec;
 
-/// How often an answer is noted again when somebody changed a note of the task in between.
+/// Number of attempts to note an answer, if a note of the task changes between reading and writing.
 const NOTE_TRIES: u32 = 5;
 
-/// Why the answer in the workspace is not that of the registry.
+/// Reason why the answer in the workspace is not that of the registry.
 #[derive(Debug)]
 pub(super) enum AnswerError {
     /// Another process works in the workspace.
@@ -51,7 +51,7 @@ enum DueAnswer {
     Withdraw,
 }
 
-/// Returns the change that makes the answer in the workspace that of the registry, whose approval this is; `None` if there is none to make.
+/// Returns the change that the answer in the workspace needs to match `approval`, that of the registry; `None` if it needs none.
 fn due_change(world: &World, dir: &ExecutionDir, approval: Option<&TaskApproval>) -> Option<DueAnswer> {
     let state = history(world, dir).ok()?;
     let is_granted = |codon: &CodonId| approval.is_some_and(|approval| approval.codon_id == codon.as_str());
@@ -132,7 +132,7 @@ impl Job {
         }
     }
 
-    /// Returns the total budget with which a run continues that has spent its own.
+    /// Returns the total budget that a run needs to continue after it has spent its own.
     async fn needed_budget(&mut self) -> Option<NeededBudget> {
         let ceiling = self.progress.spent_ceiling()?;
         let (world, dir) = (self.worker.world.clone(), self.execution());
@@ -163,7 +163,7 @@ impl Job {
         if let Some(pause) = self.progress.pause() {
             return TaskFailure {
                 cause: pause.to_string(),
-                // The messages of the run name commands that continue it, not its task.
+                // The run's own messages name commands that continue the run, not its task.
                 last_lines: self.progress.last_lines(),
                 command: Some(format!("hankweave status -e {directory}")),
                 ..TaskFailure::default()
@@ -177,7 +177,7 @@ impl Job {
         }
     }
 
-    /// Returns the command that prints more of a run without a failed codon: one about its hank where no run was recorded.
+    /// Returns the command that prints more about a run without a failed codon. If no run was recorded, the command is about its hank.
     fn command_for_more(&self, directory: &str) -> String {
         let order = TaskSpec::read(self.row.record.metadata()).ok();
         match order.filter(|_| !self.files.has_run()) {
@@ -186,12 +186,12 @@ impl Job {
         }
     }
 
-    /// Makes the answer in the workspace the one of the registry, which alone counts (TASK-123): an approval that it has starts the codon, and any other
-    /// answer is withdrawn, so that the run asks again. An approval that cannot be recorded is asked for again.
+    /// Replaces the answer in the workspace by that of the registry, which alone counts (TASK-123). An approval starts the codon. Any other answer in
+    /// the workspace is withdrawn, so that the run asks again. The run also asks again if an approval cannot be recorded.
     ///
     /// # Errors
     ///
-    /// Returns [`AnswerError`] when another process is in the way, or a codon could start that nobody has approved.
+    /// Returns [`AnswerError`] when another process works in the workspace, or when a codon could start without an approval.
     pub(super) async fn align_answer(&mut self) -> Result<(), AnswerError> {
         let noted = self.row.record.metadata().get("approval").cloned();
         let at = noted.as_ref();
@@ -250,7 +250,7 @@ impl Job {
         }
     }
 
-    /// Notes something about the running task, of its newest row.
+    /// Notes something in the registry about the running task, based on its newest row.
     pub(super) async fn note_in_registry(
         &mut self,
         patch: impl Fn(&TaskRow) -> TaskPatch,
@@ -288,7 +288,7 @@ impl Job {
     }
 }
 
-/// Adds the first problem of a hank that cannot be used, and the number of the others: without it the error names none.
+/// Adds to the error the first problem of an invalid hank, and the number of the others. The error itself names none.
 fn with_first_problem(said: String, messages: &[String]) -> String {
     let mut problems = messages.iter().filter_map(|line| line.split_once(": error: "));
     let Some((place, problem)) = problems.next() else {

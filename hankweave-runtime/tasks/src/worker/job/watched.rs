@@ -8,14 +8,14 @@ use crate::model::LogLevel;
 use crate::worker::resources::{Monitor, Warning};
 
 impl Job {
-    /// Looks after a run that begins now, if somebody wants that.
+    /// Returns a monitor for a run that starts now, if the options ask for one.
     pub(super) fn monitor(&self) -> Option<Monitor> {
         let usage = self.worker.figures.usage.clone();
         let start = |watch| Monitor::start(watch, self.row.id().clone(), usage);
         self.worker.options.watch.map(start)
     }
 
-    /// Looks at what the run uses, and notes what that is too much of.
+    /// Samples the run's resource usage, and logs warnings.
     pub(super) async fn watch(
         &mut self,
         monitor: &mut Option<Monitor>,
@@ -34,7 +34,7 @@ impl Job {
     }
 }
 
-/// Waits until then, or for ever.
+/// Waits until that time, or for ever.
 pub(super) async fn at(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

@@ -44,7 +44,7 @@ struct Resource {
     name: &'static str,
     /// Use, in bytes of memory, busy processors, or processes with their threads.
     used: f64,
-    /// Amount that there is, in the same unit.
+    /// Available amount, in the unit of `used`.
     limit: f64,
     /// Share, from 0 to 1, from which a worker warns.
     warns_from: f64,
@@ -83,7 +83,7 @@ pub(super) struct ResourceUsage {
     warnings: [Counter; 3],
 }
 
-/// Monitor of one run's processes; dropping it takes the run out of the metrics.
+/// Monitor of one run's processes. Dropping it removes the run from the metrics.
 pub(super) struct Monitor {
     watch: ResourceWatch,
     task: TaskId,
@@ -116,9 +116,9 @@ impl Monitor {
         self.next
     }
 
-    /// Samples the process `pid` with all below it, and returns a warning for each resource that has come above its share since the sample before.
+    /// Samples the process `pid` and its descendants. Returns a warning for each resource that has risen above its share since the sample before.
     pub(super) async fn sample(&mut self, world: &World, pid: u32) -> Vec<Warning> {
-        // From now on, not from the moment that was due: samples that a busy machine delayed are not made up for in a row.
+        // From now on, not from the due time: samples that a busy machine delayed are not made up for in a row.
         self.next = Instant::now() + self.watch.every;
         let disk = world.disk.clone();
         let look = move || {

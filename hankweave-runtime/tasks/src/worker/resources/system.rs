@@ -12,28 +12,28 @@ use std::time::Duration;
 
 use hankweave_runtime::world::disk::Disk;
 
-/// Usage of a process and all processes below it.
+/// Usage of a process and all its descendants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ProcessTreeUsage {
-    /// In bytes; what several share counts for each.
+    /// Memory in bytes; shared memory counts for each process.
     pub(super) memory: u64,
-    /// How long processors have worked for them and for those of them that have ended.
+    /// Processor time of these processes, and of those of their children that have ended.
     pub(super) worked: Duration,
-    /// With their threads.
+    /// Number of processes, with their threads.
     pub(super) processes: u64,
 }
 
 /// Limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SystemLimits {
-    /// In bytes.
+    /// Memory in bytes.
     pub(super) memory: u64,
     pub(super) processors: usize,
-    /// With their threads.
+    /// Number of processes, with their threads.
     pub(super) processes: u64,
 }
 
-/// A process, and what it uses itself.
+/// Process with its own usage.
 struct ProcessUsage {
     pid: i32,
     parent: i32,
@@ -41,7 +41,7 @@ struct ProcessUsage {
 }
 
 impl ProcessTreeUsage {
-    /// Of a process and its descendants; nothing when it is gone.
+    /// Returns the usage of a process and its descendants; nothing if the process has ended.
     pub(super) fn of_tree(pid: u32) -> Self {
         let all = side::processes();
         let tree = tree(pid, &all);
@@ -71,7 +71,7 @@ fn tree(root: u32, all: &[ProcessUsage]) -> BTreeSet<i32> {
 }
 
 impl SystemLimits {
-    /// Those of this process and its children: what their control groups allow, or else what the machine has.
+    /// Returns the limits of this process and its children: those of their control groups, or else those of the machine.
     pub(super) fn of_this_process(disk: &dyn Disk) -> Self {
         let (memory, processes) = side::limits(disk);
         Self {

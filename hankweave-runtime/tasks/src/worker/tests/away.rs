@@ -1,4 +1,4 @@
-//! A real registry that goes away under a worker and comes back.
+//! Real registries that stop answering while a worker works, and answer again.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::*;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 
-/// A run that ends when the test says so.
+/// Installs a run that ends when the test permits it.
 fn until_told(stage: &Stage) {
     let folder = stage.folder.path().display();
     let script =
@@ -18,7 +18,7 @@ fn until_told(stage: &Stage) {
     std::fs::write(stage.folder.path().join("hankweave"), script).unwrap();
 }
 
-/// Lets the run end while the registry does not answer, and brings that back once the worker has noticed.
+/// Ends the run while the registry does not answer, and restores the registry once the worker has noticed.
 async fn ends_while_away(stage: &Stage, leave: impl FnOnce(), come_back: impl FnOnce()) {
     let (worked, ()) = stage
         .beside(async |_| {
@@ -42,7 +42,7 @@ async fn ends_while_away(stage: &Stage, leave: impl FnOnce(), come_back: impl Fn
     assert!(stage.coordinator.held().await.unwrap().is_empty());
 }
 
-/// How often the log says that the task completed.
+/// Returns the number of log lines about the completion of the task.
 fn ends(stage: &Stage) -> usize {
     let lines = stage.lines().into_iter();
     lines.filter(|line| line.starts_with("Task completed")).count()
@@ -82,7 +82,7 @@ async fn a_task_completes_once_although_its_database_is_away_when_its_run_ends()
     stage.coordinator.close().await;
 }
 
-/// Lets the lease of a worker end while the registry does not answer, and another worker complete the task once that is back.
+/// Lets the lease of a worker end while the registry does not answer. Another worker completes the task once the registry answers again.
 async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back: impl FnOnce()) {
     let program = stage.folder.path().join("hankweave");
     let folder = stage.folder.path().display().to_string();
@@ -91,7 +91,7 @@ async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back:
         .beside(async |_| {
             stage.until("started").await;
             leave();
-            // By its own clock, with nobody to ask.
+            // By the worker's own clock, without an answer of the registry.
             stage.until("terminated").await;
             come_back();
         })
@@ -108,7 +108,7 @@ async fn is_completed_by_another(stage: &Stage, leave: impl FnOnce(), come_back:
     let mut second = stage.worker.clone();
     let mut options = WorkerOptions::clone(&second.options);
     (options.name, options.orphans) = ("w2".into(), OrphanPolicyConfig::Requeue { tries: 5 });
-    // Only the lease of the first one is to end.
+    // Only the lease of the first worker must end.
     options.lease = Duration::from_secs(60);
     second.options = Arc::new(options);
     std::fs::write(&program, format!("#!/bin/sh\n{CODON}")).unwrap();
@@ -139,7 +139,7 @@ async fn a_task_whose_lease_ends_while_its_database_is_away_is_stopped_and_compl
     stage.coordinator.close().await;
 }
 
-/// A task of a registry on a disk of its own, and what fills that disk.
+/// Returns a task of a registry on its own disk, and the path of a file that fills the disk.
 async fn stage_on_tiny_disk(disk: &TinyDisk, change: impl FnOnce(&mut WorkerOptions)) -> (Stage, PathBuf) {
     let path = disk.path().join("registry.db");
     let registry = Sqlite::open(&path, World::real().clock).await.unwrap();
@@ -147,7 +147,7 @@ async fn stage_on_tiny_disk(disk: &TinyDisk, change: impl FnOnce(&mut WorkerOpti
     (stage, disk.path().join("ballast"))
 }
 
-/// Leaves no room on the disk of this file.
+/// Fills the disk of this file.
 fn fill(ballast: &Path) {
     let mut file = std::fs::File::create(ballast).unwrap();
     let full = loop {
@@ -158,7 +158,7 @@ fn fill(ballast: &Path) {
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull, "{full}");
 }
 
-/// Each step that was taken has its line, and nothing else has one.
+/// Checks that each step of the task has exactly one log line.
 async fn has_no_half_step(stage: &Stage) {
     let row = stage.row().await;
     let lines = stage.coordinator.log_lines(stage.files.id().clone(), 0).await;

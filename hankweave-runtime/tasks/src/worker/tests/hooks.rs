@@ -1,4 +1,4 @@
-//! Hooks that a worker has when it is asked to.
+//! Optional hooks of a worker.
 
 use super::*;
 
@@ -42,7 +42,7 @@ async fn a_plan_is_there_before_the_run_and_tells_of_each_attempt_once() {
     assert!(completed.contains("## Attempt 2: completed\n"), "{completed}");
     let end = "## Outcome: completed\n\n- **Attempts**: 2\n- **Cost**: $0.5000\n";
     assert!(completed.contains(end), "{completed}");
-    // Whatever is there makes way, and a writer that was killed has left nothing half.
+    // Any existing page is replaced, and a killed writer left no partial one.
     std::fs::write(stage.files.path().join("Plan.md"), "torn").unwrap();
     stage.files.save_plan(&stage.row().await).unwrap();
     assert_eq!(plan(), completed);
@@ -75,7 +75,7 @@ async fn a_run_that_uses_too_much_is_told_of_in_the_log_of_its_task_and_in_the_f
         .beside(async |_| {
             let mut page = String::new();
             let mut looks = 0;
-            // Long enough for several looks.
+            // Long enough for several samples.
             while looks < 3 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 page = stage.worker.page().await;

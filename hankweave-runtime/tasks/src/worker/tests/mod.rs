@@ -1,4 +1,4 @@
-//! Workers whose runs are real processes: a script stands in for `hankweave`.
+//! Workers whose runs are real processes: a script takes the place of `hankweave`.
 
 mod away;
 mod hooks;
@@ -25,7 +25,7 @@ use crate::lifecycle::{TaskAnswer, TaskStep};
 use crate::memory::Memory;
 use crate::recorder::Recorder;
 
-/// A codon that begins and ends well, as `hankweave run --json` tells it.
+/// Script of a codon that succeeds, with the events of `hankweave run --json`.
 const CODON: &str = r#"echo '{"type":"codon.started","data":{"codonId":"draft"}}'
 echo '{"type":"codon.completed","data":{"codonId":"draft","success":true,"cost":0.25,"duration":7}}'
 "#;
@@ -37,13 +37,13 @@ struct Stage {
     worker: Worker,
 }
 
-/// One task, and a worker whose runs do what `script` says.
+/// Creates a task, and a worker whose runs execute `script`.
 async fn stage(script: &str, change: impl FnOnce(&mut WorkerOptions)) -> Stage {
     let coordinator: Arc<dyn Coordinator> = Arc::new(Memory::new(World::real().clock));
     stage_on(coordinator, script, change).await
 }
 
-/// The same on this registry.
+/// Like `stage`, on this registry.
 async fn stage_on(
     coordinator: Arc<dyn Coordinator>,
     script: &str,
@@ -97,14 +97,14 @@ impl Stage {
         logs.entries.into_iter().map(|entry| entry.message).collect()
     }
 
-    /// Lets the worker work beside what the test does, which tells it when to stop, if it is told.
+    /// Runs the worker concurrently with `act`, which can stop it.
     async fn beside<T>(&self, act: impl AsyncFnOnce(&Shutdown) -> T) -> (WorkerSummary, T) {
         let shutdown = Shutdown::new();
         let (worked, acted) = tokio::join!(self.worker.work(&shutdown), act(&shutdown));
         (worked.unwrap(), acted)
     }
 
-    /// What a run that was killed in its first codon leaves in the workspace.
+    /// Records a run that was killed in its first codon.
     fn record_run(&self) {
         self.record(&json!({"status": "crashed"}), &json!([]));
     }
@@ -182,7 +182,7 @@ impl Stage {
         std::fs::write(folder.join("execution-meta.json"), meta.to_string()).unwrap();
     }
 
-    /// Waits until the run has made this file.
+    /// Waits until the run has created this file.
     async fn until(&self, name: &str) {
         while !self.folder.path().join(name).exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -195,7 +195,7 @@ impl Stage {
     }
 }
 
-/// Says that it lives, and ends as told by SIGTERM, with a word about it.
+/// Returns a script that reports its start, and ends on SIGTERM with a note of that.
 fn until_terminated(folder: &str) -> String {
     format!(
         "trap 'echo > {folder}/terminated; exit 143' TERM\necho > {folder}/started\nwhile :; do sleep 0.01; done\n"
@@ -549,7 +549,7 @@ async fn a_task_that_was_orphaned_too_often_fails() {
     ] {
         let stage = stage(CODON, |options| options.orphans = orphans).await;
         let holder = stage.start_elsewhere().await;
-        // With a live lease it is no orphan, however old.
+        // With a live lease it is no orphan, whatever its age.
         assert_eq!(stage.beside(async |_| ()).await.0, WorkerSummary::default());
         assert_eq!(stage.status().await.0, TaskStatus::Running);
         stage.lose_worker(holder).await;
@@ -594,7 +594,7 @@ async fn a_worker_goes_on_only_when_what_it_did_is_recorded() {
     let recording = async {
         let started = reports.next().await.unwrap();
         assert_eq!(stage.status().await.0, TaskStatus::Running);
-        // Files follow what is recorded and never lead.
+        // The files are updated after the record, never before.
         assert_eq!(stage.state().status, TaskStatus::Pending);
         assert_eq!(started.history, None);
         drop(started);

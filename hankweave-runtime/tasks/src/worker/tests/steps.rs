@@ -1,4 +1,4 @@
-//! Steps that a worker takes: with hooks, and while the registry does not answer.
+//! Steps of a worker: with hooks, and while the registry does not answer.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ async fn hooks_run_around_the_steps_of_a_worker_and_may_prevent_them() {
     }
 }
 
-/// A registry that is away at times, and whose answers get lost.
+/// Registry that is away at times, and whose answers can get lost.
 #[derive(Debug)]
 struct Flaky {
     memory: Memory,
@@ -96,7 +96,7 @@ async fn a_step_waits_for_a_registry_that_is_away_and_is_taken_once() {
             registry.is_away.store(true, Ordering::Relaxed);
             registry.loses.store(true, Ordering::Relaxed);
             std::fs::write(stage.folder.path().join("go"), "").unwrap();
-            // The step has failed at least once by then.
+            // By then the step has failed at least once.
             while stage.worker.lifecycle().metrics().failed.get() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -159,7 +159,7 @@ echo 'no decision' >> decisions.jsonl
     );
 }
 
-/// A task whose run has torn the first line out of its log.
+/// Creates a task whose run has removed the first line of its log.
 async fn stage_with_a_gap() -> Stage {
     let stage = stage("sed -i 1d ../logs.jsonl", |_| {}).await;
     stage.beside(async |_| ()).await;
@@ -173,7 +173,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
     stage.beside(async |_| ()).await;
     let (lifecycle, id) = (stage.worker.lifecycle(), TaskId::new("left").unwrap());
     lifecycle.create(NewTask::new(id.clone())).await.unwrap();
-    // As when its worker is killed after the commit.
+    // As if its worker had been killed after the commit.
     let hold = ExclusiveHold {
         holder: Holder::new("lifecycle:gone", "1"),
         lease: Some(Duration::from_secs(60)),
@@ -200,7 +200,7 @@ async fn files_that_a_killed_worker_left_behind_follow() {
         files: Patch::Keep,
     };
     stage.coordinator.change(change).await.unwrap();
-    // The folder of this one is on another machine.
+    // The folder of this task is on another machine.
     let create = Create {
         task: NewTask::new(TaskId::new("elsewhere").unwrap()),
         hold: None,

@@ -13,17 +13,17 @@ use super::{ProcessTreeUsage, ProcessUsage};
 /// Folder of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// A longer text is no number, in bytes.
+/// Longest text of a number, in bytes.
 const LONGEST_NUMBER: u64 = 64;
 
-/// All processes; one that ends meanwhile is not there.
+/// Returns all processes, without those that end meanwhile.
 pub(super) fn processes() -> Vec<ProcessUsage> {
     let all = all_processes().into_iter().flatten();
     all.filter_map(|process| Some(usage(&process.ok()?.stat().ok()?)))
         .collect()
 }
 
-/// With the time of children that have ended.
+/// Returns the usage of a process, with the time of its children that have ended.
 fn usage(process: &Stat) -> ProcessUsage {
     let ended = process.cutime.saturating_add(process.cstime);
     let ticks = process.utime + process.stime + u64::try_from(ended).unwrap_or(0);
@@ -38,7 +38,7 @@ fn usage(process: &Stat) -> ProcessUsage {
     }
 }
 
-/// Limits of memory in bytes and of processes with their threads.
+/// Returns the limits of memory in bytes, and of processes with their threads.
 pub(super) fn limits(disk: &dyn Disk) -> (u64, u64) {
     let memory = Meminfo::current().map_or(u64::MAX, |memory| memory.mem_total);
     let numbers = pid_max().map_or(u64::MAX, |most| u64::try_from(most).unwrap_or(u64::MAX));
@@ -51,8 +51,8 @@ pub(super) fn limits(disk: &dyn Disk) -> (u64, u64) {
     )
 }
 
-/// The lowest limit of a controller in a group and those above it; the greatest number without one. The files are those of the first version of groups, where each
-/// controller has its own, and of the second.
+/// Returns the lowest limit of a controller in a group and the groups above it; the greatest number if there is no limit. `files` are the file names
+/// in the first version of groups, where each controller has its own hierarchy, and in the second.
 fn lowest(disk: &dyn Disk, root: &Path, groups: &[ProcessCGroup], controller: &str, files: [&str; 2]) -> u64 {
     let limits = groups.iter().flat_map(|group| {
         let (place, file) = match group.controllers.iter().any(|name| name == controller) {
@@ -69,7 +69,7 @@ fn lowest(disk: &dyn Disk, root: &Path, groups: &[ProcessCGroup], controller: &s
     limits.min().unwrap_or(u64::MAX)
 }
 
-/// The number in a file; none in one that is not there or says `max`.
+/// Returns the number in a file; `None` if the file is missing or contains `max`.
 fn number(disk: &dyn Disk, path: &Path) -> Option<u64> {
     let text = disk.read(path, LONGEST_NUMBER).ok()?;
     std::str::from_utf8(&text).ok()?.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Any other Unix, such as macOS.
+//! Other Unix systems, such as macOS.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sysinfo::{MemoryRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, Sys
 
 use super::{ProcessTreeUsage, ProcessUsage};
 
-/// All processes, without the time of children that have ended. Threads are not told, so each counts as one.
+/// Returns all processes, without the time of children that have ended. The number of threads is not available, so each process counts as one.
 pub(super) fn processes() -> Vec<ProcessUsage> {
     let mut table = System::new();
     let looked = ProcessRefreshKind::nothing()
@@ -29,7 +29,7 @@ pub(super) fn processes() -> Vec<ProcessUsage> {
     table.processes().values().map(usage).collect()
 }
 
-/// Limits of memory in bytes and of processes.
+/// Returns the limits of memory in bytes, and of processes.
 pub(super) fn limits(_disk: &dyn Disk) -> (u64, u64) {
     let mut machine = System::new();
     machine.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
