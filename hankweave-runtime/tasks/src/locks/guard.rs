@@ -53,7 +53,7 @@ impl LockGuard {
         self.token
     }
 
-    /// Returns the holder. Another acquisition with this holder counts as the same one's.
+    /// Returns the holder. A further acquisition with this value belongs to the same holder.
     #[must_use]
     pub fn holder(&self) -> &Holder {
         &self.holder
