@@ -229,7 +229,7 @@ fn options(global: &Global, args: &RunArgs, configuration: &Configuration) -> Re
         false => Exclusion::Required,
     };
     options.autostart = args.rehearse || configuration.flag(Setting::Autostart);
-        // A detached run is answered from elsewhere.
+    // A detached run is answered from elsewhere.
     options.answers = args.detach || can_answer(global, args);
     options.data = args.hank.data.clone();
     options.file_contents = args.file_contents;

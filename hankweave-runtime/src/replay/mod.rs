@@ -43,7 +43,6 @@ pub struct Replay {
 
 /// Result of a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Replayed {
     /// How many events were played.
     pub events: u64,

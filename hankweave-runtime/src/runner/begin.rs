@@ -153,7 +153,6 @@ async fn in_session(
 
 /// Why a run cannot simply continue: the user has to choose a [`Recovery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct UnfinishedCodon {
     /// Codon that failed or crashed.
     pub codon: CodonId,

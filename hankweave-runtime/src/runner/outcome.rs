@@ -89,7 +89,6 @@ pub struct RunOutcome {
 /// How one codon ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[non_exhaustive]
 pub struct CodonSummary {
     /// The codon.
     pub codon_id: CodonId,

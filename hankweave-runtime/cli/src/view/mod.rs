@@ -76,7 +76,7 @@ async fn answer(
     let (world, state_dir) = (World::real(), dir.state_dir());
     let mut options = ServerOptions::default();
     options.port = args.port.unwrap_or(0);
-        // These texts are about the newest run.
+    // These texts are about the newest run.
     options.texts = run.is_none().then(|| receipt::texts(dir.root()));
     let opening = async {
         let opened = RecordServer::open(&world, dir, run, options).await;

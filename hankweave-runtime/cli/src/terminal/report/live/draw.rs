@@ -9,7 +9,7 @@ use hankweave_core::view::{AttemptView, CurrentAttempt, RunState, RunView, Senti
 
 use super::columns::Columns;
 use super::progress::LiveProgress;
-use super::{doing, helpers};
+use super::{activities, helpers};
 use crate::terminal::report::words::{self, duration};
 use crate::terminal::screen::{SafeText, ScreenSize};
 
