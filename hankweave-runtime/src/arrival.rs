@@ -97,6 +97,12 @@ pub fn announce(disk: &dyn Disk, dir: &ExecutionDir, arrival: &WorkspaceSwap) ->
         .map_err(IoError::at("write", &path))
 }
 
+/// Whether an announced record is not in place yet.
+#[must_use]
+pub fn is_announced(disk: &dyn Disk, dir: &ExecutionDir) -> bool {
+    disk.metadata(&ready(dir)).is_ok()
+}
+
 /// Puts in place what was announced, if anything was. The lock of the directory must be held. Blocks.
 ///
 /// # Errors

@@ -168,6 +168,12 @@ pub enum RemoteError {
     Arrival(Box<ArrivalError>),
 }
 
+impl From<ArrivalError> for RemoteError {
+    fn from(error: ArrivalError) -> Self {
+        Self::Arrival(Box::new(error))
+    }
+}
+
 /// Returns why our record gives way to that of the remote. A record without a token is a copy, which no worker made.
 fn superseded(ours: u64, theirs: u64) -> String {
     match ours {

@@ -7,9 +7,11 @@ use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CheckpointSha, SessionId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::arrival;
 use hankweave_runtime::checkpoint::{GitHistory, write_settings};
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::DirLock;
 
 use crate::book::{self, RemoteTracking, remembered};
 use crate::error::RemoteError;
@@ -75,11 +77,27 @@ pub struct Pushed {
 ///
 /// [`RemoteError`]. When both sides continued, or a later owner has pushed, our record is first pushed under `kept/`.
 pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Result<Pushed, RemoteError> {
-    let (disk, place) = (world.disk.clone(), dir.clone());
-    let _lock = world.blocking.run(move || book::take(&*disk, &place)).await?;
+    let (own, place) = (world.clone(), dir.clone());
+    let held = move || {
+        let lock = book::take(&*own.disk, &place)?;
+        finish_pull(&own, &place)?;
+        Ok::<_, RemoteError>(lock)
+    };
+    let _lock = world.blocking.run(held).await?;
     let local = LocalSide::read_local(world, dir, order).await?;
     let written = local.write().await?;
     local.offer(&written, order).await
+}
+
+/// Finishes a pull that was killed when its record already counted: half of two records must not be pushed. A live run has finished it at its start.
+fn finish_pull(world: &World, dir: &ExecutionDir) -> Result<(), RemoteError> {
+    if !arrival::is_announced(&*world.disk, dir) {
+        return Ok(());
+    }
+    match world.disk.lock_dir(&dir.state_dir()) {
+        Ok(DirLock::Held) | Err(_) => Ok(()),
+        Ok(DirLock::Acquired(_) | DirLock::Unsupported) => Ok(arrival::finish(world, dir).map(drop)?),
+    }
 }
 
 /// Local side of a push or a pull, under the lock.

@@ -713,6 +713,53 @@ fn a_push_a_pull_and_a_clone_that_are_killed_are_done_or_are_not() {
     assert!(hits.values().all(|hits| *hits > 2), "{hits:?}");
 }
 
+/// From the moment at which a pulled record counts, another push or pull finishes the pull first, as a run does.
+// covers: CLI-52, RUN-26
+#[test]
+fn a_pull_that_is_killed_once_it_counts_is_finished_by_the_next_push_or_pull() {
+    if !strace_is_there() {
+        return;
+    }
+    for follows in ["push", "pull"] {
+        let (between, laptop, server) = (
+            Between::new(),
+            TestProject::in_memory("env"),
+            TestProject::in_memory("env"),
+        );
+        write_hank(&laptop);
+        free(&laptop.directory());
+        hankweave(&laptop, &["run", "--headless"]).expect_code(0);
+        hankweave(&laptop, &["push", "--remote", &between.url()]).expect_code(0);
+        hankweave(&server, &["clone", &between.url(), "work"]).expect_code(0);
+        hankweave(&laptop, &["rollback", "--codon", "one"]).expect_code(0);
+        hankweave(&laptop, &["run", "--headless"]).expect_code(0);
+        hankweave(&laptop, &["push"]).expect_code(0);
+        let wanted = laptop.state(&laptop.directory());
+
+        let work = server.directory().join("work");
+        let is_half_done = || {
+            let announced = work.join(".hankweave/remote/ready.json").exists();
+            announced && work.join(".hankweave/remote/before/state.json").exists()
+        };
+        let calls = "rename,renameat,renameat2";
+        let half_done =
+            (1..80).find(|when| killed(&server, calls, *when, &["pull", "-e", "work"]) && is_half_done());
+        assert!(
+            half_done.is_some(),
+            "no kill hit the moment after the record counted"
+        );
+        let followed = hankweave(&server, &[follows, "-e", "work"]);
+        followed.expect_code(0);
+        assert_eq!(server.state(&work), wanted, "{follows}: {followed}");
+        assert!(!is_half_done(), "{follows}");
+        assert!(
+            between.references("/kept/").is_empty(),
+            "{follows}: nothing was ours"
+        );
+        hankweave(&server, &["checkpoints", "verify", "-e", "work"]).expect_code(0);
+    }
+}
+
 // covers: CLI-50
 #[test]
 fn what_cannot_be_pushed_pulled_or_cloned_says_what_to_do() {

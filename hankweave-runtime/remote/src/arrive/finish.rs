@@ -202,8 +202,7 @@ impl InstallStep {
             left,
         };
         arrival::announce(disk, &self.final_dir, &arrival)?;
-        let finished = arrival::finish(&self.world, &self.final_dir);
-        finished.map_err(|error| RemoteError::Arrival(Box::new(error)))?;
+        arrival::finish(&self.world, &self.final_dir)?;
         Ok(())
     }
 

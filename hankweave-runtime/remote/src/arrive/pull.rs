@@ -48,8 +48,14 @@ pub struct PullRequest {
 ///
 /// [`RemoteError`]. The directory is unchanged then, with one exception: some files of the new checkpoint could not be restored.
 pub async fn pull(world: &World, dir: &ExecutionDir, order: &PullRequest) -> Result<FetchedRun, RemoteError> {
-    let (disk, place) = (world.disk.clone(), dir.clone());
-    let _locks = world.blocking.run(move || hold(&*disk, &place)).await?;
+    let (own, place) = (world.clone(), dir.clone());
+    let held = move || {
+        let locks = hold(&*own.disk, &place)?;
+        // An earlier pull may have been killed when its record already counted: what is left of it is no rubbish.
+        arrival::finish(&own, &place)?;
+        Ok::<_, RemoteError>(locks)
+    };
+    let _locks = world.blocking.run(held).await?;
     let push = PushRequest {
         url: order.url.clone(),
         execution: order.execution.clone(),
