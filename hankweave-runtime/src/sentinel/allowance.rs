@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 /// Requests of one codon that are open at a time.
 const MOST_OPEN: usize = 4;
 
+/// The reason of a codon that was stopped, skipped or paused.
+const STOPPED: &str = "its codon did not wait for it";
+
 /// The money of a codon that its sentinels may ask for, until it is used up or the codon has to end.
 #[derive(Debug)]
 pub(crate) struct Allowance {
@@ -110,8 +113,16 @@ impl Allowance {
     /// The reason why no question may be asked, for people.
     pub(crate) fn why_closed(&self) -> &'static str {
         match self.halt.is_cancelled() {
-            true => "its codon did not wait for it",
+            true => STOPPED,
             false => "the budget is used up",
+        }
+    }
+
+    /// The reason why a sentinel cannot finish at the end of its codon, for people; the budget is none, also when it is used up.
+    pub(crate) fn why_cut(&self) -> &'static str {
+        match self.halt.is_cancelled() {
+            true => STOPPED,
+            false => "the codon has ended",
         }
     }
 }

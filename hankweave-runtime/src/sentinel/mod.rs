@@ -23,7 +23,7 @@ use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{SentinelEntry, SentinelSource};
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::sentinel::{Ask, FileInterest, SentinelConfig, SentinelSettings};
-use hankweave_core::wire::SentinelOrigin;
+use hankweave_core::wire::{Event, SentinelOrigin};
 use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::Instant;
@@ -69,6 +69,11 @@ impl Context {
     /// The marker of the codon.
     fn marker(&self) -> String {
         marker(&*self.world.disk, self.dir.root(), &self.run, &self.codon)
+    }
+
+    /// Publishes an event. No sentinel waits until it is durable: nothing that a sentinel does next depends on it.
+    async fn publish(&self, event: Event) {
+        drop(self.manager.record(event).await);
     }
 }
 
@@ -143,12 +148,12 @@ impl Loadable {
     }
 }
 
-/// How sentinels end.
+/// Request of a codon to its sentinels to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SentinelShutdown {
-    /// Not yet.
-    None,
-    /// They see everything up to this event and work off what waits, until this moment.
+    /// The codon still runs.
+    NotRequested,
+    /// The sentinels see everything up to event number `until` and finish what waits; work that is left at the deadline is cut short.
     Drain { until: u64, deadline: Instant },
     /// Running work is cut short.
     Now,
@@ -191,7 +196,7 @@ impl Watchers {
         let mut work = SentinelLoop::new(context, sentinels, events, own_files, totals_sender);
         work.load().await;
         let records = totals.borrow().clone();
-        let (shutdown_sender, shutdown) = watch::channel(SentinelShutdown::None);
+        let (shutdown_sender, shutdown) = watch::channel(SentinelShutdown::NotRequested);
         let task = AbortOnDropHandle::new(tokio::spawn(work.run(shutdown)));
         (
             Self {
@@ -267,8 +272,8 @@ impl EndWatchers {
 
     fn at_work(self, allowance: Arc<Allowance>) -> Watchers {
         let Self(mut work) = self;
-        let totals = work.begin_end(allowance);
-        let (shutdown_sender, shutdown) = watch::channel(SentinelShutdown::None);
+        let totals = work.prepare_for_end(allowance);
+        let (shutdown_sender, shutdown) = watch::channel(SentinelShutdown::NotRequested);
         Watchers {
             shutdown_sender,
             totals,

@@ -197,6 +197,20 @@ fn an_answer_without_its_form_is_repaired_once_and_both_are_paid() {
     assert_eq!(story.figures()[0], 2);
 }
 
+// covers: SENT-7, SENT-17
+#[test]
+fn a_reply_without_its_form_that_uses_up_the_dollars_of_a_sentinel_is_no_question_without_an_answer() {
+    let server = server(json!([{"text": "I think it should stop.", "repeat": "forever"}]));
+    let mut spent = verdict();
+    spent["maxDollars"] = json!(ONE_ANSWER / 2.0);
+    let project = watched(&server, sentinel(spent), json!({}), "go");
+    let story = run(&project, 0);
+    assert_eq!(story.figures(), json!([1, 0, "budget-reached"]));
+    let said = story.of("info");
+    let is_missing = |data: &&Value| data["message"].as_str().is_some_and(|text| text.contains("no answer"));
+    assert!(!said.iter().any(is_missing), "{said:?}");
+}
+
 // covers: SENT-17
 #[test]
 fn an_answer_that_has_its_form_is_kept_as_a_value_and_one_that_never_has_is_an_error() {

@@ -1,6 +1,14 @@
-//! The task that follows the events for all sentinels of a codon (SENT-10, SENT-13).
+//! One task that follows the events for all sentinels of a codon (SENT-10, SENT-13).
+//!
+//! The task runs while the codon runs: it is loaded ([`SentinelLoop::load`]), reads events and lets the sentinels act ([`SentinelLoop::run`]) until the codon
+//! asks for its shutdown, and then unloads them. Sentinels that act on the end of their codon stay: for them the same loop runs once more after that end
+//! ([`SentinelLoop::prepare_for_end`]), shows them the end alone, and unloads them.
+//!
+//! `watching` shows events to sentinels, `turns` is the way from a question to a kept answer, `active` is one sentinel, and `unfinished` what it reports as left unfinished.
 
+mod active;
 mod turns;
+mod unfinished;
 mod watching;
 
 use std::collections::BTreeSet;
@@ -10,98 +18,44 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hankweave_core::codon::UnloadReason;
-use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::SentinelId;
-use hankweave_core::sentinel::model::Conversation;
-use hankweave_core::sentinel::{Failures, ReportToWebsocket, SentinelEngine, Tracked};
 use hankweave_core::wire::Event;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::active::ActiveSentinel;
 use self::turns::{AnswerWrite, Turn, TurnResult};
 use self::watching::ChangedFiles;
-use super::{Allowance, Context, Loadable, SentinelBackend, SentinelShutdown, SentinelTotals};
+use super::{Allowance, Context, Loadable, SentinelShutdown, SentinelTotals};
 use crate::state_manager::{Delivery, Subscription, Ticket};
 
-/// One sentinel at work.
-struct Running {
-    loadable: Loadable,
-    reports: ReportToWebsocket,
-    engine: SentinelEngine,
-    tracked: Tracked,
-    failures: Failures,
-    /// Memory, if there is one.
-    conversation: Option<Conversation>,
-    /// It waits for an answer, or for the disk.
-    busy: bool,
-    /// How many questions were not asked because none may be asked any more.
-    withheld: usize,
-    /// How many events went with them.
-    given_up: u64,
-}
-
-impl Running {
-    /// Whether it asks a model, and runs no command.
-    fn asks(&self) -> bool {
-        matches!(self.loadable.backend, SentinelBackend::Model(_))
-    }
-
-    /// Gives up what waits; returns how many questions that are.
-    fn give_up(&mut self) -> usize {
-        let before = self.engine.dropped();
-        let questions = self.engine.give_up();
-        self.given_up += self.engine.dropped().saturating_sub(before);
-        questions
-    }
-
-    /// Returns what it left undone, in words; `None` when that is nothing.
-    fn left_undone(&self) -> Option<String> {
-        let has_no_answer = self.busy && self.asks();
-        Some(match (self.withheld, self.costs(), has_no_answer) {
-            (0, _, false) => return None,
-            (0, _, true) => "1 question got no answer".to_owned(),
-            (1, true, false) => "1 question was not asked".to_owned(),
-            (1, true, true) => "1 question was not asked and 1 got no answer".to_owned(),
-            (more, true, false) => format!("{more} questions were not asked"),
-            (more, true, true) => format!("{more} questions were not asked and 1 got no answer"),
-            (1, false, _) => "it did not act once more".to_owned(),
-            (more, false, _) => format!("it did not act {more} more times"),
-        })
-    }
-
-    /// Whether its answers cost money: those of a model do, and those of a command that has reported a cost.
-    fn costs(&self) -> bool {
-        match self.loadable.backend {
-            SentinelBackend::Model(_) => true,
-            SentinelBackend::Command => self.tracked.tally.cost > Usd::ZERO,
-        }
-    }
-}
-
+/// The sentinels of one codon with the events that they see and the work that they wait for.
 pub(super) struct SentinelLoop {
     context: Context,
-    sentinels: Vec<Running>,
+    sentinels: Vec<ActiveSentinel>,
     events: Subscription,
     /// Files of the workspace that the sentinels write themselves.
     own_files: BTreeSet<String>,
     /// Changes since the tree of files was last sent.
     changed: ChangedFiles,
-    begun: Instant,
+    /// Start of the clock that the engines count in.
+    started: Instant,
     /// Answers that are waited for.
     waits: FuturesUnordered<BoxFuture<'static, (Turn, TurnResult)>>,
     /// Answers on their way to the disk.
     writes: FuturesUnordered<BoxFuture<'static, AnswerWrite>>,
     /// The figures as they were last sent to the state document; they outlive a panic of this task.
     figures: watch::Sender<SentinelTotals>,
-    ending: SentinelShutdown,
-    /// The record that they are loaded.
+    /// The last request of the codon to end.
+    shutdown: SentinelShutdown,
+    /// Record of the loading, until it is durable.
     loading: Option<Ticket>,
     /// The number of the last event that was seen.
     seen: u64,
-    /// Nothing more is listened to.
-    stopped: bool,
-    /// The codon has ended, and only that is still acted on.
+    /// Whether events are still read.
+    is_listening: bool,
+    /// Whether the codon has ended, and its end is all that is still acted on.
     after_end: bool,
 }
 
@@ -114,50 +68,30 @@ impl SentinelLoop {
         figures: watch::Sender<SentinelTotals>,
     ) -> Self {
         let now = context.world.clock.now();
-        let one = |loadable: Loadable| Running {
-            reports: loadable
-                .settings
-                .report_to_websocket
-                .merged_over(loadable.config.report_to_websocket.unwrap_or_default()),
-            engine: SentinelEngine::new(&loadable.config),
-            tracked: Tracked::new(&loadable.config, now),
-            failures: Failures::none(&loadable.config),
-            conversation: loadable.config.conversational.as_ref().map(Conversation::new),
-            busy: false,
-            withheld: 0,
-            given_up: 0,
-            loadable,
-        };
+        let activate = |loadable| ActiveSentinel::new(loadable, now);
         Self {
-            sentinels: sentinels.into_iter().map(one).collect(),
+            sentinels: sentinels.into_iter().map(activate).collect(),
             context,
             events,
             own_files,
             changed: ChangedFiles::default(),
-            begun: Instant::now(),
+            started: Instant::now(),
             waits: FuturesUnordered::new(),
             writes: FuturesUnordered::new(),
             figures,
-            ending: SentinelShutdown::None,
+            shutdown: SentinelShutdown::NotRequested,
             loading: None,
             seen: 0,
-            stopped: false,
+            is_listening: true,
             after_end: false,
         }
-    }
-
-    /// Waits for the end of the codon from now on; those that do not act on it have been taken out of service.
-    pub(super) fn begin_end(&mut self, allowance: Arc<Allowance>) -> watch::Receiver<SentinelTotals> {
-        self.context.allowance = allowance;
-        (self.after_end, self.stopped, self.ending) = (true, false, SentinelShutdown::None);
-        self.figures.subscribe()
     }
 
     /// Records and publishes that the sentinels watch.
     pub(super) async fn load(&mut self) {
         self.loading = Some(self.record().await);
         for one in &self.sentinels {
-            if !one.reports.lifecycle.unwrap_or(true) {
+            if !one.reports_lifecycle() {
                 continue;
             }
             let config = &one.loadable.config;
@@ -175,9 +109,21 @@ impl SentinelLoop {
         }
     }
 
-    /// Works until it is asked to end. Returns itself if some sentinels wait for the end of the codon.
-    pub(super) async fn run(mut self, mut asked: watch::Receiver<SentinelShutdown>) -> Option<Self> {
-        // Events from before the sentinels were loaded are not shown to them.
+    /// Prepares the loop, of which the sentinels remain that act on the end of the codon, to run once more and show them that end. Returns the figures.
+    pub(super) fn prepare_for_end(&mut self, allowance: Arc<Allowance>) -> watch::Receiver<SentinelTotals> {
+        self.context.allowance = allowance;
+        self.after_end = true;
+        self.is_listening = true;
+        self.shutdown = SentinelShutdown::NotRequested;
+        self.figures.subscribe()
+    }
+
+    /// Works until the codon asks for the end and everything is done, or is cut short. Returns itself if some sentinels act on the end of the codon.
+    pub(super) async fn run(
+        mut self,
+        mut shutdown_requests: watch::Receiver<SentinelShutdown>,
+    ) -> Option<Self> {
+        // Events before the sentinels were loaded are not theirs to see. A record that fails ends the run: what they see then does not matter.
         if let Some(loading) = self.loading.take()
             && let Ok(loaded) = loading.await
         {
@@ -188,24 +134,26 @@ impl SentinelLoop {
             if self.is_drained() {
                 break;
             }
-            let (deadline, due) = (self.deadline(), self.due());
+            let (deadline, next_tick) = (self.shutdown_deadline(), self.next_tick());
             // Every arm is cancel safe: what is dropped has only waited.
             tokio::select! {
                 biased;
-                changed = asked.changed() => {
-                    self.ending = *asked.borrow_and_update();
-                    if changed.is_err() || self.ending == SentinelShutdown::Now {
-                        self.see_rest();
+                changed = shutdown_requests.changed() => {
+                    self.shutdown = *shutdown_requests.borrow_and_update();
+                    if changed.is_err() || self.shutdown == SentinelShutdown::Now {
+                        self.see_published();
                         break;
                     }
                     self.sentinels.iter_mut().for_each(|one| one.tracked.drain());
-                    self.look_whether_all_is_seen();
+                    self.stop_after_last_event();
                 }
+                // The events up to the end of the codon were read long before.
                 () = sleep_until(deadline) => break,
                 Some((turn, done)) = self.waits.next(), if !self.waits.is_empty() => self.end_turn(turn, done).await,
                 Some(write) = self.writes.next(), if !self.writes.is_empty() => self.end_write(write).await,
-                delivery = self.events.next(), if !self.stopped => match delivery {
+                delivery = self.events.next(), if self.is_listening => match delivery {
                     Ok(Some(Delivery::Events(events))) => self.see(&events),
+                    // Nothing is lost: the next events come from the journal.
                     Ok(Some(Delivery::Lagged)) => {}
                     Ok(None) => self.stop_listening(),
                     Err(error) => {
@@ -213,8 +161,8 @@ impl SentinelLoop {
                         self.stop_listening();
                     }
                 },
-                () = sleep_until(due) => {
-                    let now = self.begun.elapsed();
+                () = sleep_until(next_tick) => {
+                    let now = self.started.elapsed();
                     self.sentinels.iter_mut().for_each(|one| one.engine.tick(now));
                 }
             }
@@ -222,9 +170,9 @@ impl SentinelLoop {
         self.end().await
     }
 
-    /// Takes what is published already, so that what its end leaves unasked is counted whole.
-    fn see_rest(&mut self) {
-        while !self.stopped
+    /// Shows the sentinels what is published already, so that the report of what they leave unfinished is complete.
+    fn see_published(&mut self) {
+        while self.is_listening
             && let Some(Ok(Some(delivery))) = self.events.next().now_or_never()
         {
             if let Delivery::Events(events) = delivery {
@@ -233,108 +181,84 @@ impl SentinelLoop {
         }
     }
 
-    /// Whether everything was seen and nothing waits any more.
+    /// Whether the end was asked for, everything was seen, and nothing waits any more.
     fn is_drained(&self) -> bool {
-        let idle = |one: &Running| !one.tracked.is_active() || one.engine.waiting() == 0;
-        self.ending != SentinelShutdown::None
-            && self.stopped
+        let is_idle = |one: &ActiveSentinel| !one.tracked.is_active() || one.engine.waiting() == 0;
+        self.shutdown != SentinelShutdown::NotRequested
+            && !self.is_listening
             && self.waits.is_empty()
             && self.writes.is_empty()
-            && self.sentinels.iter().all(idle)
+            && self.sentinels.iter().all(is_idle)
     }
 
-    /// Returns the time at which an engine is due next.
-    fn due(&self) -> Option<Instant> {
+    /// Returns the moment at which an engine acts if no event comes before.
+    fn next_tick(&self) -> Option<Instant> {
         let active = self.sentinels.iter().filter(|one| one.tracked.is_active());
         let due: Option<Duration> = active.filter_map(|one| one.engine.due()).min();
-        due.map(|due| self.begun + due)
+        due.map(|due| self.started + due)
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        match self.ending {
+    /// Returns the moment at which the work that is left is cut short.
+    fn shutdown_deadline(&self) -> Option<Instant> {
+        match self.shutdown {
             SentinelShutdown::Drain { deadline, .. } => Some(deadline),
-            SentinelShutdown::None | SentinelShutdown::Now => None,
+            SentinelShutdown::NotRequested | SentinelShutdown::Now => None,
         }
     }
 
-    /// Takes all out of service that do not wait for the end of the codon; what is not finished is cut short.
+    /// Cuts short what is not finished, reports it, and unloads the sentinels except those that act on the end of the codon, which is still to come.
     async fn end(mut self) -> Option<Self> {
         self.waits.clear();
         // An answer that is in its file already would be reported nowhere without this.
         while let Some(write) = self.writes.next().await {
             self.end_write(write).await;
         }
+        self.report_unfinished().await;
+        self.warn_of_dropped();
+        let mut last_record = None;
         for index in 0..self.sentinels.len() {
-            self.withhold(index);
-            self.drop_rest(index);
-            self.tell_withheld(index).await;
+            if self.after_end || !self.sentinels[index].loadable.config.acts_on_end() {
+                let recorded = self.unload(index, UnloadReason::CodonComplete, None).await;
+                last_record = recorded.or(last_record);
+            }
         }
-        for one in &self.sentinels {
-            // Dropped events of a sentinel that was given up are reported already; the rest exceeded the number that may wait.
-            let dropped = one.engine.dropped().saturating_sub(one.given_up);
+        if self.after_end {
+            // The runner decides by the cost of the sentinels. Records become durable in their order: the last one stands for all.
+            let last_record = match last_record {
+                Some(recorded) => recorded,
+                None => self.record().await,
+            };
+            let _ = last_record.await;
+        }
+        let is_needed = self.sentinels.iter().any(|one| one.tracked.is_active());
+        is_needed.then_some(self)
+    }
+
+    /// Gives up what the sentinels have not finished, and reports it with its reasons.
+    async fn report_unfinished(&mut self) {
+        for one in &mut self.sentinels {
+            one.withhold(&self.context.allowance);
+            one.cut_short(&self.context.allowance);
+            let id = &one.loadable.config.id;
+            for sentence in one.unfinished.take() {
+                let message = format!("sentinel {id}: {sentence}");
+                self.context.publish(Event::Info { message }).await;
+            }
+        }
+    }
+
+    /// Warns of times to act that were dropped and are not reported yet: they did not fit in the queue, or waited when their sentinel was unloaded.
+    fn warn_of_dropped(&mut self) {
+        for one in &mut self.sentinels {
+            let dropped = one.take_dropped();
             if dropped > 0 {
                 let id: &SentinelId = &one.loadable.config.id;
                 tracing::warn!(sentinel = %id, dropped, "a sentinel has not acted on everything");
             }
         }
-        let (mut waits, mut recorded) = (false, None);
-        for index in 0..self.sentinels.len() {
-            let one = &mut self.sentinels[index];
-            if one.tracked.is_active() && !self.after_end && one.loadable.config.acts_on_end() {
-                one.give_up();
-                waits = true;
-                continue;
-            }
-            let unloaded = self.unload(index, UnloadReason::CodonComplete, None).await;
-            recorded = unloaded.or(recorded);
-        }
-        if self.after_end {
-            // The next step depends on their recorded costs.
-            let recorded = match recorded {
-                Some(recorded) => recorded,
-                None => self.record().await,
-            };
-            let _ = recorded.await;
-        }
-        waits.then_some(self)
     }
 
-    /// Gives up what waits for a sentinel whose answers cost something, if nothing may be asked any more. Returns whether that is so.
-    pub(super) fn withhold(&mut self, index: usize) -> bool {
-        let one = &mut self.sentinels[index];
-        let is_withheld = !self.context.allowance.is_open() && one.costs();
-        if is_withheld {
-            one.withheld += one.give_up();
-        }
-        is_withheld
-    }
-
-    /// Gives up what a sentinel has collected and not acted on, and what it is at, because its codon was cut short.
-    fn drop_rest(&mut self, index: usize) {
-        let one = &mut self.sentinels[index];
-        if one.tracked.is_active() {
-            one.engine.flush();
-            one.withheld += one.give_up() + usize::from(one.busy && !one.asks());
-        }
-    }
-
-    async fn tell_withheld(&mut self, index: usize) {
-        let one = &mut self.sentinels[index];
-        let left_undone = one.left_undone();
-        // A sentinel that waits for the end of its codon comes here again.
-        (one.withheld, one.busy) = (0, false);
-        if let Some(what) = left_undone {
-            let id = &one.loadable.config.id;
-            let why = match self.context.allowance.is_open() {
-                true => "the codon has ended",
-                false => self.context.allowance.why_closed(),
-            };
-            let message = format!("sentinel {id}: {what}, because {why}");
-            self.context.publish(Event::Info { message }).await;
-        }
-    }
-
-    /// Sends the figures of all sentinels to the state document.
+    /// Sends the figures of all sentinels to the state document, to the codon (`figures`) and to the allowance, which closes when they have spent the rest.
     pub(super) async fn record(&mut self) -> Ticket {
         let records = SentinelTotals {
             states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),
@@ -365,7 +289,7 @@ impl SentinelLoop {
             return None;
         }
         one.tracked.tally.triggers = one.engine.fired();
-        // Events that wait for a sentinel that is out of service never lead to a question.
+        // Not part of the report of what is left unfinished: the event below says how much was dropped, and why.
         one.engine.give_up();
         let dropped = one.engine.dropped();
         let tally = one.tracked.tally;
@@ -379,18 +303,12 @@ impl SentinelLoop {
             dropped: Some(dropped).filter(|dropped| *dropped > 0),
             llm_call_count: tally.calls,
         };
-        let told = one.reports.lifecycle.unwrap_or(true);
+        let is_reported = one.reports_lifecycle();
         let recorded = self.record().await;
-        if told {
+        if is_reported {
             self.context.publish(event).await;
         }
         Some(recorded)
-    }
-}
-
-impl Context {
-    async fn publish(&self, event: Event) {
-        drop(self.manager.record(event).await);
     }
 }
 

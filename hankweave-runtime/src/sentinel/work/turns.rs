@@ -15,6 +15,7 @@ use super::super::command;
 use super::super::model::{AnswerCheck, Bill, PendingQuestion};
 use super::super::{Context, SentinelBackend, SentinelRequest};
 use super::SentinelLoop;
+use super::unfinished::UnfinishedKind;
 use crate::state_manager::Ticket;
 
 /// Longest answer or failure in the state document, in bytes.
@@ -49,8 +50,8 @@ impl SentinelLoop {
     /// The sentinels that are idle act, each once.
     pub(super) async fn begin_turns(&mut self) {
         for index in 0..self.sentinels.len() {
-            let is_withheld = self.withhold(index);
             let one = &mut self.sentinels[index];
+            let is_withheld = one.withhold(&self.context.allowance);
             if is_withheld || one.busy || !one.tracked.is_active() {
                 continue;
             }
@@ -127,7 +128,7 @@ impl SentinelLoop {
                 self.count(turn, bill.uncounted);
                 self.judged(turn, *asked, bill.cost, judged).await;
             }
-            TurnResult::Failed(CallError::Withheld(_)) => self.withheld(turn).await,
+            TurnResult::Failed(CallError::Withheld(reason)) => self.withheld(turn, reason).await,
             TurnResult::Failed(error) => {
                 self.count(turn, error.uncounted(turn.costs));
                 self.unanswered(turn.index, &error).await;
@@ -151,11 +152,11 @@ impl SentinelLoop {
     }
 
     /// Takes back a question that was not asked.
-    async fn withheld(&mut self, turn: Turn) {
+    async fn withheld(&mut self, turn: Turn, reason: &'static str) {
         self.count(turn, 0);
         let one = &mut self.sentinels[turn.index];
         one.busy = false;
-        one.withheld += 1;
+        one.unfinished.add(UnfinishedKind::Question, 1, reason);
         one.tracked.tally.calls = one.tracked.tally.calls.saturating_sub(1);
         drop(self.record().await);
     }
@@ -180,10 +181,13 @@ impl SentinelLoop {
                 drop(self.paid(turn.index, cost).await);
                 let one = &mut self.sentinels[turn.index];
                 if !one.tracked.is_active() {
+                    one.busy = false;
                     return;
                 }
-                if !self.context.allowance.is_open() {
-                    (one.busy, one.withheld) = (false, one.withheld + 1);
+                let allowance = &self.context.allowance;
+                if !allowance.is_open() {
+                    one.busy = false;
+                    one.unfinished.add(UnfinishedKind::Question, 1, allowance.why_closed());
                     return;
                 }
                 one.tracked.tally.calls += 1;

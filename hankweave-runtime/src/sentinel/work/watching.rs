@@ -7,7 +7,7 @@ use hankweave_core::sentinel::{CODON_COMPLETED, ObservedEvent};
 use serde_json::Value;
 
 use super::super::SentinelShutdown;
-use super::{Running, SentinelLoop};
+use super::{ActiveSentinel, SentinelLoop};
 use crate::state_manager::Events;
 
 /// Event about one file that has changed.
@@ -26,7 +26,7 @@ pub(super) struct ChangedFiles {
 impl SentinelLoop {
     /// Shows the events to the sentinels that wait for such.
     pub(super) fn see(&mut self, events: &Events) {
-        let now = self.begun.elapsed();
+        let now = self.started.elapsed();
         for line in events.lines() {
             if line.seq() <= self.seen {
                 continue;
@@ -36,7 +36,7 @@ impl SentinelLoop {
                 self.see_end(line.kind(), line.text(), now);
                 continue;
             }
-            let interested = |one: &Running| one.tracked.is_active() && one.engine.is_interested(line.kind());
+            let interested = |one: &ActiveSentinel| one.tracked.is_active() && one.engine.is_interested(line.kind());
             let tells_of_files = !self.own_files.is_empty() && line.kind() == FILE_UPDATED;
             if !tells_of_files && !self.sentinels.iter().any(interested) {
                 continue;
@@ -51,7 +51,7 @@ impl SentinelLoop {
                 one.engine.see(&event, now);
             }
         }
-        self.look_whether_all_is_seen();
+        self.stop_after_last_event();
     }
 
     /// Shows the end of the codon, and nothing else, to the sentinels that wait for it. Other events at that time are no
@@ -91,16 +91,17 @@ impl SentinelLoop {
         own && !others
     }
 
-    pub(super) fn look_whether_all_is_seen(&mut self) {
-        if matches!(self.ending, SentinelShutdown::Drain { until, .. } if self.seen >= until) {
+    /// Stops listening when the last event before the end of the codon was seen.
+    pub(super) fn stop_after_last_event(&mut self) {
+        if matches!(self.shutdown, SentinelShutdown::Drain { until, .. } if self.seen >= until) {
             self.stop_listening();
         }
     }
 
     /// Nothing more comes: what was collected is acted on.
     pub(super) fn stop_listening(&mut self) {
-        if !self.stopped {
-            self.stopped = true;
+        if self.is_listening {
+            self.is_listening = false;
             self.sentinels.iter_mut().for_each(|one| one.engine.flush());
         }
     }
