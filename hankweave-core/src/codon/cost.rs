@@ -78,13 +78,13 @@ impl CodonExecution {
     fn recorded_sentinels(&self) -> (&[SentinelState], Usd) {
         match self {
             Self::Preparing(_) => (&[], Usd::ZERO),
-            Self::Starting(codon) => codon.sentinels.recorded(),
-            Self::Initializing(codon) => codon.sentinels.recorded(),
-            Self::Running(codon) => codon.sentinels.recorded(),
-            Self::CompletingSentinels(codon) => codon.sentinels.recorded(),
-            Self::Completed(codon) => codon.sentinels.recorded(),
-            Self::Failed(codon) => codon.sentinels.recorded(),
-            Self::Skipped(codon) => codon.sentinels.recorded(),
+            Self::Starting(codon) => codon.sentinels.list_and_cost(),
+            Self::Initializing(codon) => codon.sentinels.list_and_cost(),
+            Self::Running(codon) => codon.sentinels.list_and_cost(),
+            Self::CompletingSentinels(codon) => codon.sentinels.list_and_cost(),
+            Self::Completed(codon) => codon.sentinels.list_and_cost(),
+            Self::Failed(codon) => codon.sentinels.list_and_cost(),
+            Self::Skipped(codon) => codon.sentinels.list_and_cost(),
         }
     }
 }

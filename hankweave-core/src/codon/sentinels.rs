@@ -1,4 +1,7 @@
-//! Recorded sentinels of a codon.
+//! Record of the sentinels of a codon.
+//!
+//! [`Sentinels`] is one list of [`SentinelState`]s with its total cost. The type says whether the codon is open ([`Loaded`]) or has ended ([`Executed`]), and
+//! with it the JSON key of the list (STATE-12).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,11 +16,11 @@ use crate::machine::Extra;
 use crate::shape::{Checker, Shape, remove_null, required};
 use crate::time::Timestamp;
 
-/// The phase in which sentinels still work; their list is stored as `loaded`.
+/// Phase of a codon that is open; the list of its sentinels is stored as `loaded`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loaded {}
 
-/// The phase in which nothing about the sentinels can change any more; their list is stored as `executed`.
+/// Phase of a codon that has ended; the list of its sentinels is stored as `executed`. Sentinels that act on that end still change their figures (STATE-29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executed {}
 
@@ -25,20 +28,25 @@ pub enum Executed {}
 pub trait SentinelPhase {
     /// The JSON key of the list.
     const KEY: &'static str;
+    /// The JSON key of the list in the other phase.
+    const OTHER_KEY: &'static str;
 }
 
 impl SentinelPhase for Loaded {
     const KEY: &'static str = "loaded";
+    const OTHER_KEY: &'static str = Executed::KEY;
 }
 
 impl SentinelPhase for Executed {
     const KEY: &'static str = "executed";
+    const OTHER_KEY: &'static str = Loaded::KEY;
 }
 
 /// The sentinels of one codon, or nothing for a codon without any.
 ///
-/// The only way from `loaded` to `executed` is the conversion below, which the codon machine applies whenever a codon ends (STATE-12).
+/// The only way from [`Loaded`] to [`Executed`] is [`From`], which the codon machine applies whenever a codon ends (STATE-12).
 pub struct Sentinels<P> {
+    /// `None` for a codon without sentinels: its owner leaves the field out, see [`Sentinels::is_none`].
     record: Option<Box<SentinelsRecord>>,
     phase: PhantomData<P>,
 }
@@ -52,7 +60,7 @@ struct SentinelsRecord {
 }
 
 impl<P> Sentinels<P> {
-    /// No sentinels at all: the field is absent.
+    /// No sentinels: nothing is stored, not even an empty list.
     #[must_use]
     pub const fn none() -> Self {
         Self {
@@ -61,7 +69,7 @@ impl<P> Sentinels<P> {
         }
     }
 
-    /// The sentinels and what they cost together.
+    /// The sentinels and their total cost; stored also when the list is empty.
     #[must_use]
     pub fn new(sentinels: Vec<SentinelState>, total_cost: Usd) -> Self {
         Self {
@@ -74,21 +82,21 @@ impl<P> Sentinels<P> {
         }
     }
 
-    /// Replaces the sentinels and what they cost together; names of other versions stay.
+    /// Replaces the sentinels and their total cost; names of other versions stay.
     pub fn replace(&mut self, sentinels: Vec<SentinelState>, total_cost: Usd) {
         let record = self.record.get_or_insert_default();
         (record.sentinels, record.total_cost) = (sentinels, total_cost);
     }
 
-    /// Whether the field is absent.
+    /// Whether nothing is stored, for `skip_serializing_if` of the owner.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.record.is_none()
     }
 
-    /// The sentinels in the order in which they were loaded, and what they cost together.
+    /// Returns the sentinels in the order in which they were loaded, and their total cost.
     #[must_use]
-    pub fn recorded(&self) -> (&[SentinelState], Usd) {
+    pub fn list_and_cost(&self) -> (&[SentinelState], Usd) {
         let record = self.record.as_deref();
         record.map_or((&[], Usd::ZERO), |record| (&record.sentinels, record.total_cost))
     }
@@ -145,7 +153,7 @@ impl<P: SentinelPhase> Serialize for Sentinels<P> {
     }
 }
 
-/// `loaded` until the codon ends and `executed` afterwards, never both (STATE-12).
+/// The check of a file from outside, with messages for people; [`Deserialize`] refuses again what was not checked by it.
 impl<P: SentinelPhase> Shape for Sentinels<P> {
     fn check(checker: &mut Checker, value: &mut Value) {
         let sentinels = required(P::KEY, Vec::<SentinelState>::check);
@@ -153,14 +161,11 @@ impl<P: SentinelPhase> Shape for Sentinels<P> {
         let Value::Object(object) = value else {
             return;
         };
-        let other = match P::KEY {
-            Loaded::KEY => Executed::KEY,
-            _ => Loaded::KEY,
-        };
-        remove_null(object, other);
-        if object.contains_key(other) {
+        // `null` means absent.
+        remove_null(object, P::OTHER_KEY);
+        if object.contains_key(P::OTHER_KEY) {
             let message = format!("stands beside or instead of `{}`", P::KEY);
-            checker.within(other, |checker| checker.report(message));
+            checker.within(P::OTHER_KEY, |checker| checker.report(message));
         }
     }
 }
@@ -171,11 +176,15 @@ impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
         let Some(stored) = Option::<StoredSentinels>::deserialize(deserializer)? else {
             return Ok(Self::none());
         };
-        let list = match (P::KEY, stored.loaded, stored.executed) {
-            ("loaded", Some(list), None) | ("executed", None, Some(list)) => list,
-            ("loaded", None, _) => return Err(D::Error::missing_field("loaded")),
-            (_, _, None) => return Err(D::Error::missing_field("executed")),
-            _ => return Err(D::Error::custom("`loaded` and `executed` exclude each other")),
+        let (list, other_list) = if P::KEY == Loaded::KEY {
+            (stored.loaded, stored.executed)
+        } else {
+            (stored.executed, stored.loaded)
+        };
+        let list = match (list, other_list) {
+            (Some(list), None) => list,
+            (None, _) => return Err(D::Error::missing_field(P::KEY)),
+            (Some(_), Some(_)) => return Err(D::Error::custom("`loaded` and `executed` exclude each other")),
         };
         let record = SentinelsRecord {
             sentinels: list,
@@ -204,40 +213,40 @@ struct StoredSentinels {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SentinelState {
-    /// Which sentinel.
+    /// Id of the sentinel.
     pub id: SentinelId,
-    /// The model that it asks.
+    /// Name of the model that it asks; `command` when it runs a command instead.
     pub model: String,
     /// When it was loaded.
     pub loaded_at: Timestamp,
-    /// Calls of the model, failed ones included.
+    /// Number of questions to the model, or runs of the command; failed ones included.
     pub llm_call_count: u64,
-    /// Calls of the model that failed.
+    /// Number of failures: questions and runs without a usable answer, and answers that could not be written to their file.
     #[serde(rename = "failedLLMCalls")]
     pub failed_llm_calls: u64,
-    /// When the model was called last.
+    /// When the model was last asked, or the command last started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_llm_call_at: Option<Timestamp>,
     /// How often the trigger fired; 0 in files that do not have the field.
     #[serde(default)]
     pub total_triggers: u64,
-    /// Cost of the calls, in US dollars.
+    /// Cost of the answers, in US dollars.
     pub total_cost: Usd,
-    /// Requests that may have cost more than `totalCost` has of them: those without an answer yet, those that were cut off, and those without a price.
-    #[serde(default, skip_serializing_if = "is_none")]
+    /// Number of requests whose cost is missing in `totalCost`, wholly or in part: those without an answer yet, those that were cut off, and those without a price.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted_requests: u64,
     /// Whether it still watches.
     pub status: SentinelStatus,
-    /// When it stopped watching.
+    /// When it was unloaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unloaded_at: Option<Timestamp>,
-    /// Why it stopped watching.
+    /// Why it was unloaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unload_reason: Option<UnloadReason>,
-    /// Its last answer, cut; absent when its answers are not reported.
+    /// Start of its last answer; absent when `reportToWebsocket` keeps answers from clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
-    /// Its last failure, cut; absent when its failures are not reported.
+    /// Start of its last failure; absent when `reportToWebsocket` keeps errors from clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,
     /// Names that other versions wrote; kept as they are.
@@ -247,44 +256,42 @@ pub struct SentinelState {
 }
 
 impl SentinelState {
-    /// Whether it has cost more than is known.
+    /// Whether it may have cost more than `total_cost`.
     #[must_use]
     pub const fn cost_is_lower_bound(&self) -> bool {
         self.uncounted_requests > 0
     }
 
-    /// Whether a question or command of it has failed.
+    /// Whether a question or a run of its command has failed, or an answer could not be written.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         self.failed_llm_calls > 0
     }
 
-    /// Returns what people should know of it: its last answer, its failures, and that it stopped watching early.
+    /// Returns what people should know of the sentinel: its last answer, its failures, and that it was unloaded early.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let id = &self.id;
-        let answer = self.last_answer.as_ref();
-        let answer = answer.map(|answer| format!("sentinel {id}: {answer}"));
+        let last_answer = self.last_answer.as_ref();
+        let answer_remark = last_answer.map(|answer| format!("sentinel {id}: {answer}"));
         let times = match self.failed_llm_calls {
             0 | 1 => String::new(),
             times => format!(" {times} times"),
         };
-        let failure = self.last_failure.as_ref();
-        let failure = failure.map(|failure| format!("sentinel {id} failed{times}: {failure}"));
-        let early = match self.unload_reason {
-            Some(UnloadReason::FatalError | UnloadReason::ConsecutiveFailures) => {
-                Some(format!("sentinel {id} watched no longer after that"))
-            }
-            Some(UnloadReason::BudgetReached) => Some(format!(
-                "sentinel {id} watched no longer: its maxDollars are spent"
-            )),
+        let last_failure = self.last_failure.as_ref();
+        let failure_remark = last_failure.map(|failure| format!("sentinel {id} failed{times}: {failure}"));
+        let early_end = match self.unload_reason {
+            Some(UnloadReason::FatalError) => Some("it could not continue"),
+            Some(UnloadReason::ConsecutiveFailures) => Some("too many failures in a row"),
+            Some(UnloadReason::BudgetReached) => Some("its maxDollars are spent"),
             Some(UnloadReason::CodonComplete | UnloadReason::Shutdown) | None => None,
         };
-        answer.into_iter().chain(failure).chain(early)
+        let end_remark = early_end.map(|why| format!("sentinel {id} watched no longer: {why}"));
+        answer_remark.into_iter().chain(failure_remark).chain(end_remark)
     }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-const fn is_none(count: &u64) -> bool {
+const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -293,24 +300,24 @@ const fn is_none(count: &u64) -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SentinelStatus {
-    /// It watches.
+    /// The sentinel watches, or acts on what it has seen.
     Active,
-    /// It was taken out of service.
+    /// The sentinel does nothing any more.
     Unloaded,
 }
 
-/// Why a sentinel was taken out of service.
+/// Why a sentinel was unloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum UnloadReason {
-    /// Its codon ended.
+    /// The codon of the sentinel ended.
     CodonComplete,
-    /// It could not continue.
+    /// A failure that would come again.
     FatalError,
-    /// Its `maxDollars` are spent.
+    /// The `maxDollars` of the sentinel are spent.
     BudgetReached,
-    /// Too many calls of the model failed in a row.
+    /// Too many failures in a row.
     ConsecutiveFailures,
     /// The runtime shut down.
     Shutdown,
@@ -340,5 +347,23 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Sentinels<Loaded>>(text).is_err(), "{text}");
         }
+    }
+
+    // covers: SENT-25
+    #[test]
+    fn a_remark_on_an_early_end_gives_its_reason_also_when_the_failures_are_not_reported() {
+        let mut state: SentinelState = serde_json::from_str(
+            r#"{"id":"x","model":"command","loadedAt":"2026-01-01T00:00:00.000Z","llmCallCount":4,"failedLLMCalls":3,
+                "totalCost":0,"status":"unloaded","unloadReason":"consecutive-failures","lastAnswer":"fine"}"#,
+        )
+        .unwrap();
+        let remarks: Vec<String> = state.remarks().collect();
+        let end = "sentinel x watched no longer: too many failures in a row";
+        assert_eq!(remarks, ["sentinel x: fine", end]);
+        state.last_failure = Some("no".to_owned());
+        state.unload_reason = Some(UnloadReason::FatalError);
+        let remarks: Vec<String> = state.remarks().collect();
+        let end = "sentinel x watched no longer: it could not continue";
+        assert_eq!(remarks, ["sentinel x: fine", "sentinel x failed 3 times: no", end]);
     }
 }

@@ -83,7 +83,7 @@ struct Costs {
 
 impl Costs {
     fn of(agent: Usd, sentinels: &Sentinels<Executed>) -> Self {
-        let (states, cost) = sentinels.recorded();
+        let (states, cost) = sentinels.list_and_cost();
         Self {
             agent,
             sentinels: cost,
