@@ -19,7 +19,7 @@ mod trigger;
 
 pub use answer::{AnswerError, Ask, SentinelAnswer};
 pub use config::{
-    AnswerFormat, CODON_COMPLETED, ConditionConfig, Conversational, EndpointConfig, ErrorHandling,
+    AnswerFormat, CODON_COMPLETED, ConditionConfig, ConversationConfig, EndpointConfig, ErrorHandling,
     InterestFilter, LlmParams, OnError, Operator, OutputConfig, OutputFormat, OutputPaths, PatternStep,
     ReportToWebsocket, SentinelConfig, SentinelExecution, SentinelSettings, SequenceOptions, StructuredKind,
     StructuredOutput, Texts, Trigger, TrimmingStrategy,

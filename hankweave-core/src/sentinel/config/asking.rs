@@ -1,59 +1,61 @@
-//! How a sentinel's model is asked, and what an answer must look like.
+//! Configuration of a sentinel's questions: the model's server, the parameters of a request, the memory, and the form of an answer.
+//!
+//! The types take any number and any combination of fields: the limits in their documentation are checked before, by `hank::read::sentinel`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sentinel::model::Api;
 
-/// Endpoint of a model; an absent key is that of its provider.
+/// Server of a model. A field that is absent is that of the model's provider; only `keyVariable` depends on `baseUrl`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EndpointConfig {
-    /// The language of the server.
+    /// Protocol that the server speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<Api>,
-    /// The address before `/v1/messages`, `/chat/completions` or `/responses`.
+    /// Address of the server, without `/v1/messages`, `/chat/completions` or `/responses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The variable that holds the key. With a `baseUrl` and without this no key is sent.
+    /// Name of the environment variable with the API key. With a `baseUrl` and without this no key is sent: the key of a provider goes to no other address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_variable: Option<String>,
 }
 
-/// How a model is asked.
+/// Parameters of the requests to a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LlmParams {
-    /// As the provider understands it.
+    /// Passed on to the provider as it is; when absent, the provider decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// At least 1; 8192 when absent.
+    /// Limit of an answer, at least 1; 8192 when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = 8192)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// How often a failed request is made again, at most 10; 2 when absent.
+    /// Number of retries of a failed request, at most 10; 2 when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = 2)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u64>,
 }
 
-/// How a conversation with a model is kept short.
+/// Memory of a sentinel: earlier questions and answers that it repeats with each question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Conversational {
-    /// Items that are left out first: the oldest.
+    /// Limit of the memory; beyond it the oldest exchanges are forgotten.
     pub trimming_strategy: TrimmingStrategy,
-    /// Whether it continues after errors.
+    /// With `true`, failures in a row do not unload the sentinel, however many they are; a failure that will come again still does. False when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_on_error: Option<bool>,
 }
 
-/// Part of a conversation that is kept.
+/// Limit of a sentinel's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -63,33 +65,33 @@ pub struct Conversational {
     deny_unknown_fields
 )]
 pub enum TrimmingStrategy {
-    /// Number of questions with their answers.
+    /// By the number of questions with their answers.
     MaxTurns {
         /// 1 to 100.
         max_turns: u64,
     },
-    /// Estimated number of tokens.
+    /// By the estimated number of tokens.
     MaxTokens {
         /// 1 to 100000.
         max_tokens: u64,
     },
 }
 
-/// The form that answers of a model must have.
+/// Form that the answers of a model must have. An object or a list needs `schemaStr` or `schemaFile`, not both, and a choice needs `enumValues`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StructuredOutput {
-    /// Form of the answer.
+    /// Kind of the answer.
     pub output: StructuredKind,
-    /// The JSON Schema of an object, or of the elements of a list.
+    /// JSON Schema of an object, or of the elements of a list, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_str: Option<String>,
-    /// Schema in a file next to this one.
+    /// Path of a file with that JSON Schema, from the folder of this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_file: Option<String>,
-    /// The words of a choice.
+    /// Answers of a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enum_values: Option<Vec<String>>,
     /// Name of the schema for the model.
@@ -100,7 +102,7 @@ pub struct StructuredOutput {
     pub schema_description: Option<String>,
 }
 
-/// Form of a structured answer.
+/// Kind of a structured answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -109,6 +111,6 @@ pub enum StructuredKind {
     Object,
     /// A list.
     Array,
-    /// One of a few words.
+    /// A choice: one of `enumValues`.
     Enum,
 }

@@ -15,7 +15,7 @@ use crate::hank::{SentinelEntry, SentinelSource};
 use crate::id::SentinelId;
 
 pub use asking::{
-    Conversational, EndpointConfig, LlmParams, StructuredKind, StructuredOutput, TrimmingStrategy,
+    ConversationConfig, EndpointConfig, LlmParams, StructuredKind, StructuredOutput, TrimmingStrategy,
 };
 pub use results::{
     ErrorHandling, OnError, OutputConfig, OutputFormat, OutputPaths, ReportToWebsocket, SentinelSettings,
@@ -81,7 +81,7 @@ pub struct SentinelConfig {
     pub user_prompt_text: Option<String>,
     /// Earlier questions and answers go along; needs a system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conversational: Option<Conversational>,
+    pub conversational: Option<ConversationConfig>,
     /// Action on errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_handling: Option<ErrorHandling>,

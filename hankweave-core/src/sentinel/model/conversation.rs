@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Exchange;
-use crate::sentinel::{Conversational, TrimmingStrategy};
+use crate::sentinel::{ConversationConfig, TrimmingStrategy};
 
 /// Letters of a token, for an estimate.
 const BYTES_OF_A_TOKEN: usize = 4;
@@ -18,7 +18,7 @@ pub struct Conversation {
 impl Conversation {
     /// Returns an empty conversation.
     #[must_use]
-    pub fn new(config: &Conversational) -> Self {
+    pub fn new(config: &ConversationConfig) -> Self {
         Self {
             strategy: config.trimming_strategy,
             exchanges: VecDeque::new(),
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn remembered(trimming_strategy: TrimmingStrategy) -> Vec<String> {
-        let mut conversation = Conversation::new(&Conversational {
+        let mut conversation = Conversation::new(&ConversationConfig {
             trimming_strategy,
             continue_on_error: None,
         });
