@@ -68,7 +68,7 @@ fn is_stuck(state: &HankweaveState, hank: &Hank, next: &PlanEntry) -> bool {
     let (Some(ended), Some(begins)) = (newest.loop_context(), &next.loop_context) else {
         return false;
     };
-    let most = hank.find_loop(&ended.loop_id).and_then(LoopConfig::stalled_after);
+    let most = hank.find_loop(&ended.loop_id).and_then(LoopConfig::stall_limit);
     let is_next = begins.loop_id == ended.loop_id && begins.iteration > ended.iteration;
     let stall = newest.loop_stall().map_or(0, |stall| stall.iterations);
     is_next && most.is_some_and(|most| stall >= most)

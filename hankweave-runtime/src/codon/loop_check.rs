@@ -140,7 +140,7 @@ fn limit_of_loop(codon: &CodonRun<'_>) -> Option<String> {
 fn limit(codon: &CodonRun<'_>) -> Option<u32> {
     let context = codon.entry.loop_context.as_ref()?;
     let found = codon.run.hank.find_loop(&context.loop_id);
-    found.and_then(LoopConfig::stalled_after)
+    found.and_then(LoopConfig::stall_limit)
 }
 
 /// Reports an iteration that repeats the one before it.

@@ -1,4 +1,4 @@
-//! Version of a program, by its own word.
+//! Version of an installed program, as `hankweave doctor` shows it of agents and git.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,19 +10,21 @@ use tokio::time::timeout;
 use crate::world::World;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 
-/// Maximum time for a program to print its version.
+/// Time that a program has to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum length of the output that is read, in bytes.
+/// Read limit of the output, in bytes: a version is in the first lines.
 const LONGEST: u64 = 4 << 10;
 
-/// Returns the first number with a dot in the output of `PROGRAM --version`, such as `2.1.330`; `None` if there is none
-/// within ten seconds. No process of the program is left.
+/// Returns the first number with a dot that `PROGRAM --version` prints on its standard output, such as `2.1.330`; `None` when there is none within ten seconds.
+///
+/// The exit code does not matter. No process of the program is left running.
 pub async fn version_of(world: &World, program: &Path) -> Option<String> {
     let spec = CommandSpec {
         program: program.to_owned(),
         args: vec!["--version".into()],
         env: child_environment(&world.environment, &BTreeMap::new()),
+        // Versions do not depend on the folder in which doctor runs, and this one always exists.
         work_dir: "/".into(),
         stdin: Stdin::Closed,
         marker: format!("version/{}", program.display()),
@@ -30,13 +32,14 @@ pub async fn version_of(world: &World, program: &Path) -> Option<String> {
     let mut process = world.spawner.spawn(spec).ok()?;
     let mut printed = Vec::new();
     let said = async {
-        // Output that cannot be read has no version.
+        // An error ends the reading like an end: what was printed before it counts.
         let _ = (&mut process.stdout)
-            .take(LONGEST)
+            .take(MAX_OUTPUT)
             .read_to_end(&mut printed)
             .await;
     };
-    let _ = timeout(PATIENCE, said).await;
+    let _ = timeout(PATIENCE, reading).await;
+    // The program with its group first, then descendants that have left the group.
     let _ = process.control.signal_group(GroupSignal::Kill);
     process.control.sweep().await;
     version_in(&String::from_utf8_lossy(&printed))
@@ -45,7 +48,7 @@ pub async fn version_of(world: &World, program: &Path) -> Option<String> {
 fn version_in(text: &str) -> Option<String> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
     let mut numbers = words.map(|word| word.trim_matches('.'));
-    numbers.find(|word| word.contains('.')).map(str::to_owned)
+    numbers.find(|number| number.contains('.')).map(str::to_owned)
 }
 
 #[cfg(test)]

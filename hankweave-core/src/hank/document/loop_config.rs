@@ -1,4 +1,4 @@
-//! A loop as it is configured.
+//! Configuration of a loop: the codons that it repeats, and when it ends. The reader of hanks builds it from checked JSON.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct LoopConfig {
     /// Shown to people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// When the loop ends.
+    /// Condition that ends the loop.
     pub terminate_on: TerminateOn,
     /// The codons of one iteration, at least one.
     #[cfg_attr(
@@ -29,17 +29,17 @@ pub struct LoopConfig {
     /// Limits of all iterations together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,
-    /// Iterations in a row that change no file and whose check prints what it printed before, after which the loop is stuck and the run pauses; 0
-    /// to 100, and 0 means never. 2 when absent where a check ends the loop, else 0.
+    /// Number of iterations in a row without progress after which the run pauses: no file has changed, and the check prints what it printed before.
+    /// 0 to 100; 0 means never. When absent, 2 for a loop that a check ends, and 0 for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled_after: Option<u32>,
-    /// Globs of the files that are moved away when the loop has ended.
+    /// Globs of the files that are moved to the folder `rigArchive` of the workspace when the loop has ended, unless the run stops there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archive_on_success: Vec<String>,
 }
 
 impl LoopConfig {
-    /// How often it goes round at most; `None` when only the context ends it.
+    /// Returns the limit of iterations; `None` when only a full context ends the loop.
     #[must_use]
     pub const fn most_iterations(&self) -> Option<u32> {
         match self.terminate_on {
@@ -47,46 +47,46 @@ impl LoopConfig {
             TerminateOn::UntilCheckPasses {
                 limit: Some(limit), ..
             } => Some(limit),
-            TerminateOn::UntilCheckPasses { limit: None, .. } => Some(CHECKED_ITERATIONS),
+            TerminateOn::UntilCheckPasses { limit: None, .. } => Some(DEFAULT_CHECK_LIMIT),
             TerminateOn::ContextExceeded => None,
         }
     }
 
-    /// Returns the number of iterations that repeat themselves after which it is stuck; `None` when that is never looked at.
+    /// Returns the number of iterations in a row without progress after which the run pauses; `None` when it never pauses for that.
     #[must_use]
-    pub fn stalled_after(&self) -> Option<u32> {
+    pub fn stall_limit(&self) -> Option<u32> {
         let default = match self.terminate_on {
-            TerminateOn::UntilCheckPasses { .. } => STALLED_AFTER,
+            TerminateOn::UntilCheckPasses { .. } => DEFAULT_STALL_LIMIT,
             TerminateOn::IterationLimit { .. } | TerminateOn::ContextExceeded => 0,
         };
-        Some(self.stalled_after.unwrap_or(default)).filter(|most| *most > 0)
+        Some(self.stalled_after.unwrap_or(default)).filter(|limit| *limit > 0)
     }
 }
 
-/// Number of repeated iterations after which a loop with a check is stuck, unless the hank sets another one.
+/// Stall limit of a loop that a check ends, unless the hank says otherwise.
 const STALLED_AFTER: u32 = 2;
 
-/// Largest number of iterations of a loop until its check passes, unless the hank sets another one.
+/// Limit of iterations of a loop that a check ends, unless the hank says otherwise.
 const CHECKED_ITERATIONS: u32 = 10;
 
-/// When a loop ends.
+/// Condition that ends a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum TerminateOn {
     /// After a fixed number of iterations.
     IterationLimit {
-        /// How many iterations there are, at least 1.
+        /// Number of iterations, at least 1.
         limit: u32,
     },
     /// When the context of the agent is full.
     ContextExceeded,
     /// When a command passes, which runs at the end of each iteration.
     UntilCheckPasses {
-        /// Text for the shell, not empty; it passes with the exit code 0.
+        /// Command for the shell, not empty; it passes with the exit code 0.
         run: String,
-        /// How many iterations there are at most, 1 to 100; then the loop has failed.
-        #[cfg_attr(feature = "schema", schemars(extend("default" = 10)))]
+        /// Limit of iterations, 1 to 100; 10 when absent. The loop has failed when its check has not passed by then.
+        #[cfg_attr(feature = "schema", schemars(extend("default" = DEFAULT_CHECK_LIMIT)))]
         #[serde(skip_serializing_if = "Option::is_none")]
         limit: Option<u32>,
     },

@@ -176,7 +176,7 @@ pub(crate) fn until(found: &LoopConfig) -> String {
 pub(crate) fn of_loop(found: &LoopConfig) -> Vec<String> {
     let is_checked = matches!(found.terminate_on, TerminateOn::UntilCheckPasses { .. });
     let is_asked = is_checked || found.stalled_after.is_some();
-    let stalled = found.stalled_after().filter(|_| is_asked).map(|most| {
+    let stalled = found.stall_limit().filter(|_| is_asked).map(|most| {
         let iterations = counted(usize::try_from(most).unwrap_or(usize::MAX), "iteration");
         format!("pauses after {iterations} in a row without a change (stalledAfter)")
     });

@@ -31,7 +31,7 @@ pub(super) fn loops(hank: &Hank) -> impl Iterator<Item = LoopView<'_>> {
             name: &found.name,
             terminate_on: &found.terminate_on,
             budget: found.budget.as_ref(),
-            stalled_after: found.stalled_after(),
+            stalled_after: found.stall_limit(),
         }),
     })
 }

@@ -1,5 +1,7 @@
-//! Activity of an agent's processes: the processor time that they have used, what they have written, and whether one of
-//! them is a server.
+//! Activity of the processes that an agent has left running, so that a codon waits for those that work, and not for idle servers (HANK-75).
+//!
+//! Two samples of the family are compared: whoever has computed or written between them is busy. A process that starts and ends between two samples is seen only
+//! in the figures of the parent that has waited for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,24 +9,24 @@ use std::time::Duration;
 use super::sweep::{ProcessSet, living_family};
 use crate::world::system;
 
-/// Part of the time that an idle process may compute, as one that waits in a loop does: a hundredth.
-const IDLE: u32 = 100;
+/// Divisor of the elapsed time: an idle process computes at most a hundredth of the time, as one does that polls in a loop.
+const IDLE_DIVISOR: u32 = 100;
 
 /// Use of the machine by the processes that an agent has started, at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FamilyUse {
-    /// By the number of each child of the agent, with its descendants, and of each process whose parent has ended.
+    /// Use of each child of the agent with its descendants, and of each process whose parent has ended with its own; the key is the process id.
     pub children: BTreeMap<i32, ChildUse>,
 }
 
 /// Use of the machine by one child and its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChildUse {
-    /// Processor time, including descendants that have ended.
+    /// Processor time; on Linux with that of descendants that have ended.
     pub processor: Duration,
-    /// Bytes written.
+    /// Bytes written; on Linux with those of descendants that have ended.
     pub written: u64,
-    /// Whether one of them takes connections.
+    /// Whether one of the processes takes connections over the network; seen on Linux alone.
     pub listens: bool,
 }
 
@@ -49,15 +51,17 @@ impl FamilyUse {
 }
 
 impl ChildUse {
-    /// A child that is new is busy.
+    /// Whether the child has computed or written since `before`, or is new.
     fn is_busy(&self, before: Option<&Self>, elapsed: Duration) -> bool {
         before.is_none_or(|before| {
-            self.written != before.written || self.processor.saturating_sub(before.processor) > elapsed / IDLE
+            // Fewer bytes are a change too: a descendant that had written has ended.
+            self.written != before.written || self.processor.saturating_sub(before.processor) > elapsed / IDLE_DIVISOR
         })
     }
 }
 
-/// Looks at the descendants of the process `leader`, which has a session of its own.
+/// Samples the descendants of the agent `leader`, which has a session of its own: the processes of that session, those that carry `marker` in their environment,
+/// and their descendants. The agent itself is left out: its own work does not count as left running.
 pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     let family = ProcessSet {
         marker,
@@ -66,11 +70,8 @@ pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     let parents: BTreeMap<i32, i32> = living_family(&family).into_iter().collect();
     let mut found = FamilyUse::default();
     for &pid in parents.keys().filter(|pid| **pid != leader) {
-        let (child, used) = (
-            found.children.entry(child_of(leader, pid, &parents)),
-            system::usage(pid),
-        );
-        let child = child.or_default();
+        let used = system::usage(pid);
+        let child = found.children.entry(child_of(leader, pid, &parents)).or_default();
         child.processor += used.processor;
         child.written += used.written;
         child.listens |= used.listens;
@@ -78,9 +79,9 @@ pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     found
 }
 
-/// The child of the leader that `pid` descends from; itself or an ancestor where that has another parent by now.
+/// Returns the child of `leader` from which `pid` descends. When an ancestor between them has ended, this is the topmost one that still lives, at least `pid`.
 fn child_of(leader: i32, mut pid: i32, parents: &BTreeMap<i32, i32>) -> i32 {
-    // A table that was read while numbers were used again may have a circle.
+    // The bound ends a circle, which a table may have that was read while process ids were used again.
     for _ in 0..parents.len() {
         match parents.get(&pid) {
             Some(parent) if *parent != leader && parents.contains_key(parent) => pid = *parent,
