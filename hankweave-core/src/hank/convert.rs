@@ -10,6 +10,7 @@ use super::lines::LineIndex;
 use super::old_template::convert_prompt;
 use super::parse::{check_sentinel, read_with};
 use super::problem::{Position, Problems, quoted};
+use super::read::sentinel::{self, SentinelFile};
 
 /// Other names that older systems had for keys of a sentinel.
 const OLD_KEYS: [(&str, &str); 4] = [
@@ -43,6 +44,8 @@ pub struct ConvertedSentinel {
     pub lost: Vec<ConversionNote>,
     /// Problems that remain, by their places in the new text.
     pub problems: Problems,
+    /// Paths of its prompt files, from the folder of the sentinel: the valid ones, whatever else is wrong.
+    pub prompt_files: Vec<String>,
 }
 
 /// Something about one place of the old text.
@@ -74,7 +77,11 @@ pub fn convert_sentinel(text: &str, path: &str) -> Result<ConvertedSentinel, Pro
     };
     let text = conversion.edited();
     let problems = check_sentinel(&text, path).problems;
+    let prompt_files = read_with(&text, empty, |reader, node| {
+        sentinel::user_prompt_files(reader, node, SentinelFile::at(path))
+    });
     Ok(ConvertedSentinel {
+        prompt_files: prompt_files.1.unwrap_or_default(),
         text,
         changed: conversion.changed,
         lost: conversion.lost,

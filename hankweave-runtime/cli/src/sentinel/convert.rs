@@ -1,4 +1,4 @@
-//! `hankweave sentinel convert` (SENT-24)
+//! `hankweave sentinel convert`: rewrites sentinels that were made for the older system, with their prompt files, in today's form (SENT-24).
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hankweave_core::hank::{ConversionNote, ConvertedSentinel, convert_prompt, convert_sentinel};
-use hankweave_core::sentinel::{SentinelConfig, Texts};
 use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, parent};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::read_text;
 use crate::args::{Global, SentinelConvertArgs};
@@ -16,33 +15,34 @@ use crate::terminal::exit::{CliError, CliErrorKind};
 use crate::terminal::output;
 use crate::terminal::screen::print_stderr;
 
-/// Stands for the way from the folder of the hank, which is not known here, to that of the sentinel: what the sentinel names may lie anywhere on it.
+/// Invented folder of a sentinel inside that of its hank, which is not known here. It is eight folders deep, so that a `../` in a path that the sentinel names does
+/// not count as leaving the hank.
 const SOMEWHERE: &str = "a/a/a/a/a/a/a/a";
 
-/// One file and what it says now.
+/// A file of a sentinel and its conversion.
 struct ConvertedFile {
     path: PathBuf,
-    /// Prompt files that it names and that are old, with their new text.
+    /// Prompt files that are converted, with their new text.
     prompts: Vec<(PathBuf, String)>,
-    /// Prompts that cannot be converted, each with the reason.
-    lost_prompts: Vec<(PathBuf, &'static str)>,
+    /// Parts of prompt files that could not be carried over, each with the reason.
+    prompt_losses: Vec<(PathBuf, &'static str)>,
     sentinel: ConvertedSentinel,
+    /// Whether a file was replaced.
+    is_written: bool,
 }
 
-/// Converts each file, and prints its changes line by line. Nothing is written unless all files can be read.
+/// Converts each file, and reports each change with its line. Nothing is written unless all of them can be read.
 pub(super) fn convert(global: &Global, args: &SentinelConvertArgs) -> Result<ExitCode, CliError> {
-    let files: Vec<ConvertedFile> = args
+    let mut files: Vec<ConvertedFile> = args
         .files
         .iter()
-        .map(|path| read(path))
+        .map(|path| convert_file(path))
         .collect::<Result<_, _>>()?;
     if args.write {
-        for file in &files {
-            file.write()?;
-        }
+        write_all(&mut files)?;
     }
     if global.json() {
-        let files: Vec<Value> = files.iter().map(|file| file.as_json(args.write)).collect();
+        let files: Vec<Value> = files.iter().map(ConvertedFile::as_json).collect();
         output::print_json(&json!({"files": files}))?;
     } else {
         if !args.write {
@@ -58,8 +58,23 @@ pub(super) fn convert(global: &Global, args: &SentinelConvertArgs) -> Result<Exi
             );
         }
     }
-    let is_valid = files.iter().all(|file| !file.sentinel.problems.has_errors());
-    Ok(ExitCode::from(u8::from(!is_valid)))
+    match files.iter().any(|file| file.sentinel.problems.has_errors()) {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Writes each file. The error of one names those that are written already.
+fn write_all(files: &mut [ConvertedFile]) -> Result<(), CliError> {
+    let mut written: Vec<String> = Vec::new();
+    for file in files {
+        file.write().map_err(|error| match written.as_slice() {
+            [] => error,
+            paths => error.hint(format!("already converted: {}", paths.join(", "))),
+        })?;
+        written.push(file.path.display().to_string());
+    }
+    Ok(())
 }
 
 fn with_line_ends(texts: &[&str]) -> String {
@@ -67,7 +82,7 @@ fn with_line_ends(texts: &[&str]) -> String {
     ended.collect()
 }
 
-fn read(path: &Path) -> Result<ConvertedFile, CliError> {
+fn convert_file(path: &Path) -> Result<ConvertedFile, CliError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let place = format!("{SOMEWHERE}/{name}");
     let sentinel = convert_sentinel(&read_text(path)?, &place).map_err(|problems| {
@@ -79,25 +94,18 @@ fn read(path: &Path) -> Result<ConvertedFile, CliError> {
     let mut file = ConvertedFile {
         path: path.to_owned(),
         prompts: Vec::new(),
-        lost_prompts: Vec::new(),
+        prompt_losses: Vec::new(),
         sentinel,
+        is_written: false,
     };
-    file.read_prompts()?;
+    file.convert_prompts()?;
     Ok(file)
 }
 
 impl ConvertedFile {
-    /// Converts the prompt files that the sentinel names; one that is not there is reported when the hank is read.
-    fn read_prompts(&mut self) -> Result<(), CliError> {
-        let Ok(config) = jsonc(&self.sentinel.text) else {
-            return Ok(());
-        };
-        let named = match config.user_prompt_file {
-            None => Vec::new(),
-            Some(Texts::One(file)) => vec![file],
-            Some(Texts::Several(files)) => files,
-        };
-        for file in named {
+    /// Converts the prompt files that the sentinel names; a missing one is reported when the hank is read.
+    fn convert_prompts(&mut self) -> Result<(), CliError> {
+        for file in &self.sentinel.prompt_files {
             let path = parent(&self.path).join(file);
             if RealDisk.metadata_followed(&path).is_err() {
                 continue;
@@ -105,14 +113,15 @@ impl ConvertedFile {
             let text = read_text(&path)?;
             match convert_prompt(&text) {
                 Some(converted) => {
-                    self.lost_prompts
-                        .extend(converted.lost.into_iter().map(|loss| (path.clone(), loss)));
+                    let losses = converted.lost.into_iter().map(|loss| (path.clone(), loss));
+                    self.prompt_losses.extend(losses);
                     self.prompts.push((path, converted.text));
                 }
+                // `None` also stands for a program that cannot be converted.
                 None if text.contains("<%") => {
                     let why =
                         "the program inside `<% … %>` is beyond this conversion; write it as a template";
-                    self.lost_prompts.push((path, why));
+                    self.prompt_losses.push((path, why));
                 }
                 None => {}
             }
@@ -121,28 +130,32 @@ impl ConvertedFile {
     }
 
     fn is_old(&self) -> bool {
-        !self.sentinel.changed.is_empty()
-            || !self.sentinel.lost.is_empty()
-            || !self.prompts.is_empty()
-            || !self.lost_prompts.is_empty()
+        self.is_sentinel_old() || !self.prompts.is_empty() || !self.prompt_losses.is_empty()
     }
 
-    fn write(&self) -> Result<(), CliError> {
-        if !self.sentinel.changed.is_empty() || !self.sentinel.lost.is_empty() {
+    fn is_sentinel_old(&self) -> bool {
+        !self.sentinel.changed.is_empty() || !self.sentinel.lost.is_empty()
+    }
+
+    fn write(&mut self) -> Result<(), CliError> {
+        if self.is_sentinel_old() {
             replace(&self.path, &self.sentinel.text)?;
+            self.is_written = true;
         }
         for (path, text) in &self.prompts {
             replace(path, text)?;
+            self.is_written = true;
         }
         Ok(())
     }
 
-    fn as_text(&self, written: bool) -> String {
+    /// Returns the report for people; `is_write` says whether the files were to be written.
+    fn as_text(&self, is_write: bool) -> String {
         let path = self.path.display();
-        if !self.is_old() {
-            return format!("{path}: nothing to convert\n");
-        }
         let mut text = String::new();
+        if !self.is_old() {
+            text.push_str(&format!("{path}: nothing to convert\n"));
+        }
         let notes = [
             ("changed", &self.sentinel.changed),
             ("not carried over", &self.sentinel.lost),
@@ -159,13 +172,13 @@ impl ConvertedFile {
             }
         }
         for (prompt, _) in &self.prompts {
-            let what = match written {
+            let what = match is_write {
                 true => "changed: the template is written in the language of Jinja now",
                 false => "an old template, which --write replaces",
             };
             text.push_str(&format!("{}: {what}\n", prompt.display()));
         }
-        for (prompt, why) in &self.lost_prompts {
+        for (prompt, why) in &self.prompt_losses {
             text.push_str(&format!("{}: not carried over: {why}\n", prompt.display()));
         }
         if !self.sentinel.problems.is_empty() {
@@ -175,7 +188,7 @@ impl ConvertedFile {
         text
     }
 
-    fn as_json(&self, written: bool) -> Value {
+    fn as_json(&self) -> Value {
         let notes = |notes: &[ConversionNote]| -> Vec<Value> {
             notes
                 .iter()
@@ -187,38 +200,31 @@ impl ConvertedFile {
             .iter()
             .map(|(path, text)| json!({"file": path, "text": text}))
             .collect();
-        let lost_prompts = self
-            .lost_prompts
+        let prompt_losses = self
+            .prompt_losses
             .iter()
             .map(|(path, why)| json!({"file": path, "message": why}));
         let problems =
             self.sentinel.problems.iter().map(
                 |problem| json!({"path": problem.path, "message": problem.message, "hint": problem.hint}),
             );
-        json!({"file": self.path, "written": written && self.is_old(), "text": self.sentinel.text, "changed": notes(&self.sentinel.changed),
-            "notCarriedOver": notes(&self.sentinel.lost), "prompts": prompts, "promptsNotCarriedOver": lost_prompts.collect::<Vec<_>>(),
+        json!({"file": self.path, "written": self.is_written, "text": self.sentinel.text, "changed": notes(&self.sentinel.changed),
+            "notCarriedOver": notes(&self.sentinel.lost), "prompts": prompts, "promptsNotCarriedOver": prompt_losses.collect::<Vec<_>>(),
             "problems": problems.collect::<Vec<_>>()})
     }
 }
 
-/// Reads a sentinel from a text that may hold comments; its problems are reported elsewhere.
-fn jsonc(text: &str) -> Result<SentinelConfig, ()> {
-    let checked = hankweave_core::hank::check_sentinel(text, &format!("{SOMEWHERE}/sentinel.json"));
-    let config: Map<String, Value> = checked.config.ok_or(())?;
-    SentinelConfig::from_checked(config).map_err(drop)
-}
-
-/// Puts a new file in the place of the old one, with the bits of that.
+/// Replaces the text of a file, and keeps its permission bits.
 fn replace(path: &Path, text: &str) -> Result<(), CliError> {
-    let failed =
+    let cannot_write =
         |error: io::Error| CliError::from_error(CliErrorKind::Io, &IoError::at("write", path)(error));
-    // A link to the file stays one.
-    let real = RealDisk.real_path(path).map_err(failed)?;
-    let mode = RealDisk.metadata(&real).map_err(failed)?.mode;
-    let folder = RealDisk.open_folder(parent(&real)).map_err(failed)?;
+    // The target of a symbolic link is replaced, not the link.
+    let real = RealDisk.real_path(path).map_err(cannot_write)?;
+    let mode = RealDisk.metadata(&real).map_err(cannot_write)?.mode;
+    let folder = RealDisk.open_folder(parent(&real)).map_err(cannot_write)?;
     let name = real.file_name().unwrap_or_default();
     let mut temporary = name.to_owned();
     temporary.push(".new");
     let write = |new: &OsStr| folder.create_file(new, mode, &mut text.as_bytes());
-    folder.replace(name, &temporary, write).map_err(failed)
+    folder.replace(name, &temporary, write).map_err(cannot_write)
 }

@@ -147,6 +147,22 @@ fn prompt_files_are_converted_with_the_sentinel_that_names_them() {
             .contains("sentinels/ask.md: not carried over: the program"),
         "{beyond}"
     );
+    let arguments = ["sentinel", "convert", "--write", "sentinels/s.json", "--json"];
+    let document: Value = project.run(arguments).expect_code(0).json_document();
+    let file = &document["files"][0];
+    assert_eq!(
+        (file["promptsNotCarriedOver"].as_array().map(Vec::len), &file["written"]),
+        (Some(1), &json!(false)),
+        "no file was replaced"
+    );
+
+    // What is wrong with the sentinel is another matter.
+    project.write("sentinels/ask.md", "Failed: <%= it.events[0].data.isError %>\n");
+    project.write("sentinels/s.json", config("ask.md").replace("\"name\":\"S\",", ""));
+    let wrong = project.run(["sentinel", "convert", "--write", "sentinels/s.json"]);
+    assert!(wrong.expect_code(1).stderr.contains("error: name"), "{wrong}");
+    let prompt = fs::read_to_string(project.directory().join("sentinels/ask.md")).unwrap();
+    assert_eq!(prompt, "Failed: {{ events[0].data.isError }}\n");
 }
 
 // covers: SENT-24
@@ -186,5 +202,25 @@ fn what_is_no_sentinel_is_refused_with_its_place_and_what_is_left_to_do_is_told(
         left.stderr
             .contains("what is left to do in the new form of old.json:\nold.json:1:1: error: name"),
         "{left}"
+    );
+    let again = project.run(["sentinel", "convert", "old.json"]);
+    let told = "old.json: nothing to convert\nwhat is left to do in the new form of old.json:\nold.json:1:1: error: name";
+    assert!(again.expect_code(1).stderr.contains(told), "{again}");
+}
+
+// covers: SENT-24
+#[test]
+fn a_file_that_cannot_be_written_is_reported_with_those_that_were_written_before() {
+    let project = keyed();
+    project.write("first.json", OLD);
+    project.write("second.json", OLD);
+    // The name of the temporary file is taken.
+    project.write("second.json.new/in-the-way", "");
+    let refused = project.run(["sentinel", "convert", "--write", "first.json", "second.json"]);
+    refused.expect_code(74);
+    assert!(refused.stderr.contains("already converted: first.json"), "{refused}");
+    assert_eq!(
+        fs::read_to_string(project.directory().join("first.json")).unwrap(),
+        NEW
     );
 }

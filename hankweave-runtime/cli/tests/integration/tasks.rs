@@ -271,6 +271,24 @@ fn people_take_locks_and_give_them_back() {
     );
 }
 
+// covers: CLI-40, TASK-3
+#[test]
+fn the_numbers_of_locks_are_said_in_words() {
+    let project = project();
+    let said = |arguments: &[&str]| project.run(arguments).expect_code(0).stdout.clone();
+    let acquire = ["lock", "acquire", "deploy", "--owner", "ann", "--lease", "10m"];
+    let release = ["lock", "release", "deploy", "--owner", "ann"];
+    for _ in 0..3 {
+        said(&acquire);
+    }
+    assert_eq!(said(&release), "released once; still held 2 times\n");
+    assert_eq!(said(&release), "released once; still held once\n");
+    assert_eq!(said(&release), "released\n");
+    said(&acquire);
+    assert_eq!(said(&["lock", "free", "ann"]), "1 lock removed\n");
+    assert_eq!(said(&["lock", "cleanup"]), "0 locks removed\n");
+}
+
 fn counts(project: &TestProject) -> Value {
     project
         .run(["task", "stats", "--json"])

@@ -104,6 +104,17 @@ pub(in crate::hank) fn check_config(
     id
 }
 
+/// Returns the paths of the prompt files that a sentinel names, as far as they are valid.
+pub(in crate::hank) fn user_prompt_files(
+    reader: &mut HankReader<'_>,
+    node: &JsonNode<'_>,
+    file: SentinelFile<'_>,
+) -> Option<Vec<String>> {
+    let fields = reader.fields(node, &hank_keys::SENTINEL)?;
+    let references = one_or_more(|reader, node| file.reference(reader, node));
+    fields.optional(reader, "userPromptFile", references)
+}
+
 /// Keys that only a sentinel with a model may have.
 const MODEL_KEYS: [&str; 9] = [
     "model",
