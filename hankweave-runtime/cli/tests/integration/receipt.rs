@@ -1,6 +1,6 @@
 //! The report of a run: what it says, after each end, and to whom it is offered.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hankweave_testing::TestProject;
 use hankweave_testing::processes::Watched;
@@ -410,6 +410,32 @@ fn a_run_that_waits_for_a_person_has_left_its_report() {
             "hankweave approve ship",
         ],
     );
+    run.kill();
+}
+
+// covers: CLI-44
+#[test]
+fn the_report_of_a_run_that_waits_follows_a_rollback() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codons = ["a", "b", "c"].map(|id| codon(&agent, id, "go"));
+    project.write_hank(&json!({"hank": codons}));
+    let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
+    run.wait_for_line(|line| line.contains("\"server.idle\""));
+    let written = project.directory().join(".hankweave/report.md");
+    let says = |progress: &str| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !std::fs::read_to_string(&written).is_ok_and(|text| text.contains(progress)) {
+            assert!(Instant::now() < end, "no report with {progress}");
+            std::thread::yield_now();
+        }
+    };
+    for progress in ["1 of 3 codons", "2 of 3 codons"] {
+        project.run(["next"]).expect_code(0);
+        says(progress);
+    }
+    project.run(["rollback", "--codon", "a", "--yes"]).expect_code(0);
+    says("1 of 3 codons");
     run.kill();
 }
 
