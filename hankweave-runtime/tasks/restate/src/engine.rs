@@ -15,7 +15,8 @@ pub struct RestateEngine {
     pub(crate) layers: TaskLayers,
     pub(crate) world: World,
     pub(crate) options: WorkerOptions,
-    pub(crate) told: Arc<dyn Fn(&TaskRow) + Send + Sync>,
+    /// Called with each step of a task.
+    pub(crate) step_reporter: Arc<dyn Fn(&TaskRow) + Send + Sync>,
     pub(crate) figures: WorkerMetrics,
     pub(crate) shutdown: Shutdown,
     /// One permit for each task that may run at once.
@@ -31,14 +32,14 @@ impl fmt::Debug for RestateEngine {
 }
 
 impl RestateEngine {
-    /// Creates a worker whose files are under the root of `layers`. `told` is called with each step of a task and must be quick. Restate handles
-    /// orphans, so the orphan policy in `options` is ignored.
+    /// A worker whose files are under the root of `layers`. `step_reporter` is called with each step of a task and must return quickly. What becomes of orphans is Restate's matter, so what
+    /// `options` say of them does not count.
     #[must_use]
     pub fn new(
         layers: TaskLayers,
         world: World,
         mut options: WorkerOptions,
-        told: impl Fn(&TaskRow) + Send + Sync + 'static,
+        step_reporter: impl Fn(&TaskRow) + Send + Sync + 'static,
     ) -> Self {
         let room = Arc::new(Semaphore::new(options.jobs));
         options.jobs = 1;
@@ -48,7 +49,7 @@ impl RestateEngine {
             layers,
             world,
             options,
-            told: Arc::new(told),
+            step_reporter: Arc::new(step_reporter),
             figures: WorkerMetrics::default(),
             shutdown: Shutdown::new(),
             room,

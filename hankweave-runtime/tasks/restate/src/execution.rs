@@ -1,4 +1,12 @@
-//! Execution of one task: its worker, and the worker's results that are not recorded yet (TASK-86, TASK-87).
+//! Execution of one task: runs its worker, and returns what it does step by step (TASK-86, TASK-87).
+//!
+//! Two records follow the task. Restate has the one that counts, `kept`: what is in it is *recorded*. The worker writes into a registry in memory, the
+//! `coordinator`, and is ahead of `kept` by at most one report. It goes like this:
+//!
+//! 1. [`RestateExecution::next`] starts a worker on the task as it is in `kept`.
+//! 2. The worker takes a step or completes a codon, sends a [`RecordRequest`], and waits.
+//! 3. `next` returns what Restate does not have yet. The caller records it, and calls `next` again.
+//! 4. When nothing is unrecorded any more, `next` drops the request. The worker continues: that is how it learns that its report is recorded.
 
 use std::sync::Arc;
 
@@ -14,7 +22,7 @@ use crate::codons::{CompletedCodon, successes};
 use crate::engine::RestateEngine;
 use crate::kept::{DurableStep, RestateTask};
 
-/// Reason why this worker cannot continue a task. Restate tries again, here or elsewhere.
+/// Reason why this worker cannot continue with a task; Restate retries it, here or elsewhere.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Interrupted {
     #[error("this worker stops")]
@@ -29,23 +37,23 @@ pub(crate) enum Interrupted {
     Files(#[from] LayerError),
 }
 
-/// Execution of a task. Dropping it kills its run.
+/// Execution of a task; dropping it kills its run.
 pub(crate) struct RestateExecution {
     engine: Arc<RestateEngine>,
     files: TaskFiles,
-    working: Option<ActiveWorker>,
-    /// Successes in its runs, as reported by the worker.
+    worker: Option<ActiveWorker>,
+    /// Completed codons of the task, as its worker has reported them last.
     successes: Vec<CompletedCodon>,
     is_cancelled: bool,
 }
 
-/// Worker that has the task.
+/// A worker that has the task.
 struct ActiveWorker {
-    /// Dropped first. A worker that waits for its report to be recorded must not mistake the end of `reports` for the answer.
-    worked: AbortOnDropHandle<Result<WorkerSummary, TaskError>>,
+    /// The running worker. Stands before `report`, because fields are dropped in their order: the end of `report` would tell a living worker that its report is recorded.
+    handle: AbortOnDropHandle<Result<WorkerSummary, TaskError>>,
     coordinator: Arc<Memory>,
     reports: RecordRequests,
-    /// Report that the worker waits for.
+    /// Report for which the worker waits; dropping it lets the worker continue.
     report: Option<RecordRequest>,
     has_ended: bool,
     _room: OwnedSemaphorePermit,
@@ -57,104 +65,64 @@ impl RestateExecution {
         Self {
             engine,
             files,
-            working: None,
+            worker: None,
             successes: Vec::new(),
             is_cancelled: false,
         }
     }
 
-    /// Returns the next unrecorded step, once there is one. The next call assumes that the caller has recorded it.
+    /// Waits for the next step that is not recorded. The caller calls again only when it has recorded the step, and gives the task with it.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost.
+    /// Nothing is lost: what changes, changes between the awaits.
     pub(crate) async fn next(&mut self, kept: &RestateTask) -> Result<DurableStep, Interrupted> {
         loop {
             if let Some(step) = self.unrecorded(kept).await? {
                 return Ok(step);
             }
-            match &mut self.working {
-                Some(working) if working.has_ended => match self.end(kept) {
-                    Interrupted::NotFetched(_) if self.is_cancelled => {}
-                    interrupted => return Err(interrupted),
-                },
-                Some(_) => self.wait().await?,
-                None => match self.without_worker(kept)? {
+            match &self.worker {
+                None => match self.step_before_worker(kept)? {
                     Some(step) => return Ok(step),
                     None => self.start_worker(kept).await?,
                 },
+                Some(worker) if !worker.has_ended => self.next_report().await?,
+                Some(_) => {
+                    self.worker = None;
+                    match self.why_ended(kept) {
+                        // A task that is cancelled needs no files: the next round cancels it without a worker.
+                        Interrupted::NotFetched(_) if self.is_cancelled => {}
+                        interrupted => return Err(interrupted),
+                    }
+                }
             }
         }
     }
 
-    /// Asks the worker to stop the run. Without a worker the task is cancelled at once.
-    pub(crate) async fn cancel(&mut self) -> Result<(), Interrupted> {
-        self.is_cancelled = true;
-        if let Some(working) = &self.working {
-            let id = self.files.id().clone();
-            working.coordinator.request_cancel(id, None).await?;
-        }
-        Ok(())
-    }
-
-    /// Stops the run and waits for its end, for a caller that records nothing any more.
-    pub(crate) async fn abandon(&mut self) -> Result<(), Interrupted> {
-        self.cancel().await?;
-        self.end_worker().await
-    }
-
-    /// Writes the recorded state to the files of a task that has ended, also if the worker that should have done so no longer exists.
-    pub(crate) async fn finish(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
-        self.end_worker().await?;
-        let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());
-        let token = Some(kept.task.fencing_token);
-        publish(&recorded, &self.files, &kept.task, token).await?;
-        Ok(())
-    }
-
-    async fn end_worker(&mut self) -> Result<(), Interrupted> {
-        while self.working.as_ref().is_some_and(|working| !working.has_ended) {
-            self.wait().await?;
-        }
-        self.working = None;
-        Ok(())
-    }
-
-    /// Returns the next unrecorded step. Codons come before the step after them, so that none is missing once the task has ended.
+    /// Returns what the worker has done and Restate does not have: first completed codons, then the task. So no codon is missing when the step that ends the task is recorded.
     async fn unrecorded(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         if let Some(success) = self.successes.iter().find(|success| !kept.has(success)) {
             return Ok(Some(DurableStep::Codon(success.clone())));
         }
-        let Some(working) = &self.working else {
+        let Some(worker) = &self.worker else {
             return Ok(None);
         };
         let id = self.files.id();
-        let row = working.coordinator.task(id.clone()).await?;
-        let Some(row) = row.filter(|row| row.version > kept.task.version) else {
+        let task = worker.coordinator.task(id.clone()).await?;
+        let Some(changed) = task.filter(|task| task.version > kept.task.version) else {
             return Ok(None);
         };
-        let lines = working.coordinator.log_lines(id.clone(), kept.last_line());
-        Ok(Some(DurableStep::Task(row, lines.await?)))
+        let lines = worker.coordinator.log_lines(id.clone(), kept.last_line()).await?;
+        Ok(Some(DurableStep::Task(changed, lines)))
     }
 
-    /// Waits until the worker has something to record, or has ended.
-    async fn wait(&mut self) -> Result<(), Interrupted> {
-        let Some(working) = &mut self.working else {
-            return Ok(());
-        };
-        working.wait().await?;
-        if let Some(history) = working.report.as_ref().and_then(|report| report.history.as_ref()) {
-            self.successes = successes(history);
-        }
-        Ok(())
-    }
-
-    /// Returns the step that the task must take before a worker runs it.
-    fn without_worker(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
+    /// Returns the step that the task needs before a worker can have it: its end when it is cancelled, or the way back to pending from any other state.
+    fn step_before_worker(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         let now = self.engine.world.clock.now();
         match kept.task.record.status() {
             TaskStatus::Pending | TaskStatus::Running if self.is_cancelled => Ok(Some(kept.cancel(now)?)),
             TaskStatus::Pending => Ok(None),
+            // A task that runs has lost its worker. Any other has ended or waits, and was asked to continue.
             _ => Ok(Some(kept.wait_again(now)?)),
         }
     }
@@ -168,7 +136,8 @@ impl RestateExecution {
         let clock = engine.world.clock.clone();
         let coordinator = Arc::new(Memory::holding(clock, &kept.task, kept.log.clone()));
         let (recorder, reports) = Recorder::new();
-        let told = Arc::clone(&engine.told);
+        let step_reporter = Arc::clone(&engine.step_reporter);
+        // All executions of the engine count in the same figures. A worker that found no remote a moment ago asks for it before it takes the task.
         let worker = Worker::counting_in(
             engine.figures(),
             coordinator.clone(),
@@ -176,13 +145,13 @@ impl RestateExecution {
             engine.world.clone(),
             engine.options.clone(),
         )
-        .with_step_reporter(move |row| told(row))
+        .with_step_reporter(move |row| step_reporter(row))
         .doubting_remote(kept.not_fetched().is_some())
         .with_recorder(recorder);
         let shutdown = engine.shutdown.clone();
-        let worked = tokio::spawn(async move { worker.work(&shutdown).await });
-        self.working = Some(ActiveWorker {
-            worked: AbortOnDropHandle::new(worked),
+        let handle = tokio::spawn(async move { worker.work(&shutdown).await });
+        self.worker = Some(ActiveWorker {
+            handle: AbortOnDropHandle::new(handle),
             coordinator,
             reports,
             report: None,
@@ -192,30 +161,75 @@ impl RestateExecution {
         Ok(())
     }
 
-    /// Returns why there is no further step after the worker has ended. Another call starts a new worker. If the remote does not answer, Restate
-    /// waits first (TASK-119).
-    fn end(&mut self, kept: &RestateTask) -> Interrupted {
-        self.working = None;
+    /// Lets the worker continue until its next report, and takes in the codons that it has completed.
+    async fn next_report(&mut self) -> Result<(), Interrupted> {
+        let Some(worker) = &mut self.worker else {
+            return Ok(());
+        };
+        worker.next_report().await?;
+        if let Some(history) = worker.report.as_ref().and_then(|report| report.history.as_ref()) {
+            self.successes = successes(history);
+        }
+        Ok(())
+    }
+
+    /// Returns why a worker has ended though the task has not. Restate calls again, later when the remote does not answer (TASK-119).
+    fn why_ended(&self, kept: &RestateTask) -> Interrupted {
         match (self.engine.shutdown.cause(), kept.not_fetched()) {
             (Some(_), _) => Interrupted::Stopping,
             (None, Some(why)) => Interrupted::NotFetched(why.to_owned()),
             (None, None) => Interrupted::Lost,
         }
     }
+
+    /// Asks the worker to stop the run; without a worker, [`RestateExecution::next`] returns the step that cancels the task.
+    pub(crate) async fn cancel(&mut self) -> Result<(), Interrupted> {
+        self.is_cancelled = true;
+        if let Some(worker) = &self.worker {
+            let id = self.files.id().clone();
+            worker.coordinator.request_cancel(id, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops the run of a task of which nothing can be recorded any more, and waits for its end.
+    pub(crate) async fn abandon(&mut self) -> Result<(), Interrupted> {
+        self.cancel().await?;
+        self.end_worker().await
+    }
+
+    /// Writes the files of a task that has ended as it is recorded, also when the worker that should have done so is gone.
+    pub(crate) async fn finish(&mut self, kept: &RestateTask) -> Result<(), Interrupted> {
+        self.end_worker().await?;
+        let recorded = Memory::holding(self.engine.world.clock.clone(), &kept.task, kept.log.clone());
+        let token = Some(kept.task.fencing_token);
+        publish(&recorded, &self.files, &kept.task, token).await?;
+        Ok(())
+    }
+
+    /// Lets the worker continue to its end, without recording what it still reports.
+    async fn end_worker(&mut self) -> Result<(), Interrupted> {
+        while self.worker.as_ref().is_some_and(|worker| !worker.has_ended) {
+            self.next_report().await?;
+        }
+        self.worker = None;
+        Ok(())
+    }
 }
 
 impl ActiveWorker {
-    /// Waits until the worker has something to record, or has ended.
-    async fn wait(&mut self) -> Result<(), Interrupted> {
+    /// Tells the worker that its last report is recorded, and waits for the next one, or for its end.
+    async fn next_report(&mut self) -> Result<(), Interrupted> {
+        // Dropping the request is what tells the worker.
         self.report = None;
         self.report = self.reports.next().await;
         if self.report.is_some() {
             return Ok(());
         }
-        let worked = (&mut self.worked).await;
+        let ended = (&mut self.handle).await;
         self.has_ended = true;
-        match worked {
-            Ok(worked) => worked.map(drop).map_err(Interrupted::from),
+        match ended {
+            Ok(summary) => summary.map(drop).map_err(Interrupted::from),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_) => Ok(()),
         }
