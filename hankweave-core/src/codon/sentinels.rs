@@ -1,7 +1,7 @@
 //! Record of the sentinels of a codon.
 //!
-//! [`Sentinels`] is one list of [`SentinelState`]s with its total cost. The type says whether the codon is open ([`Loaded`]) or has ended ([`Executed`]), and
-//! with it the JSON key of the list (STATE-12).
+//! [`Sentinels`] is one list of [`SentinelState`]s with its total cost. The type says whether the codon is open ([`Loaded`]) or has ended
+//! ([`Executed`]), and with it the JSON key of the list (STATE-12).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,7 +20,8 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loaded {}
 
-/// Phase of a codon that has ended; the list of its sentinels is stored as `executed`. Sentinels that act on that end still change their figures (STATE-29).
+/// Phase of a codon that has ended; the list of its sentinels is stored as `executed`. Sentinels that act on that end still change their figures
+/// (STATE-29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executed {}
 
@@ -232,7 +233,7 @@ pub struct SentinelState {
     pub total_triggers: u64,
     /// Cost of the answers, in US dollars.
     pub total_cost: Usd,
-    /// Number of requests whose cost is missing in `totalCost`, wholly or in part: those without an answer yet, those that were cut off, and those without a price.
+    /// Number of requests whose cost is not, or not wholly, in `totalCost`: without an answer yet, cut off, or without a price.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted_requests: u64,
     /// Whether it still watches.

@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Read limit of the output, in bytes: a version is in the first lines.
 const LONGEST: u64 = 4 << 10;
 
-/// Returns the first number with a dot that `PROGRAM --version` prints on its standard output, such as `2.1.330`; `None` when there is none within ten seconds.
+/// Returns the first number with a dot that `PROGRAM --version` prints on its standard output, such as `2.1.330`; `None` when there is none within
+/// ten seconds.
 ///
 /// The exit code does not matter. No process of the program is left running.
 pub async fn version_of(world: &World, program: &Path) -> Option<String> {

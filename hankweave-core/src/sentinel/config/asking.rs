@@ -18,7 +18,7 @@ pub struct EndpointConfig {
     /// Address of the server, without `/v1/messages`, `/chat/completions` or `/responses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Name of the environment variable with the API key. With a `baseUrl` and without this no key is sent: the key of a provider goes to no other address.
+    /// Environment variable with the API key. With a `baseUrl` and without this no key is sent: a provider's key goes nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_variable: Option<String>,
 }
@@ -50,7 +50,7 @@ pub struct LlmParams {
 pub struct Conversational {
     /// Limit of the memory; beyond it the oldest exchanges are forgotten.
     pub trimming_strategy: TrimmingStrategy,
-    /// With `true`, failures in a row do not unload the sentinel, however many they are; a failure that will come again still does. False when absent.
+    /// With `true`, failures in a row never unload the sentinel; a failure that will come again still does. False when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_on_error: Option<bool>,
 }

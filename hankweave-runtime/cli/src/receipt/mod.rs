@@ -1,7 +1,8 @@
 //! `hankweave report`: report of a directory's runs, for people who were not there (CLI-44).
 //!
-//! A [`Receipt`] is the data of a report: what the state document says, with what only the journal knows ([`Heard`]). `markdown`, `html` and `markup` draw it. The
-//! command prints it, the page shows it, and a run leaves it as `.hankweave/report.md` when it waits for a person ([`Listening`]) and when it ends ([`write`]).
+//! A [`Receipt`] is the data of a report: what the state document says, with what only the journal knows ([`Heard`]). `markdown`, `html` and `markup`
+//! draw it. The command prints it, the page shows it, and a run leaves it as `.hankweave/report.md` when it waits for a person ([`Listening`]) and
+//! when it ends ([`write`]).
 
 mod attempts;
 mod checks;
@@ -86,7 +87,8 @@ pub(crate) fn print_report(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Follows a run: collects what its report needs, writes `report.md` whenever the run begins to wait for a person, and removes it when the run continues.
+/// Follows a run: collects what its report needs, writes `report.md` whenever the run begins to wait for a person, and removes it when the run
+/// continues.
 #[derive(Debug)]
 pub(crate) struct Listening(AbortOnDropHandle<Option<Heard>>);
 
@@ -157,9 +159,11 @@ fn waits_for_person(event: &Event) -> Option<bool> {
     }
 }
 
-/// Writes the report of a run that has ended, or waits for a person, next to its record, and returns its path; `None`, with a warning, when that fails.
+/// Writes the report of a run that has ended, or waits for a person, next to its record, and returns its path; `None`, with a warning, when that
+/// fails.
 ///
-/// The file is written past the run's disk, which would put it back when an agent removes it (P11): another report can be made from the record at any time.
+/// The file is written past the run's disk, which would put it back when an agent removes it (P11): another report can be made from the record at any
+/// time.
 pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     let path = report_path(execution);
     let gathered = gather(execution, OwningTask::of(execution), MOST_UNASKED, heard);
@@ -177,7 +181,8 @@ pub(crate) fn write(execution: &Path, heard: Option<Heard>) -> Option<PathBuf> {
     }
 }
 
-/// Removes `report.md`, which says nothing of a run that works. `disk` has to be that of the run, which puts back files of the record that are removed past it.
+/// Removes `report.md`, which says nothing of a run that works. `disk` has to be that of the run, which puts back files of the record that are
+/// removed past it.
 fn remove(disk: &dyn Disk, execution: &Path) {
     // A missing file is as good as a removed one.
     let _ = disk.remove_file(&report_path(execution));
@@ -194,7 +199,8 @@ pub(crate) fn has_record(execution: &Path) -> bool {
     RealDisk.metadata(&state_dir).is_ok()
 }
 
-/// Returns the report in a line; `None` where no run is recorded, or the record cannot be read. `budget` is that of the next run, where it differs from the last one's.
+/// Returns the report in a line; `None` where no run is recorded, or the record cannot be read. `budget` is that of the next run, where it differs
+/// from the last one's.
 pub(crate) fn in_short(execution: &Path, budget: Option<Usd>) -> Option<String> {
     if !has_record(execution) {
         return None;
@@ -232,8 +238,8 @@ pub(crate) fn recorded(execution: &Path) -> Result<RunReport, CliError> {
     })
 }
 
-/// Gathers the data of a report. What only the journal knows comes from `heard`, or is read from the journal; one of more than `most` bytes is not read, and a
-/// remark in the report says so.
+/// Gathers the data of a report. What only the journal knows comes from `heard`, or is read from the journal; one of more than `most` bytes is not
+/// read, and a remark in the report says so.
 fn gather(
     execution: &Path,
     task: Option<OwningTask>,

@@ -1,10 +1,11 @@
 //! One task that follows the events for all sentinels of a codon (SENT-10, SENT-13).
 //!
-//! The task runs while the codon runs: it is loaded ([`SentinelLoop::load`]), reads events and lets the sentinels act ([`SentinelLoop::run`]) until the codon
-//! asks for its shutdown, and then unloads them. Sentinels that act on the end of their codon stay: for them the same loop runs once more after that end
-//! ([`SentinelLoop::prepare_for_end`]), shows them the end alone, and unloads them.
+//! The task runs while the codon runs: it is loaded ([`SentinelLoop::load`]), reads events and lets the sentinels act ([`SentinelLoop::run`]) until
+//! the codon asks for its shutdown, and then unloads them. Sentinels that act on the end of their codon stay: for them the same loop runs once more
+//! after that end ([`SentinelLoop::prepare_for_end`]), shows them the end alone, and unloads them.
 //!
-//! `watching` shows events to sentinels, `turns` is the way from a question to a kept answer, `active` is one sentinel, and `unfinished` what it reports as left unfinished.
+//! `watching` shows events to sentinels, `turns` is the way from a question to a kept answer, `active` is one sentinel, and `unfinished` what it
+//! reports as left unfinished.
 
 mod active;
 mod turns;
@@ -109,7 +110,8 @@ impl SentinelLoop {
         }
     }
 
-    /// Prepares the loop, of which the sentinels remain that act on the end of the codon, to run once more and show them that end. Returns the figures.
+    /// Prepares the loop, of which the sentinels remain that act on the end of the codon, to run once more and show them that end. Returns the
+    /// figures.
     pub(super) fn prepare_for_end(&mut self, allowance: Arc<Allowance>) -> watch::Receiver<SentinelTotals> {
         self.context.allowance = allowance;
         self.after_end = true;
@@ -258,7 +260,8 @@ impl SentinelLoop {
         }
     }
 
-    /// Sends the figures of all sentinels to the state document, to the codon (`figures`) and to the allowance, which closes when they have spent the rest.
+    /// Sends the figures of all sentinels to the state document, to the codon (`figures`) and to the allowance, which closes when they have spent the
+    /// rest.
     pub(super) async fn record(&mut self) -> Ticket {
         let records = SentinelTotals {
             states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),

@@ -1,7 +1,7 @@
 //! Activity of the processes that an agent has left running, so that a codon waits for those that work, and not for idle servers (HANK-75).
 //!
-//! Two samples of the family are compared: whoever has computed or written between them is busy. A process that starts and ends between two samples is seen only
-//! in the figures of the parent that has waited for it.
+//! Two samples of the family are compared: whoever has computed or written between them is busy. A process that starts and ends between two samples
+//! is seen only in the figures of the parent that has waited for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,8 +60,8 @@ impl ChildUse {
     }
 }
 
-/// Samples the descendants of the agent `leader`, which has a session of its own: the processes of that session, those that carry `marker` in their environment,
-/// and their descendants. The agent itself is left out: its own work does not count as left running.
+/// Samples the descendants of the agent `leader`, which has a session of its own: the processes of that session, those that carry `marker` in their
+/// environment, and their descendants. The agent itself is left out: its own work does not count as left running.
 pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     let family = ProcessSet {
         marker,
@@ -79,7 +79,8 @@ pub(super) fn family_use(leader: i32, marker: &str) -> FamilyUse {
     found
 }
 
-/// Returns the child of `leader` from which `pid` descends. When an ancestor between them has ended, this is the topmost one that still lives, at least `pid`.
+/// Returns the child of `leader` from which `pid` descends. When an ancestor between them has ended, this is the topmost one that still lives, at
+/// least `pid`.
 fn child_of(leader: i32, mut pid: i32, parents: &BTreeMap<i32, i32>) -> i32 {
     // The bound ends a circle, which a table may have that was read while process ids were used again.
     for _ in 0..parents.len() {

@@ -32,8 +32,8 @@ impl fmt::Debug for RestateEngine {
 }
 
 impl RestateEngine {
-    /// A worker whose files are under the root of `layers`. `step_reporter` is called with each step of a task and must return quickly. What becomes of orphans is Restate's matter, so what
-    /// `options` say of them does not count.
+    /// A worker whose files are under the root of `layers`. `step_reporter` is called with each step of a task and must return quickly. What becomes
+    /// of orphans is Restate's matter, so what `options` say of them does not count.
     #[must_use]
     pub fn new(
         layers: TaskLayers,

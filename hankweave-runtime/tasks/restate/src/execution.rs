@@ -1,7 +1,7 @@
 //! Execution of one task: runs its worker, and returns what it does step by step (TASK-86, TASK-87).
 //!
-//! Two records follow the task. Restate has the one that counts, `kept`: what is in it is *recorded*. The worker writes into a registry in memory, the
-//! `coordinator`, and is ahead of `kept` by at most one report. It goes like this:
+//! Two records follow the task. Restate has the one that counts, `kept`: what is in it is *recorded*. The worker writes into a registry in memory,
+//! the `coordinator`, and is ahead of `kept` by at most one report. It goes like this:
 //!
 //! 1. [`RestateExecution::next`] starts a worker on the task as it is in `kept`.
 //! 2. The worker takes a step or completes a codon, sends a [`RecordRequest`], and waits.
@@ -49,7 +49,8 @@ pub(crate) struct RestateExecution {
 
 /// A worker that has the task.
 struct ActiveWorker {
-    /// The running worker. Stands before `report`, because fields are dropped in their order: the end of `report` would tell a living worker that its report is recorded.
+    /// The running worker. Stands before `report`, because fields are dropped in their order: the end of `report` would tell a living worker that its
+    /// report is recorded.
     handle: AbortOnDropHandle<Result<WorkerSummary, TaskError>>,
     coordinator: Arc<Memory>,
     reports: RecordRequests,
@@ -99,7 +100,8 @@ impl RestateExecution {
         }
     }
 
-    /// Returns what the worker has done and Restate does not have: first completed codons, then the task. So no codon is missing when the step that ends the task is recorded.
+    /// Returns what the worker has done and Restate does not have: first completed codons, then the task. So no codon is missing when the step that
+    /// ends the task is recorded.
     async fn unrecorded(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         if let Some(success) = self.successes.iter().find(|success| !kept.has(success)) {
             return Ok(Some(DurableStep::Codon(success.clone())));
@@ -116,7 +118,8 @@ impl RestateExecution {
         Ok(Some(DurableStep::Task(changed, lines)))
     }
 
-    /// Returns the step that the task needs before a worker can have it: its end when it is cancelled, or the way back to pending from any other state.
+    /// Returns the step that the task needs before a worker can have it: its end when it is cancelled, or the way back to pending from any other
+    /// state.
     fn step_before_worker(&self, kept: &RestateTask) -> Result<Option<DurableStep>, Interrupted> {
         let now = self.engine.world.clock.now();
         match kept.task.record.status() {
