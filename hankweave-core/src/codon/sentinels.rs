@@ -154,7 +154,7 @@ impl<P: SentinelPhase> Serialize for Sentinels<P> {
     }
 }
 
-/// The check of a file from outside, with messages for people; [`Deserialize`] refuses again what was not checked by it.
+/// Check of a file from outside, with messages for people; [`Deserialize`] refuses again what was not checked by it.
 impl<P: SentinelPhase> Shape for Sentinels<P> {
     fn check(checker: &mut Checker, value: &mut Value) {
         let sentinels = required(P::KEY, Vec::<SentinelState>::check);

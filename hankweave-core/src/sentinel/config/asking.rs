@@ -50,7 +50,7 @@ pub struct LlmParams {
 pub struct Conversational {
     /// Limit of the memory; beyond it the oldest exchanges are forgotten.
     pub trimming_strategy: TrimmingStrategy,
-    /// With `true`, failures in a row never unload the sentinel; a failure that will come again still does. False when absent.
+    /// Whether the sentinel stays loaded after any number of failures in a row; false when absent. One that will come again still unloads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continue_on_error: Option<bool>,
 }

@@ -239,7 +239,6 @@ impl SentinelLoop {
     /// Gives up what the sentinels have not finished, and reports it with its reasons.
     async fn report_unfinished(&mut self) {
         for one in &mut self.sentinels {
-            one.withhold(&self.context.allowance);
             one.cut_short(&self.context.allowance);
             let id = &one.loadable.config.id;
             for sentence in one.unfinished.take() {
