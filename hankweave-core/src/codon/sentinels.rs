@@ -365,6 +365,9 @@ mod tests {
         state.unload_reason = Some(UnloadReason::FatalError);
         let remarks: Vec<String> = state.remarks().collect();
         let end = "sentinel x watched no longer: it could not continue";
-        assert_eq!(remarks, ["sentinel x: fine", "sentinel x failed 3 times: no", end]);
+        assert_eq!(
+            remarks,
+            ["sentinel x: fine", "sentinel x failed 3 times: no", end]
+        );
     }
 }

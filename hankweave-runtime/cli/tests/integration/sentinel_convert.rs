@@ -151,14 +151,20 @@ fn prompt_files_are_converted_with_the_sentinel_that_names_them() {
     let document: Value = project.run(arguments).expect_code(0).json_document();
     let file = &document["files"][0];
     assert_eq!(
-        (file["promptsNotCarriedOver"].as_array().map(Vec::len), &file["written"]),
+        (
+            file["promptsNotCarriedOver"].as_array().map(Vec::len),
+            &file["written"]
+        ),
         (Some(1), &json!(false)),
         "no file was replaced"
     );
 
     // What is wrong with the sentinel is another matter.
     project.write("sentinels/ask.md", "Failed: <%= it.events[0].data.isError %>\n");
-    project.write("sentinels/s.json", config("ask.md").replace("\"name\":\"S\",", ""));
+    project.write(
+        "sentinels/s.json",
+        config("ask.md").replace("\"name\":\"S\",", ""),
+    );
     let wrong = project.run(["sentinel", "convert", "--write", "sentinels/s.json"]);
     assert!(wrong.expect_code(1).stderr.contains("error: name"), "{wrong}");
     let prompt = fs::read_to_string(project.directory().join("sentinels/ask.md")).unwrap();
@@ -218,7 +224,10 @@ fn a_file_that_cannot_be_written_is_reported_with_those_that_were_written_before
     project.write("second.json.new/in-the-way", "");
     let refused = project.run(["sentinel", "convert", "--write", "first.json", "second.json"]);
     refused.expect_code(74);
-    assert!(refused.stderr.contains("already converted: first.json"), "{refused}");
+    assert!(
+        refused.stderr.contains("already converted: first.json"),
+        "{refused}"
+    );
     assert_eq!(
         fs::read_to_string(project.directory().join("first.json")).unwrap(),
         NEW

@@ -207,7 +207,11 @@ fn a_reply_without_its_form_that_uses_up_the_dollars_of_a_sentinel_is_no_questio
     let story = run(&project, 0);
     assert_eq!(story.figures(), json!([1, 0, "budget-reached"]));
     let said = story.of("info");
-    let is_missing = |data: &&Value| data["message"].as_str().is_some_and(|text| text.contains("no answer"));
+    let is_missing = |data: &&Value| {
+        data["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("no answer"))
+    };
     assert!(!said.iter().any(is_missing), "{said:?}");
 }
 

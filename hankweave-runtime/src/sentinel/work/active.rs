@@ -188,7 +188,11 @@ mod tests {
         let mut sentinel = command_that_has_cost(Usd::ZERO);
         see(&mut sentinel, MOST_FIRINGS + 5);
         sentinel.cut_short(&used_up().0);
-        assert_eq!(sentinel.take_dropped(), 5, "the others are reported as unfinished");
+        assert_eq!(
+            sentinel.take_dropped(),
+            5,
+            "the others are reported as unfinished"
+        );
         assert_eq!(sentinel.take_dropped(), 0);
     }
 }

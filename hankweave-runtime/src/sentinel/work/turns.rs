@@ -187,7 +187,8 @@ impl SentinelLoop {
                 let allowance = &self.context.allowance;
                 if !allowance.is_open() {
                     one.busy = false;
-                    one.unfinished.add(UnfinishedKind::Question, 1, allowance.why_closed());
+                    one.unfinished
+                        .add(UnfinishedKind::Question, 1, allowance.why_closed());
                     return;
                 }
                 one.tracked.tally.calls += 1;

@@ -36,7 +36,8 @@ impl SentinelLoop {
                 self.see_end(line.kind(), line.text(), now);
                 continue;
             }
-            let interested = |one: &ActiveSentinel| one.tracked.is_active() && one.engine.is_interested(line.kind());
+            let interested =
+                |one: &ActiveSentinel| one.tracked.is_active() && one.engine.is_interested(line.kind());
             let tells_of_files = !self.own_files.is_empty() && line.kind() == FILE_UPDATED;
             if !tells_of_files && !self.sentinels.iter().any(interested) {
                 continue;

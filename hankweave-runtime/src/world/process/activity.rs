@@ -55,7 +55,8 @@ impl ChildUse {
     fn is_busy(&self, before: Option<&Self>, elapsed: Duration) -> bool {
         before.is_none_or(|before| {
             // Fewer bytes are a change too: a descendant that had written has ended.
-            self.written != before.written || self.processor.saturating_sub(before.processor) > elapsed / IDLE_DIVISOR
+            self.written != before.written
+                || self.processor.saturating_sub(before.processor) > elapsed / IDLE_DIVISOR
         })
     }
 }
