@@ -106,7 +106,7 @@ impl Executor {
             // It changes nothing, so it is not kept for a repeated request.
             Ok(answer @ DirectPayload::StateSnapshot(_)) => {
                 let text = self.replies.answer(Some(id), answer);
-                for outbox in ledger.abandon(&job.request).iter().chain([&job.from]) {
+                for outbox in ledger.forget(&job.request).iter().chain([&job.from]) {
                     outbox.push(text.clone());
                 }
             }
@@ -130,7 +130,7 @@ impl Executor {
                         self.replies.error(&attempted, message, OWNED, hint)
                     }
                 };
-                for outbox in ledger.abandon(&job.request).iter().chain([&job.from]) {
+                for outbox in ledger.forget(&job.request).iter().chain([&job.from]) {
                     outbox.push(text.clone());
                 }
             }

@@ -1,123 +1,89 @@
-//! Ledger of the commands that were carried out: a command that is sent again is answered again, and done once (F20,
-//! WIRE-10).
+//! Ledger of the commands of all clients: a command that is sent again gets the answer again and is done once (F20, WIRE-10).
+//!
+//! A command is entered when it arrives. It ends as finished, with an answer that is remembered, or as forgotten, and both return the other clients that sent it
+//! meanwhile and wait for its answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hankweave_core::wire::{ClientRequest, Command, DirectPayload};
+use hankweave_core::wire::{ClientRequest, DirectPayload};
 
 use super::outbox::Outbox;
 
-/// How many ids are remembered.
+/// Number of finished commands that are remembered.
 const REMEMBERED: usize = 1_024;
 
-/// The commands of all clients, whatever connection they came over.
+/// Commands of all clients, over whatever connection they came. Two requests are one command if they have the id and everything else in common: clients choose
+/// the ids, so two clients may choose the same one for different commands.
 #[derive(Debug, Default)]
 pub(super) struct CommandLedger {
-    entries: HashMap<String, LedgerEntry>,
-    /// The ids of what was done, oldest first.
-    done: VecDeque<String>,
+    running: Vec<RunningCommand>,
+    /// Finished commands, oldest first.
+    finished: VecDeque<FinishedCommand>,
+}
+
+/// Command in progress.
+#[derive(Debug)]
+struct RunningCommand {
+    request: ClientRequest,
+    /// Clients that sent the command again and wait for its answer.
+    waiting: Vec<Arc<Outbox>>,
 }
 
 #[derive(Debug)]
-struct LedgerEntry {
-    command: Command,
-    state: CommandState,
+struct FinishedCommand {
+    request: ClientRequest,
+    answer: DirectPayload,
 }
 
-#[derive(Debug)]
-enum CommandState {
-    /// In progress; these asked again.
-    Begun(Vec<Arc<Outbox>>),
-    /// Done, with this answer.
-    Done(DirectPayload),
-}
-
-/// Treatment of a command.
+/// State in which a command that arrives is found.
 #[derive(Debug)]
 pub(super) enum LedgerStatus {
-    /// It is new: do it.
+    /// Never seen: carry it out.
     New,
-    /// It is being done; its sender will get the answer as well.
+    /// Being carried out; its end returns this sender, too.
     InProgress,
-    /// It was done, with this answer.
+    /// Carried out earlier, with this answer.
     Repeated(DirectPayload),
 }
 
 impl CommandLedger {
-    /// Enters a command. A command that has the id of another command, but a different content, is a command of its
-    /// own.
+    /// Enters a command that `from` has sent.
     pub(super) fn enter(&mut self, request: &ClientRequest, from: &Arc<Outbox>) -> LedgerStatus {
-        if let Some(entry) = self.entries.get_mut(&request.id)
-            && entry.command == request.command
-        {
-            return match &mut entry.state {
-                CommandState::Begun(others) => {
-                    others.push(Arc::clone(from));
-                    LedgerStatus::InProgress
-                }
-                CommandState::Done(answer) => LedgerStatus::Repeated(repeated(answer.clone())),
-            };
+        if let Some(running) = self.running.iter_mut().find(|one| one.request == *request) {
+            running.waiting.push(Arc::clone(from));
+            return LedgerStatus::InProgress;
         }
-        let entry = LedgerEntry {
-            command: request.command.clone(),
-            state: CommandState::Begun(Vec::new()),
-        };
-        self.forget(&request.id);
-        self.entries.insert(request.id.clone(), entry);
+        if let Some(finished) = self.finished.iter().find(|one| one.request == *request) {
+            return LedgerStatus::Repeated(repeated(finished.answer.clone()));
+        }
+        self.running.push(RunningCommand {
+            request: request.clone(),
+            waiting: Vec::new(),
+        });
         LedgerStatus::New
     }
 
-    /// Notes that a command was carried out, and returns the other clients that asked for it.
+    /// Remembers the answer of a command that was carried out, and returns the other clients that wait for it.
     pub(super) fn finish(&mut self, request: &ClientRequest, answer: &DirectPayload) -> Vec<Arc<Outbox>> {
-        let Some(entry) = self.begun(request) else {
-            return Vec::new();
-        };
-        let done = CommandState::Done(answer.clone());
-        let CommandState::Begun(others) = std::mem::replace(&mut entry.state, done) else {
-            return Vec::new();
-        };
-        self.remember(request.id.clone());
-        others
-    }
-
-    /// Forgets a command that was refused, so that it may be sent again. Returns the other clients that asked for it.
-    pub(super) fn abandon(&mut self, request: &ClientRequest) -> Vec<Arc<Outbox>> {
-        if self.begun(request).is_none() {
-            return Vec::new();
+        self.finished.push_back(FinishedCommand {
+            request: request.clone(),
+            answer: answer.clone(),
+        });
+        if self.finished.len() > REMEMBERED {
+            self.finished.pop_front();
         }
-        match self.entries.remove(&request.id) {
-            Some(LedgerEntry {
-                state: CommandState::Begun(others),
-                ..
-            }) => others,
-            _ => Vec::new(),
-        }
+        self.forget(request)
     }
 
-    /// The entry of a command in progress; `None` when another command has taken its id meanwhile.
-    fn begun(&mut self, request: &ClientRequest) -> Option<&mut LedgerEntry> {
-        let entry = self.entries.get_mut(&request.id)?;
-        let is_begun = matches!(entry.state, CommandState::Begun(_)) && entry.command == request.command;
-        is_begun.then_some(entry)
-    }
-
-    fn remember(&mut self, id: String) {
-        self.done.push_back(id);
-        if self.done.len() > REMEMBERED
-            && let Some(oldest) = self.done.pop_front()
-        {
-            self.entries.remove(&oldest);
-        }
-    }
-
-    fn forget(&mut self, id: &str) {
-        self.entries.remove(id);
-        self.done.retain(|done| done != id);
+    /// Removes a command in progress without an answer, so that it is carried out when it is sent again; returns the other clients that wait for it.
+    pub(super) fn forget(&mut self, request: &ClientRequest) -> Vec<Arc<Outbox>> {
+        let index = self.running.iter().position(|one| one.request == *request);
+        index.map_or_else(Vec::new, |index| self.running.swap_remove(index).waiting)
     }
 }
 
-/// The answer to a command that is sent again.
+/// Marks an answer as one to a command that was sent again.
 pub(super) fn repeated(mut answer: DirectPayload) -> DirectPayload {
     if let DirectPayload::CommandAck { repeated, .. } = &mut answer {
         *repeated = true;
@@ -127,7 +93,7 @@ pub(super) fn repeated(mut answer: DirectPayload) -> DirectPayload {
 
 #[cfg(test)]
 mod tests {
-    use hankweave_core::wire::CommandOutcome;
+    use hankweave_core::wire::{Command, CommandOutcome};
 
     use super::*;
 
@@ -172,19 +138,27 @@ mod tests {
         };
     }
 
+    // covers: WIRE-10
     #[test]
     fn another_command_with_the_same_id_is_a_command_of_its_own() {
         let mut ledger = CommandLedger::default();
         let (next, skip) = (request("1", Command::CodonNext), request("1", Command::CodonSkip));
-        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::New));
-        assert!(matches!(ledger.enter(&skip, &outbox()), LedgerStatus::New));
-        assert_eq!(ledger.finish(&next, &ack(&next)).len(), 0);
-        ledger.finish(&skip, &ack(&skip));
-        assert!(matches!(
-            ledger.enter(&skip, &outbox()),
-            LedgerStatus::Repeated(_)
-        ));
-        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::New));
+        let is_new = |status| matches!(status, LedgerStatus::New);
+        assert!(is_new(ledger.enter(&next, &outbox())));
+        assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::InProgress));
+        assert!(is_new(ledger.enter(&skip, &outbox())));
+        assert!(
+            matches!(ledger.enter(&next, &outbox()), LedgerStatus::InProgress),
+            "it would be done twice"
+        );
+        assert_eq!(ledger.finish(&next, &ack(&next)).len(), 2, "each gets the answer");
+        assert_eq!(ledger.finish(&skip, &ack(&skip)).len(), 0);
+        for done in [&next, &skip] {
+            assert!(matches!(
+                ledger.enter(done, &outbox()),
+                LedgerStatus::Repeated(_)
+            ));
+        }
     }
 
     // covers: WIRE-10
@@ -193,7 +167,7 @@ mod tests {
         let (mut ledger, next) = (CommandLedger::default(), request("a", Command::CodonNext));
         ledger.enter(&next, &outbox());
         assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::InProgress));
-        assert_eq!(ledger.abandon(&next).len(), 1);
+        assert_eq!(ledger.forget(&next).len(), 1);
         assert!(matches!(ledger.enter(&next, &outbox()), LedgerStatus::New));
     }
 
@@ -212,7 +186,7 @@ mod tests {
             ledger.enter(&all[1], &outbox()),
             LedgerStatus::Repeated(_)
         ));
-        assert_eq!((ledger.entries.len(), ledger.done.len()), (1_024, 1_024));
+        assert_eq!((ledger.running.len(), ledger.finished.len()), (0, 1_024));
         assert!(matches!(ledger.enter(&all[0], &outbox()), LedgerStatus::New));
     }
 }
