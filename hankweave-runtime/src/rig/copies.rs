@@ -71,21 +71,23 @@ impl RigCopies {
             .collect()
     }
 
-    /// Removes an unchanged copy.
+    /// Removes an unchanged copy, entry by entry.
     ///
     /// # Errors
     ///
-    /// [`KeptCopy`]; only [`KeptCopy::Remove`] may have removed a part of it.
+    /// [`KeptCopy`]. What was removed before [`KeptCopy::Remove`] is copied again, so that the copy stays whole.
     pub fn take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), KeptCopy> {
         let target = self.untouched(disk, copy)?;
-        let taken = match copy.replace {
-            true => target.folder.remove(&target.name),
-            false => copy::with_source(disk, &self.hank, &copy.from, |tree, _, _| {
-                copy::take_out(tree, &target)
-            })
-            .map_err(KeptCopy::Compare)?,
-        };
-        taken.map_err(KeptCopy::Remove)
+        let remove = |tree: &Tree, _: &dyn Folder, _: &OsStr| copy::take_out(tree, &target);
+        let removed = copy::with_source(disk, &self.hank, &copy.from, remove).map_err(KeptCopy::Compare)?;
+        removed.map_err(|error| {
+            // Without `replace`: that would begin with removing what has just resisted.
+            if let Err(error) = copy::copy(disk, &self.hank, &copy.from, &target, false) {
+                let error = crate::error::chain(&error);
+                tracing::warn!(error, to = %copy.to.display(), "a part of a rig's copy is missing");
+            }
+            KeptCopy::Remove(error)
+        })
     }
 
     /// Whether a copy could be removed now. Changes nothing.
@@ -165,11 +167,12 @@ fn is_untouched(
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::sync::Arc;
 
     use tempfile::TempDir;
 
     use super::*;
-    use crate::world::disk::RealDisk;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 
     /// A hank with a tree and a workspace with its copy.
     fn stage() -> (TempDir, RigCopies, RigCopy) {
@@ -262,6 +265,24 @@ mod tests {
         let (_folder, copies, copy) = stage_of(false);
         copies.take_out(&RealDisk, &copy).unwrap();
         assert!(!copies.workspace.join("to").exists(), "nothing else was in it");
+    }
+
+    // covers: RUN-20
+    #[test]
+    fn a_copy_of_which_a_part_cannot_be_removed_stays_whole() {
+        for replace in [true, false] {
+            for n in 0.. {
+                let (_folder, copies, copy) = stage_of(replace);
+                let fault = Fault::FailAt(n, io::ErrorKind::PermissionDenied);
+                let disk = FaultyDisk::new(Arc::new(RealDisk), fault);
+                let Err(left) = copies.take_out(&disk, &copy) else {
+                    assert_eq!(n, 4, "two files and two folders are removed");
+                    break;
+                };
+                assert!(matches!(left, KeptCopy::Remove(_)), "step {n}: {left:?}");
+                assert!(copies.can_take_out(&RealDisk, &copy), "step {n}");
+            }
+        }
     }
 
     // covers: X3

@@ -579,3 +579,38 @@ fn what_the_rigs_of_left_codons_had_copied_is_taken_out_unless_somebody_changed_
     let ends: Vec<&Value> = told.iter().map(|event| &event["data"]["status"]).collect();
     assert_eq!(ends, ["started", "partial"]);
 }
+
+// covers: RUN-20
+#[test]
+fn a_copy_of_a_loops_rig_is_named_and_tried_once_however_often_its_codon_ran() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["*.txt"]})
+    };
+    let copy = |from: &str| json!({"type": "copy", "copy": {"from": from, "to": from}, "replace": true});
+    for tool in ["whole", "changed"] {
+        project.write(&format!("{tool}/tool.sh"), "echo tool");
+    }
+    let mut fix = codon("fix");
+    fix["rigSetup"] = json!([copy("whole"), copy("changed")]);
+    let until = json!({"type": "iterationLimit", "limit": 3});
+    let rounds = json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": until, "codons": [fix]});
+    project.write_hank(&json!({"hank": [codon("first"), rounds]}));
+    let there = project.directory().join("elsewhere");
+    let run = |arguments: &[&str]| project.run([arguments, &["-e", there.to_str().unwrap()]].concat());
+    run(&["run", "--headless"]).expect_code(0);
+    fs::write(there.join("changed/tool.sh"), "echo mine").unwrap();
+
+    let back = ["rollback", "--codon", "first", "--json"];
+    let dry = run(&[&back[..], &["--dry-run"]].concat());
+    assert_eq!(
+        dry.expect_code(0).json_document()["rigCleanup"],
+        json!(["whole"])
+    );
+    run(&back).expect_code(0);
+    let told = run(&["journal", "--type", "rollback.rigCleanup"]).json_lines();
+    let ends: Vec<&Value> = told.iter().map(|event| &event["data"]["status"]).collect();
+    assert_eq!(ends, ["started", "partial"]);
+}

@@ -1,5 +1,7 @@
 //! Events of a rollback in progress.
 
+use std::collections::BTreeSet;
+
 use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::Event;
@@ -41,7 +43,7 @@ pub(super) async fn undo_codons(possession: &LockedExecution, route: &RollbackPl
         total_steps,
         message,
     };
-    let mut gone = Vec::new();
+    let (mut removed, mut cleaned) = (Vec::new(), BTreeSet::new());
     for (index, entry) in left.iter().enumerate() {
         let id = entry.codon.codon_id();
         possession
@@ -57,12 +59,15 @@ pub(super) async fn undo_codons(possession: &LockedExecution, route: &RollbackPl
             };
             possession.publish(checkpoint).await;
         }
-        gone.extend(clean_up(possession, (id, name_of(&route.state, id)), &kept).await);
+        // Iterations and attempts of a codon share its copies: what stays once stays.
+        if cleaned.insert(id.configured()) {
+            removed.extend(clean_up(possession, id, name_of(&route.state, id), &kept).await);
+        }
     }
     let target = route.source.checkpoint_sha.short();
     let message = format!("bringing back the files of checkpoint {target}");
     possession.publish(progress(total_steps, message)).await;
-    gone
+    removed
 }
 
 /// Publishes the last step.

@@ -30,7 +30,7 @@ use self::restore::{check_survivors, ends_newest, finish_restore, protect, recor
 use self::route::RollbackPlan;
 use self::undone::{Ends, NewFiles};
 use super::approval;
-use super::rig_cleanup::{place, put_back, untouched};
+use super::rig_cleanup::{place, places_to_remove, put_back};
 use super::target::{OperationCause, RollbackTarget};
 use crate::checkpoint::{Protection, RestoreError, RestorePlan, TreePath, named};
 use crate::recovery::LockedExecution;
@@ -92,7 +92,12 @@ pub(crate) async fn preview(
     let (left, kept) = (route.codons(), route.kept_copies(possession));
     let mut rig_copies = Vec::new();
     for entry in left {
-        rig_copies.extend(untouched(possession, entry.codon.codon_id(), &kept).await);
+        // Every iteration and attempt of a codon has its copies, and other codons may have copied to the same place.
+        for place in places_to_remove(possession, entry.codon.codon_id(), &kept).await {
+            if !rig_copies.contains(&place) {
+                rig_copies.push(place);
+            }
+        }
     }
     let request = request(possession, &route.source.checkpoint_sha, route.left.clone());
     let plan = possession
