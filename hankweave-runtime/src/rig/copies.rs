@@ -83,8 +83,7 @@ impl RigCopies {
         removed.map_err(|error| {
             // Without `replace`: that would begin with removing what has just resisted.
             if let Err(error) = copy::copy(disk, &self.hank, &copy.from, &target, false) {
-                let error = crate::error::chain(&error);
-                tracing::warn!(error, to = %copy.to.display(), "a part of a rig's copy is missing");
+                tracing::warn!(%error, to = %copy.to.display(), "a part of a rig's copy is missing");
             }
             KeptCopy::Remove(error)
         })
