@@ -37,9 +37,9 @@ pub(super) async fn finish(
     if !codon.is_watched() {
         return end(codon, running, work, &exit).await;
     }
-    codon.allowance.note_agent(exit.usage.cost);
+    codon.allowance.set_agent_cost(exit.usage.cost);
     if work.exceeded(&exit.usage).is_some() {
-        codon.allowance.close();
+        codon.allowance.close_at_limit();
     }
     // The sentinels must see the last files of the agent as well.
     codon.run.watch.survey(codon).await;

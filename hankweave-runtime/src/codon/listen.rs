@@ -295,7 +295,7 @@ impl<'a> AgentEventHandler<'a> {
         self.meter.message(usage.usage, added, !is_of_context);
         self.running.add_current_cost(added.cost);
         self.running.add_current_tokens(added.tokens.into());
-        self.codon.allowance.note_agent(self.running.current_cost);
+        self.codon.allowance.set_agent_cost(self.running.current_cost);
         let (cost, tokens) = self.unrecorded.get_or_insert_default();
         *cost += added.cost;
         *tokens += added.tokens;

@@ -231,7 +231,7 @@ pub(super) async fn run(
             }
         };
         if matches!(why, StopReason::OverBudget) {
-            codon.allowance.close();
+            codon.allowance.close_at_limit();
             reached = listener.meter.exceeded(codon.elapsed());
         }
         let works = std::mem::take(&mut listener.background);

@@ -16,7 +16,9 @@ use tokio::time::Instant;
 
 use super::context::{CodonRun, StageResult};
 use super::orders::CodonCommand;
-use crate::sentinel::{Allowance, Context, EndWatchers, Loadable, SentinelRequest, SentinelTotals, Watchers};
+use crate::sentinel::{
+    Allowance, Context, EndWatchers, Loadable, SentinelRequest, SentinelTotals, Spent, Watchers,
+};
 use crate::shutdown::StopCause;
 use crate::state_manager::Ticket;
 
@@ -179,7 +181,7 @@ impl CodonRun<'_> {
             Ok(receipt) => {
                 let no_more_time = async {
                     self.time_is_over().await;
-                    self.allowance.close();
+                    self.allowance.close_at_limit();
                     std::future::pending::<()>().await;
                 };
                 let cut = async {
@@ -215,7 +217,7 @@ impl CodonRun<'_> {
         let Some(watchers) = watchers else { return };
         let (agent, sentinels) = (ended.agent_cost(), ended.sentinel_cost());
         let allowance = Arc::new(Allowance::after_end(&self.limits, agent, sentinels));
-        // A codon that ended because its run was stopped continues in a later run, so its sentinels are not waited for.
+        // A codon that the stop of its run has ended continues another time, and nobody waits any longer.
         let is_left = self.run.shutdown.cause().is_some() || self.orders.was_forced();
         let records = match is_left {
             true => watchers.dismiss(allowance).await,

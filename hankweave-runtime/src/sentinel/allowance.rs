@@ -1,94 +1,105 @@
-//! Whether sentinels may still ask their models (SENT-20).
+//! Permission of a codon's sentinels to ask their models (SENT-20).
 //!
-//! Agent and sentinels of a codon spend from one budget. Both report here what they have spent, and a sentinel asks here before each request, so that at
-//! most the requests that are open then cost more than the budget has.
+//! Agent and sentinels of a codon spend from one budget. Both report here what they have spent, and a sentinel needs a place here before each request. A budget
+//! is therefore exceeded by the requests that were open when it was used up, and by nothing else.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hankweave_core::budget::CodonLimits;
 use hankweave_core::cost::Usd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// Requests of one codon that are open at a time.
+/// Number of requests of one codon that may be open at a time.
 const MOST_OPEN: usize = 4;
 
-/// The reason of a codon that was stopped, skipped or paused.
-const STOPPED: &str = "its codon did not wait for it";
-
-/// The money of a codon that its sentinels may ask for, until it is used up or the codon has to end.
+/// Permission of a codon's sentinels to send requests, until the budget is used up or the codon has to end.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    /// The money that was left when the codon began, for agent and sentinels together.
-    left: Option<Usd>,
+    /// Money that was left of the hank's and the loop's budget when the codon began, for agent and sentinels together; `None` without a limit.
+    budget: Option<Usd>,
     spent: Mutex<Spent>,
-    /// Cancelled when the codon has to end.
-    halt: CancellationToken,
-    /// Cancelled when no further question may be asked.
+    /// Cancelled when no further request may be sent; also by the stop of the codon, whose token is its parent.
     closed: CancellationToken,
-    open: Arc<Semaphore>,
+    /// The limit that closed the allowance; empty if it is open, or closed by a stop.
+    reached: OnceLock<ReachedLimit>,
+    /// Places of the requests that are open at a time.
+    places: Arc<Semaphore>,
 }
 
+/// Money that a codon has cost so far.
 #[derive(Debug, Default)]
-struct Spent {
-    agent: Usd,
-    sentinels: Usd,
+pub(crate) struct Spent {
+    pub(crate) agent: Usd,
+    pub(crate) sentinels: Usd,
+}
+
+#[derive(Debug)]
+enum ReachedLimit {
+    /// The money of the hank or of the loop, which is watched here.
+    Budget,
+    /// Any limit of money, time or tokens that has ended the codon.
+    OfCodon,
 }
 
 impl Allowance {
-    /// Nothing is spent. It is closed when `halt` is cancelled.
+    /// Returns an allowance of which nothing is spent. Cancelling `halt`, the stop of the codon, closes it.
     pub(crate) fn new(limits: &CodonLimits, halt: &CancellationToken) -> Self {
         let left = [limits.left_of_ceiling, limits.left_of_loop];
         Self {
-            left: left.into_iter().flatten().min(),
+            budget: left.into_iter().flatten().min(),
             spent: Mutex::default(),
-            halt: halt.clone(),
             closed: halt.child_token(),
-            open: Arc::new(Semaphore::new(MOST_OPEN)),
+            reached: OnceLock::new(),
+            places: Arc::new(Semaphore::new(MOST_OPEN)),
         }
     }
 
-    /// Returns what is left after the end of a codon with these costs. No stop closes the allowance: the task that waits
-    /// for the sentinels cuts them short.
-    pub(crate) fn after_end(limits: &CodonLimits, agent: Usd, sentinels: Usd) -> Self {
+    /// Returns the allowance for the work on the end of a codon that has cost `spent` (SENT-23). No stop closes it: who waits for that work cuts it short.
+    pub(crate) fn after_end(limits: &CodonLimits, spent: Spent) -> Self {
         let allowance = Self::new(limits, &CancellationToken::new());
-        allowance.note_agent(agent);
-        allowance.note_sentinels(sentinels);
+        allowance.update(|total| *total = spent);
         allowance
     }
 
-    /// Notes what the agent has cost so far.
-    pub(crate) fn note_agent(&self, cost: Usd) {
-        self.note(|spent| spent.agent = cost);
+    /// Sets the cost of the agent so far.
+    pub(crate) fn set_agent_cost(&self, total: Usd) {
+        self.update(|spent| spent.agent = total);
     }
 
-    /// Notes what the sentinels have cost so far.
-    pub(crate) fn note_sentinels(&self, cost: Usd) {
-        self.note(|spent| spent.sentinels = cost);
+    /// Sets the cost of the sentinels so far.
+    pub(crate) fn set_sentinel_cost(&self, total: Usd) {
+        self.update(|spent| spent.sentinels = total);
     }
 
-    fn note(&self, change: impl FnOnce(&mut Spent)) {
+    fn update(&self, change: impl FnOnce(&mut Spent)) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut spent);
-        if self
-            .left
-            .is_some_and(|left| spent.agent + spent.sentinels >= left)
-        {
-            self.close();
+        let total = spent.agent + spent.sentinels;
+        if self.budget.is_some_and(|budget| total >= budget) {
+            self.close(ReachedLimit::Budget);
         }
     }
 
-    /// Ends all asking, because a budget is used up.
-    pub(crate) fn close(&self) {
+    /// Lets no further request be sent, because a limit of money, time or tokens has ended the codon.
+    pub(crate) fn close_at_limit(&self) {
+        self.close(ReachedLimit::OfCodon);
+    }
+
+    fn close(&self, reached: ReachedLimit) {
+        // What comes after the first reason has closed nothing.
+        if self.is_open() {
+            let _ = self.reached.set(reached);
+        }
         self.closed.cancel();
     }
 
-    /// Whether a question may be asked.
+    /// Whether a request may be sent.
     pub(crate) fn is_open(&self) -> bool {
         !self.closed.is_cancelled()
     }
 
-    /// Waits until no question may be asked any more.
+    /// Waits until no request may be sent any more.
     ///
     /// # Cancel safety
     ///
@@ -97,7 +108,7 @@ impl Allowance {
         self.closed.cancelled().await;
     }
 
-    /// Waits until a request may be sent, and holds its place until the permit is dropped. `None` when none may be sent any more.
+    /// Waits for a place for a request, which it has until the permit is dropped. `None` when none may be sent any more.
     ///
     /// # Cancel safety
     ///
@@ -106,23 +117,16 @@ impl Allowance {
         tokio::select! {
             biased;
             () = self.closed() => None,
-            permit = Arc::clone(&self.open).acquire_owned() => permit.ok(),
+            permit = Arc::clone(&self.places).acquire_owned() => permit.ok(),
         }
     }
 
-    /// The reason why no question may be asked, for people.
+    /// Returns the reason why no request may be sent, for people.
     pub(crate) fn why_closed(&self) -> &'static str {
-        match self.halt.is_cancelled() {
-            true => STOPPED,
-            false => "the budget is used up",
-        }
-    }
-
-    /// The reason why a sentinel cannot finish at the end of its codon, for people; the budget is none, also when it is used up.
-    pub(crate) fn why_cut(&self) -> &'static str {
-        match self.halt.is_cancelled() {
-            true => STOPPED,
-            false => "the codon has ended",
+        match self.reached.get() {
+            Some(ReachedLimit::Budget) => "the budget is used up",
+            Some(ReachedLimit::OfCodon) => "a limit has ended its codon",
+            None => "its codon did not wait for it",
         }
     }
 }
@@ -148,17 +152,17 @@ mod tests {
     #[tokio::test]
     async fn agent_and_sentinels_use_up_one_budget() {
         let (allowance, _) = allowance(10);
-        allowance.note_agent(cents_of(6));
-        allowance.note_sentinels(cents_of(3));
+        allowance.set_agent_cost(cents_of(6));
+        allowance.set_sentinel_cost(cents_of(3));
         assert!(allowance.admit().await.is_some());
-        allowance.note_sentinels(cents_of(4));
+        allowance.set_sentinel_cost(cents_of(4));
         assert!(!allowance.is_open() && allowance.admit().await.is_none());
         assert_eq!(allowance.why_closed(), "the budget is used up");
     }
 
     // covers: SENT-20
     #[tokio::test]
-    async fn a_question_that_waits_for_its_place_is_not_asked_once_the_codon_is_stopped() {
+    async fn a_request_that_waits_for_its_place_is_not_sent_once_the_codon_is_stopped() {
         let (allowance, halt) = allowance(10);
         let mut held = Vec::new();
         for _ in 0..MOST_OPEN {
@@ -170,5 +174,25 @@ mod tests {
         drop(held);
         assert!(allowance.admit().await.is_none());
         assert_eq!(allowance.why_closed(), "its codon did not wait for it");
+    }
+
+    // covers: SENT-20
+    #[test]
+    fn the_reason_is_what_closed_it_and_nothing_later() {
+        let (spent, halt) = allowance(10);
+        spent.set_agent_cost(cents_of(10));
+        halt.cancel();
+        spent.close_at_limit();
+        assert_eq!(spent.why_closed(), "the budget is used up");
+
+        let (limited, _halt) = allowance(10);
+        limited.close_at_limit();
+        limited.set_agent_cost(cents_of(10));
+        assert_eq!(limited.why_closed(), "a limit has ended its codon");
+
+        let (stopped, halt) = allowance(10);
+        halt.cancel();
+        stopped.set_agent_cost(cents_of(10));
+        assert_eq!(stopped.why_closed(), "its codon did not wait for it");
     }
 }

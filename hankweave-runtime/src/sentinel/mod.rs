@@ -29,7 +29,7 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use self::allowance::Allowance;
+pub(crate) use self::allowance::{Allowance, Spent};
 use self::files::SentinelFiles;
 use self::model::SentinelModel;
 pub(crate) use self::unloadable::unloadable;

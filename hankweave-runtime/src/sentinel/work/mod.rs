@@ -266,7 +266,7 @@ impl SentinelLoop {
             states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),
             cost: self.sentinels.iter().map(|one| one.tracked.tally.cost).sum(),
         };
-        self.context.allowance.note_sentinels(records.cost);
+        self.context.allowance.set_sentinel_cost(records.cost);
         self.figures.send_replace(records.clone());
         let event = StateEvent::SentinelStatesUpdated {
             run_id: self.context.run.clone(),
