@@ -26,9 +26,9 @@ pub(crate) use lease_clock::{LeaseClock, start_of_machine};
 pub(crate) enum TxError {
     /// The rules refuse it.
     Refused(TaskError),
-    /// The service of the backend does not answer; it may come back.
+    /// The backend cannot do it now and may later: its service does not answer, has no room, or others were always quicker.
     Away(String),
-    /// The service answered that it cannot perform the operation, for example because a text is too large.
+    /// The backend cannot do it, however long one waits, such as store a text that is too large for it.
     Failed(String),
 }
 

@@ -59,8 +59,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::RegistryNotInitialized`] for an invalid URL, a database of a later version or one that refuses access. Returns
-    /// [`TaskError::LockBackendUnavailable`] if the database is away.
+    /// Returns [`TaskError::RegistryNotInitialized`] for a URL that is none, a database of a later version and one that does not let us in or is not
+    /// encrypted as the URL asks for, and [`TaskError::LockBackendUnavailable`] for one that is away.
     pub async fn open(url: &str) -> Result<Self, TaskError> {
         Self::open_with(url, Fencing::Checked).await
     }

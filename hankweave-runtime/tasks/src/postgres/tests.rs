@@ -1,4 +1,6 @@
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +49,7 @@ async fn tokens_rise_with_the_timeline_and_behind_what_is_known() {
         ((1 << 40) + 1, (1 << 40) + 2),
         "it is on its first timeline"
     );
-    // A restored database knows a token of a later timeline than the server's, and its sequence is lower.
+    // A restored database knows a token of a later timeline than the server is on, and its sequence is behind.
     run(
         database.url(),
         "UPDATE hankweave.locks SET token = 5 * 1099511627776 WHERE resource = 'a';
@@ -109,7 +111,7 @@ async fn a_server_that_goes_away_and_comes_back_loses_nothing() {
     let created = registry.create(Create { task, hold }).await.unwrap();
     let before = token(&registry, "a").await;
     cluster.restart().unwrap();
-    // Its connections are broken; each break may show in one call.
+    // Connections that it had are broken; each of them may be noticed by one call.
     let mut tries = 0;
     let row = loop {
         tries += 1;
@@ -181,7 +183,10 @@ async fn the_way_to_the_database_is_encrypted_as_the_url_says() {
                 connection.batch_execute(encrypted).await.unwrap();
                 registry.close().await;
             }
-            Err(error) => assert!(!is_trusted, "{host} {options}: {error}"),
+            Err(error) => {
+                assert!(!is_trusted, "{host} {options}: {error}");
+                assert_eq!(error.code(), "REGISTRY_NOT_INITIALIZED", "waiting does not help");
+            }
         }
     }
     let other = secured.other.display().to_string().replace('/', "%2F");
@@ -201,14 +206,45 @@ async fn the_way_to_the_database_is_encrypted_as_the_url_says() {
     assert!(connection.batch_execute(encrypted).await.is_err(), "it is plain");
 }
 
-/// A few thousand tasks, of which few are pending, running or have unwritten log lines.
+/// Returns the URL of a server on this machine that answers the first message of one client, whatever that is, and ends.
+fn server_that_answers(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        assert!(client.read(&mut [0; 1_024]).unwrap() > 0);
+        client.write_all(answer).unwrap();
+    });
+    format!("postgres://hankweave@127.0.0.1:{port}/registry")
+}
+
+// covers: TASK-101
+#[tokio::test]
+async fn a_server_that_the_url_does_not_fit_is_refused_and_not_waited_for() {
+    let wants_password = server_that_answers(b"R\0\0\0\x08\0\0\0\x03") + "?sslmode=disable";
+    let wants_kerberos = server_that_answers(b"R\0\0\0\x08\0\0\0\x02") + "?sslmode=disable";
+    let does_not_encrypt = server_that_answers(b"N") + "?sslmode=require";
+    for (url, told) in [
+        (wants_password, "password missing"),
+        (wants_kerberos, "authentication"),
+        (does_not_encrypt, "does not support TLS"),
+    ] {
+        let refused = Postgres::open(&url).await.unwrap_err();
+        assert_eq!(refused.code(), "REGISTRY_NOT_INITIALIZED", "{refused}");
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
+    let breaks_off = Postgres::open(&server_that_answers(b"")).await.unwrap_err();
+    assert_eq!(breaks_off.code(), "LOCK_BACKEND_UNAVAILABLE", "{breaks_off}");
+}
+
+/// A few thousand tasks, of which few wait, run or have lines that are not written.
 const MANY: &str = "INSERT INTO hankweave.tasks (id, status, owner, created_at, updated_at, version, status_version, fencing_token,
         log_seq, written_seq, record)
     SELECT 'many_' || n, CASE n % 200 WHEN 0 THEN 'running' WHEN 1 THEN 'pending' ELSE 'completed' END, 'owner_' || n % 500,
         n, n, 1, 1, 1, CASE n % 250 WHEN 0 THEN 2 ELSE 1 END, 1, record
     FROM hankweave.tasks, generate_series(1, 5000) AS n; ANALYZE hankweave.tasks";
 
-/// Plans of the statements that the operations have sent.
+/// The plans are those of the very statements that the operations have sent.
 // covers: TASK-118
 #[tokio::test]
 async fn lists_have_their_indexes_and_use_them() {

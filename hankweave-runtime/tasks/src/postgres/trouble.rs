@@ -1,59 +1,89 @@
-//! Meaning of a database error for the caller.
+//! Meaning of a database error for the caller: a conflict, a state that passes, or a failure that no waiting ends.
+//!
+//! [`Backend::run`](crate::engine::Backend::run) repeats a transaction at once after a conflict. A conflict that all attempts met, and a state of the server that
+//! passes, become [`TxError::Away`], after which workers wait; everything else becomes [`TxError::Failed`], after which they end (TASK-101).
 
-use deadpool_postgres::PoolError;
+use std::error::Error as StdError;
+use std::io;
+
+use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use crate::engine::TxError;
 
-/// Errors of a collision with others; another attempt may succeed.
-const IN_THE_WAY: [SqlState; 3] = [
+/// Conflicts with other transactions.
+const CONFLICTS: [SqlState; 3] = [
     SqlState::T_R_SERIALIZATION_FAILURE,
     SqlState::T_R_DEADLOCK_DETECTED,
+    // Two have inserted a row of one key: the next attempt sees that of the other.
     SqlState::UNIQUE_VIOLATION,
 ];
 
-/// Errors that may pass: the server starts, stops, waits, has no space (TASK-117) or too many clients, or only follows another server.
-const LATER: [SqlState; 10] = [
+/// States of the server that pass.
+const PASSING: [SqlState; 10] = [
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,
+    // It starts, or recovers after a crash.
     SqlState::CANNOT_CONNECT_NOW,
+    // TASK-117
     SqlState::DISK_FULL,
+    // This process was suspended inside a transaction.
     SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
     SqlState::LOCK_NOT_AVAILABLE,
+    // A replica has no write-ahead log of its own, from which a token takes its epoch; once promoted, it has.
     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    // The statement took longer than its limit.
     SqlState::QUERY_CANCELED,
+    // It is a replica.
     SqlState::READ_ONLY_SQL_TRANSACTION,
     SqlState::TOO_MANY_CONNECTIONS,
 ];
 
-pub(super) fn is_in_the_way(error: &Error) -> bool {
-    error.code().is_some_and(|code| IN_THE_WAY.contains(code))
+/// Whether the transaction met another one, so that the next attempt may succeed.
+pub(super) fn is_conflict(error: &Error) -> bool {
+    error.code().is_some_and(|code| CONFLICTS.contains(code))
 }
 
 impl From<Error> for TxError {
     fn from(error: Error) -> Self {
-        let Some(database) = error.as_db_error() else {
-            return Self::Away(chain(&error));
+        let (reason, passes) = match error.as_db_error() {
+            Some(database) => {
+                let code = database.code();
+                // Class 08 is about connections.
+                let passes =
+                    PASSING.contains(code) || CONFLICTS.contains(code) || code.code().starts_with("08");
+                (database.message().to_owned(), passes)
+            }
+            None => (chain(&error), error.is_closed() || is_broken(&error)),
         };
-        let reason = database.message().to_owned();
-        let code = database.code();
-        // Class 08 is about connections.
-        if LATER.contains(code) || IN_THE_WAY.contains(code) || code.code().starts_with("08") {
-            Self::Away(reason)
-        } else {
-            Self::Failed(reason)
+        match passes {
+            true => Self::Away(reason),
+            false => Self::Failed(reason),
         }
     }
 }
 
-/// Returns an error with its causes; the library's own message alone does not give the reason.
-fn chain(error: &dyn std::error::Error) -> String {
+/// Whether the server could not be reached, or the connection broke. No password, a certificate that is not trusted or a server that does not encrypt are
+/// errors of the library, too, and stay as they are.
+fn is_broken(error: &Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    // Both kinds are about content: a refused certificate, a value that cannot be sent.
+    source.is_some_and(|source| {
+        !matches!(
+            source.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+        )
+    })
+}
+
+/// Returns an error with its causes; the library's own words alone do not say why.
+fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
-    let mut beneath = error.source();
-    while let Some(source) = beneath {
-        text = format!("{text}: {source}");
-        beneath = source.source();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
     }
     text
 }
@@ -61,8 +91,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 impl From<PoolError> for TxError {
     fn from(error: PoolError) -> Self {
         match error {
-            PoolError::Backend(error) => error.into(),
-            other => Self::Away(other.to_string()),
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => error.into(),
+            // No connection became free in time, or the pool is closed.
+            other => Self::Away(chain(&other)),
         }
     }
 }

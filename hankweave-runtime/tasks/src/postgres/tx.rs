@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 use super::lease::Lease;
-use super::trouble::is_in_the_way;
+use super::trouble::is_conflict;
 use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
 use crate::engine::{Fencing, ReadSet, Removed, ResourceView, Tx, TxError, TxResult};
 use crate::stored::{
@@ -115,7 +115,7 @@ pub(super) struct PostgresTx<'a> {
     for_update: &'static str,
     writes: Vec<Query<'static>>,
     now: Option<Timestamp>,
-    is_in_the_way: bool,
+    met_conflict: bool,
 }
 
 impl<'a> PostgresTx<'a> {
@@ -126,7 +126,7 @@ impl<'a> PostgresTx<'a> {
             for_update: if writes { "FOR UPDATE" } else { "" },
             writes: Vec::new(),
             now: None,
-            is_in_the_way: false,
+            met_conflict: false,
         }
     }
 
@@ -147,13 +147,13 @@ impl<'a> PostgresTx<'a> {
         }
     }
 
-    /// Whether the transaction failed only because of a collision with others.
+    /// Whether the transaction failed only because it met another one.
     pub(super) fn worth_another_try(&self) -> bool {
-        self.is_in_the_way
+        self.met_conflict
     }
 
     fn trouble(&mut self, error: Error) -> TxError {
-        self.is_in_the_way = is_in_the_way(&error);
+        self.met_conflict = is_conflict(&error);
         error.into()
     }
 
