@@ -15,7 +15,7 @@ use crate::driver::{DriverSet, ProcessHost, StartError, overridden_sandboxes};
 use crate::fallback::value_of;
 use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::options::RunOptions;
-use crate::sentinel::unloadable;
+use crate::sentinel::sentinel_problems;
 use crate::world::World;
 use crate::world::process::child_environment;
 
@@ -420,7 +420,7 @@ pub fn unready(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &W
         },
     );
     problems.extend(missing_variables(hank, world));
-    problems.extend(unloadable(hank, loaded, world));
+    problems.extend(sentinel_problems(hank, loaded, world));
     problems.extend(overridden_sandboxes(hank, &ProcessHost::new(world)));
     problems.extend(long_system_prompts(hank, loaded, world));
     problems

@@ -9,7 +9,7 @@ mod call;
 mod command;
 mod files;
 mod model;
-mod unloadable;
+mod problems;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) use self::allowance::{Allowance, Spent};
 use self::files::SentinelFiles;
 use self::model::SentinelModel;
-pub(crate) use self::unloadable::unloadable;
+pub(crate) use self::problems::sentinel_problems;
 use self::work::SentinelLoop;
 use crate::hank_files::LoadedHank;
 use crate::paths::ExecutionDir;
