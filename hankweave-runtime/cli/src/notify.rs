@@ -1,4 +1,7 @@
-//! Notifies users who do not watch a run that it waits for a command or has ended (CLI-27).
+//! Notifications for a user who does not look: a run waits for a command, its record is nearly full, or it has ended (CLI-27).
+//!
+//! While the run works, [`Notifier::watch`] follows its events and sends what [`NewsFilter`] takes from them; after the end, the program itself sends the last
+//! notification. Sending may fail and never affects the run.
 
 mod ntfy;
 
@@ -9,6 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::view::disk_words;
 use hankweave_core::wire::{Event, IdleReason, ProgressKind};
@@ -24,10 +28,10 @@ use tokio::time::timeout;
 
 use crate::terminal::screen::{ring, with_zoned_times};
 
-/// Time that a command may take: the program waits for it before it ends.
+/// Time for one notification. hankweave waits for the last one before it exits.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Shows a message on the desktop.
+/// Program that shows a message on the desktop.
 const DESKTOP: &str = "notify-send";
 
 /// News to send.
@@ -48,13 +52,13 @@ pub(crate) struct Notification {
 }
 
 impl Notification {
-    /// Returns the notification of the end of a run. `None` for a run that was stopped without a reason: the user who stopped it knows, and a reason
-    /// is for others.
+    /// Returns the news that a run has ended. `None` if it was stopped without a reason: the user who stopped it knows, and a reason is written for others.
     pub(crate) fn of(outcome: &RunOutcome, reason: String, next: &str) -> Option<Self> {
         let (event, next) = match &outcome.result {
             RunResult::Completed | RunResult::NothingToDo => ("completed", ""),
             RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Unsaved(_) => ("failed", next),
             RunResult::Paused(_) => ("paused", next),
+            // After the last codon: where something is left to do, a sentinel's stop is a pause.
             RunResult::Stopped(StopCause::Sentinel) => ("paused", ""),
             RunResult::Stopped(_) if outcome.stop_reason.is_some() => ("stopped", next),
             RunResult::Stopped(_) => return None,
@@ -69,52 +73,39 @@ impl Notification {
     }
 }
 
-/// Method of notification.
+/// Way in which news is sent.
 #[derive(Debug)]
 enum NotifyMethod {
     Bell,
-    /// The program and the arguments in front of the title and the text; `None` when it is not here.
-    Desktop(Option<PathBuf>),
+    /// Path of [`DESKTOP`].
+    Desktop(PathBuf),
     /// An address that gets the news as JSON.
     Webhook(String),
-    /// A topic of an ntfy server, which passes messages on to phones.
+    /// Address of a topic of an ntfy server, which passes messages on to phones.
     Ntfy(String),
     /// A line for the shell.
     Command(String),
+    /// None, for this reason.
+    Missing(String),
 }
 
-/// Commands for a waiting run.
-#[derive(Debug)]
-pub(crate) struct NextCommands {
-    /// Command for a run that waits for a command.
-    pub(crate) next: String,
-    /// Command for a run that waits for an approval.
-    pub(crate) approve: String,
-    /// Command for a record that takes nearly all of its room.
-    pub(crate) cleanup: String,
-}
-
-impl NextCommands {
-    /// Returns the reason for a wait and the command that ends it; a limit ends by itself.
-    fn waiting(&self, event: &Event) -> Option<(String, &str)> {
-        match event {
-            Event::ServerIdle { reason, message } => match reason {
-                IdleReason::CodonCompleted => Some((message.clone(), &self.next)),
-                IdleReason::ApprovalRequired => Some((message.clone(), &self.approve)),
-                _ => None,
-            },
-            Event::DiskUsage {
-                used_bytes,
-                limit_bytes,
-            } => Some((disk_words(*used_bytes, *limit_bytes), &self.cleanup)),
-            Event::Progress {
-                codon_id: Some(codon),
-                kind: ProgressKind::Wait,
-                subject: Some(limit),
-                ends_at: Some(end),
-                ..
-            } => Some((format!("{codon} waits for its {limit} until {end}"), "")),
-            _ => None,
+impl NotifyMethod {
+    /// `how` is `bell`, `desktop`, an address, `ntfy:` with the address of a topic, or a command.
+    fn parse(how: &str, world: &World) -> Self {
+        match (how, how.strip_prefix("ntfy:")) {
+            ("bell", _) => Self::Bell,
+            ("desktop", _) => {
+                let path = world.environment.get("PATH").unwrap_or_default();
+                find_program(&*world.disk, DESKTOP, path)
+                    .map_or_else(|| Self::Missing(format!("there is no {DESKTOP} on PATH")), Self::Desktop)
+            }
+            (_, Some(topic)) if is_address(topic) => Self::Ntfy(topic.to_owned()),
+            // As a command it would fail each time, and only the log would say so.
+            (_, Some(topic)) => Self::Missing(format!(
+                "`{how}` has no address; a topic of the public server is ntfy:https://ntfy.sh/{topic}"
+            )),
+            _ if is_address(how) => Self::Webhook(how.to_owned()),
+            _ => Self::Command(how.to_owned()),
         }
     }
 }
@@ -123,44 +114,105 @@ fn is_address(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-fn asked_codon(event: &Event) -> Option<CodonId> {
-    match event {
-        Event::ApprovalRequested { codon_id, .. } => Some(codon_id.clone()),
-        _ => None,
+/// Commands that end a wait.
+#[derive(Debug)]
+pub(crate) struct NextCommands {
+    /// Lets a run continue that waits for a command.
+    pub(crate) next: String,
+    /// Grants the approval for which a run waits.
+    pub(crate) approve: String,
+    /// Makes room in a record that takes nearly all of its room.
+    pub(crate) cleanup: String,
+}
+
+/// Takes the news from the events that came while the last notification was on its way: of several waits the newest one, if it lasts.
+#[derive(Debug, Default)]
+struct NewsFilter {
+    /// Codon of the newest question, which is published before the wait for its answer.
+    asked: Option<CodonId>,
+    wait: Option<Notification>,
+    /// News that the record is nearly full, which are published once for each twentieth of its room.
+    disk: Option<Notification>,
+}
+
+impl NewsFilter {
+    fn take_event(&mut self, event: &Event, commands: &NextCommands) {
+        match event {
+            Event::ApprovalRequested { codon_id, .. } => self.asked = Some(codon_id.clone()),
+            Event::ServerIdle { reason, message } => {
+                let message = message.clone();
+                self.wait = match reason {
+                    IdleReason::CodonCompleted => Some(waiting(message, &commands.next)),
+                    IdleReason::ApprovalRequired => Some(Notification {
+                        asks: self.asked.take(),
+                        ..waiting(message, &commands.approve)
+                    }),
+                    _ => None,
+                };
+            }
+            // A wait with a subject and an end is that for a usage limit, which ends without a command.
+            Event::Progress {
+                codon_id: Some(codon),
+                kind: ProgressKind::Wait,
+                subject: Some(limit),
+                ends_at: Some(end),
+                ..
+            } => self.wait = Some(waiting(format!("{codon} waits for its {limit} until {end}"), "")),
+            Event::DiskUsage {
+                used_bytes,
+                limit_bytes,
+            } => {
+                self.disk = Some(Notification {
+                    event: "disk",
+                    ..waiting(disk_words(*used_bytes, *limit_bytes), &commands.cleanup)
+                });
+            }
+            Event::StateTransition { transition, .. } if ends_wait(transition) => self.wait = None,
+            _ => {}
+        }
+    }
+
+    fn news(&mut self) -> impl Iterator<Item = Notification> + use<> {
+        self.disk.take().into_iter().chain(self.wait.take())
     }
 }
 
-fn is_question(event: &Event) -> bool {
-    let reason = IdleReason::ApprovalRequired;
-    matches!(event, Event::ServerIdle { reason: found, .. } if *found == reason)
+fn waiting(reason: String, next: &str) -> Notification {
+    Notification {
+        event: "waiting",
+        reason,
+        next: next.to_owned(),
+        report: None,
+        asks: None,
+    }
 }
 
+/// Whether a run that waited does so no longer: its question is answered, a codon begins or it has ended.
+fn ends_wait(transition: &StateEvent) -> bool {
+    matches!(
+        transition,
+        StateEvent::ApprovalSet { .. }
+            | StateEvent::CodonStarted { .. }
+            | StateEvent::RunCompleted { .. }
+            | StateEvent::RunFailed { .. }
+    )
+}
+
+/// Sends the news of one run.
 #[derive(Debug)]
 pub(crate) struct Notifier {
-    way: NotifyMethod,
-    /// Page of the run as others reach it, and the tokens of its answers.
+    method: NotifyMethod,
+    /// Address of the run's page from outside, and the source of tokens for the buttons Approve and Deny.
     page: Option<(String, AnswerTokens)>,
     world: World,
     execution: PathBuf,
 }
 
 impl Notifier {
-    /// Creates a notifier. `how` is `bell`, `desktop`, an address or a command.
+    /// Returns a notifier by the method that `--notify` names.
     pub(crate) fn new(how: &str, world: &World, execution: &Path) -> Self {
-        let desktop = || {
-            let path = world.environment.get("PATH").unwrap_or_default();
-            find_program(&*world.disk, DESKTOP, path)
-        };
         Self {
-            way: match how {
-                "bell" => NotifyMethod::Bell,
-                "desktop" => NotifyMethod::Desktop(desktop()),
-                how => match how.strip_prefix("ntfy:") {
-                    Some(topic) if is_address(topic) => NotifyMethod::Ntfy(topic.to_owned()),
-                    _ if is_address(how) => NotifyMethod::Webhook(how.to_owned()),
-                    _ => NotifyMethod::Command(how.to_owned()),
-                },
-            },
+            method: NotifyMethod::parse(how, world),
             page: None,
             world: world.clone(),
             execution: execution.to_owned(),
@@ -173,51 +225,38 @@ impl Notifier {
         self
     }
 
-    /// Returns the reason why no notification will be sent.
+    /// Returns the reason why nothing will be sent, if there is one.
     pub(crate) fn obstacle(&self) -> Option<String> {
-        let is_missing = matches!(self.way, NotifyMethod::Desktop(None));
-        is_missing.then(|| format!("nobody is notified: there is no {DESKTOP} on PATH"))
+        match &self.method {
+            NotifyMethod::Missing(why) => Some(format!("nobody is notified: {why}")),
+            _ => None,
+        }
     }
 
-    /// Sends a notification each time that a run waits for a command that was not just given, for an approval, or for the end of a usage limit.
+    /// Sends a notification each time that a run waits for a command, for an approval or for the end of a usage limit, or that its record is nearly full. A
+    /// wait that ends while an earlier notification is sent is left out. Never returns, so that it can stand in a `select!` next to the run.
     pub(crate) async fn watch(&self, mut events: Subscription, commands: &NextCommands) -> Infallible {
-        let mut asked = None;
+        let mut filter = NewsFilter::default();
         while let Ok(Some(delivery)) = events.next().await {
-            let Delivery::Events(events) = delivery else {
-                continue;
-            };
-            asked = events
-                .values()
-                .filter_map(|entry| asked_codon(&entry.event))
-                .last()
-                .or(asked);
-            let waits = events
-                .values()
-                .filter_map(|entry| Some((&entry.event, commands.waiting(&entry.event)?)));
-            if let Some((waiting, (reason, next))) = waits.last() {
-                let news = Notification {
-                    event: match waiting {
-                        Event::DiskUsage { .. } => "disk",
-                        _ => "waiting",
-                    },
-                    reason,
-                    next: next.to_owned(),
-                    report: None,
-                    asks: asked.take().filter(|_| is_question(waiting)),
-                };
+            if let Delivery::Events(events) = delivery {
+                events
+                    .values()
+                    .for_each(|entry| filter.take_event(&entry.event, commands));
+            }
+            for news in filter.news() {
                 self.send(&news).await;
             }
         }
         std::future::pending().await
     }
 
-    /// Sends a notification. A notification that cannot be sent is no reason to fail.
+    /// Sends news, and logs if that fails.
     pub(crate) async fn send(&self, news: &Notification) {
         let title = format!("hankweave: {}", news.event);
-        match &self.way {
+        match &self.method {
+            NotifyMethod::Missing(_) => {}
             NotifyMethod::Bell => ring(),
-            NotifyMethod::Desktop(None) => {}
-            NotifyMethod::Desktop(Some(program)) => {
+            NotifyMethod::Desktop(program) => {
                 let body = format!("{} {}", with_zoned_times(&news.reason), news.next);
                 let args = ["--app-name=hankweave", "--", &title, body.trim_end()].map(OsString::from);
                 self.run(program, args.into(), news).await;
@@ -238,7 +277,8 @@ impl Notifier {
         }
     }
 
-    /// Returns the buttons of a notification: the page, and where a question waits both answers to it, with tokens for that alone.
+    /// Returns the buttons of a notification: a link to the page and, if the run waits for an approval, one for each answer, with tokens that are good for this
+    /// question only.
     fn actions(&self, news: &Notification) -> Vec<ntfy::Action> {
         let Some((page, answers)) = &self.page else {
             return Vec::new();
@@ -256,7 +296,7 @@ impl Notifier {
         ]
     }
 
-    /// Posts a notification. The address may hold a secret, so no message names it.
+    /// Posts news. The address may hold a secret and must not be logged.
     async fn post(&self, address: &str, headers: Vec<(Cow<'static, str>, String)>, body: Vec<u8>) {
         let request = HttpRequest {
             url: address.to_owned(),
@@ -266,14 +306,15 @@ impl Notifier {
         };
         match self.world.http.post(request).await {
             Ok(answer) if (200..300).contains(&answer.status) => {}
-            Ok(answer) => tracing::warn!(status = answer.status, "the webhook has refused the news"),
-            Err(error) => tracing::warn!(%error, "the webhook did not get the news"),
+            Ok(answer) => tracing::warn!(status = answer.status, "the address that notifies has refused the news"),
+            Err(error) => tracing::warn!(%error, "the address that notifies did not get the news"),
         }
     }
 
-    /// Runs a command, which gets the news as JSON on its standard input, and in variables.
+    /// Runs a program that gets the news as JSON on its standard input, and in variables.
     async fn run(&self, program: &Path, args: Vec<OsString>, news: &Notification) {
         let mut env = child_environment(&self.world.environment, &BTreeMap::new());
+        // Variables are shown to people, in local time; the JSON is read by programs and has UTC.
         let reason = with_zoned_times(&news.reason);
         for (name, value) in [
             ("HANKWEAVE_EVENT", news.event),
@@ -297,24 +338,109 @@ impl Notifier {
             Ok(process) => process,
             Err(error) => return tracing::warn!(%error, "nobody could be notified"),
         };
-        let (mut nowhere, mut nobody) = (tokio::io::sink(), tokio::io::sink());
+        let (mut out_sink, mut error_sink) = (tokio::io::sink(), tokio::io::sink());
         let ended = async {
-            // The output is read and discarded: a full pipe would block the command.
+            // Read and dropped, so that a full pipe does not block the program. Programs that it has started hold the pipes as well, and are waited for, too.
             let _ = tokio::join!(
-                tokio::io::copy(&mut process.stdout, &mut nowhere),
-                tokio::io::copy(&mut process.stderr, &mut nobody)
+                tokio::io::copy(&mut process.stdout, &mut out_sink),
+                tokio::io::copy(&mut process.stderr, &mut error_sink)
             );
             process.control.wait().await
         };
         let ended = timeout(PATIENCE, ended).await;
-        // Processes that the command has left running would outlive the run.
+        // What is left would outlive the run.
         let _ = process.control.signal_group(GroupSignal::Kill);
         process.control.sweep().await;
         match ended {
             Ok(Ok(exit)) if exit.is_success() => {}
             Ok(Ok(exit)) => tracing::warn!(%exit, "the command that notifies has failed"),
             Ok(Err(error)) => tracing::warn!(%error, "the command that notifies has failed"),
-            Err(_) => tracing::warn!("the command that notifies was ended after 10 s"),
+            Err(_) => {
+                let limit_s = PATIENCE.as_secs();
+                tracing::warn!(limit_s, "the command that notifies, or what it has started, took too long and was ended");
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands() -> NextCommands {
+        NextCommands {
+            next: "next".to_owned(),
+            approve: "approve".to_owned(),
+            cleanup: "cleanup".to_owned(),
+        }
+    }
+
+    fn event(json: serde_json::Value) -> Event {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn question(codon: &str) -> [Event; 2] {
+        [
+            event(json!({"type": "approval.requested", "data": {"codonId": codon, "question": "Go?"}})),
+            event(json!({"type": "server.idle", "data": {"reason": "approval-required", "message": format!("{codon} waits")}})),
+        ]
+    }
+
+    fn answered() -> Event {
+        let figures = json!({"currentRunId": null, "runCount": 1, "totalCost": 0, "currentRunCost": 0});
+        event(json!({"type": "state.transition", "data": {"transitionType": "ApprovalSet",
+            "transition": {"type": "ApprovalSet", "data": {}}, "resultingState": figures}}))
+    }
+
+    /// News of batches of events, each as its event, reason, next command and codon that asks.
+    fn news_of(batches: &[&[Event]]) -> Vec<(&'static str, String, String, Option<String>)> {
+        let (mut filter, commands) = (NewsFilter::default(), commands());
+        let mut sent = Vec::new();
+        for batch in batches {
+            batch.iter().for_each(|event| filter.take_event(event, &commands));
+            sent.extend(filter.news());
+        }
+        sent.into_iter()
+            .map(|news| (news.event, news.reason, news.next, news.asks.map(|id| id.to_string())))
+            .collect()
+    }
+
+    // covers: CLI-27
+    #[test]
+    fn of_what_happened_meanwhile_each_kind_is_told_and_no_wait_that_has_ended() {
+        let full = || event(json!({"type": "disk.usage", "data": {"usedBytes": 80, "limitBytes": 100}}));
+        let [asked, waits] = question("b");
+        let asks = |id: &str| ("waiting", format!("{id} waits"), "approve".to_owned(), Some(id.to_owned()));
+        let disk = (
+            "disk",
+            "the record in .hankweave takes 80 % of the room that it may (maxDiskGb)".to_owned(),
+            "cleanup".to_owned(),
+            None,
+        );
+        assert_eq!(
+            news_of(&[&[full(), asked.clone(), waits.clone()]]),
+            [disk.clone(), asks("b")]
+        );
+        assert_eq!(
+            news_of(&[&[asked.clone(), full()], &[waits.clone()]]),
+            [disk, asks("b")],
+            "the question keeps its buttons"
+        );
+        assert_eq!(news_of(&[&[asked.clone(), waits.clone(), answered()]]), []);
+        let [next, next_waits] = question("c");
+        assert_eq!(
+            news_of(&[&[asked, waits, answered(), next, next_waits]]),
+            [asks("c")]
+        );
+    }
+
+    #[test]
+    fn a_topic_without_its_address_is_no_command() {
+        let world = World::real();
+        let of = |how: &str| Notifier::new(how, &world, Path::new("/p")).obstacle();
+        let why = of("ntfy:my-night").unwrap();
+        assert!(why.ends_with("ntfy:https://ntfy.sh/my-night"), "{why}");
+        assert_eq!(of("ntfy:https://ntfy.sh/my-night"), None);
+        assert_eq!(of("cat > news"), None);
     }
 }
