@@ -1,4 +1,7 @@
-//! Files at the start of the work that a rollback undoes (RUN-2, STATE-71).
+//! Files from which the work started that a rollback undoes.
+//!
+//! A run that goes back by itself restores these files instead of those of its target, so that changes of the user between the target and the start of the work
+//! stay (RUN-2, STATE-71).
 
 use super::{ExecutionThread, ThreadCodon};
 use crate::codon::{CheckpointType, CodonExecution};
@@ -10,76 +13,90 @@ use crate::id::{CheckpointSha, CodonId};
 /// Start of the work that a rollback undoes.
 #[derive(Debug, Clone)]
 pub struct StartOfWork<'t> {
-    /// The oldest attempt whose work is undone.
+    /// The attempt with which the work started.
     pub first: &'t CodonExecution,
-    /// Checkpoint of the files with which it started: those of the target, with all changes of the user since then.
+    /// Checkpoint of the files with which `first` started: those of the target and what the user changed after it. If the target is a set-up, its own
+    /// checkpoint: the set-up and the work follow one another at once.
     pub checkpoint: CheckpointSha,
 }
 
+// The thread and the runs of the document are newest first, the codons of a run oldest first.
 impl ExecutionThread {
-    /// Returns the start of the work that a rollback to `source` undoes.
+    /// Returns the start of the work that a rollback to `target` undoes.
     ///
-    /// An attempt that the user ran again with the files as they were, or with those of its rig, began with unfinished work: all of it began with the first of
-    /// these attempts. `None` where the beginning is not recorded. A rollback to the end of a set-up undoes the attempts that had it.
+    /// A retry keeps the files, so it starts with the unfinished work of the attempt before it. Such a series of attempts counts as one work, also across runs.
+    ///
+    /// `None` if the target is not in the thread, nothing is undone or the start is not recorded.
     #[must_use]
     pub fn start_of_undone<'t>(
         &'t self,
         state: &'t HankweaveState,
-        source: &ContinuationSource,
+        target: &ContinuationSource,
     ) -> Option<StartOfWork<'t>> {
-        let is_target = |entry: &ThreadCodon| {
-            entry.run_id == source.run_id && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
-        };
-        if source.checkpoint_type(state) == Some(CheckpointType::RigSetup) {
-            let target = self.codons.iter().position(is_target)?;
-            let has_it = |entry: &&ThreadCodon| {
-                let set_up = entry.codon.rig_setup_checkpoint();
-                Some(entry.codon.codon_id()) == source.after_codon.as_ref()
-                    && set_up == Some(&source.checkpoint_sha)
-            };
-            let first = &self.codons[target..].iter().take_while(has_it).last()?.codon;
-            let checkpoint = source.checkpoint_sha.clone();
-            return Some(StartOfWork { first, checkpoint });
+        if target.checkpoint_type(state) == Some(CheckpointType::RigSetup) {
+            return self.start_after_set_up(target);
         }
-        let count = match &source.after_codon {
-            Some(_) => self.codons.iter().position(is_target)?,
+        let undone = match &target.after_codon {
+            Some(_) => self.position_of(target)?,
             None => self.codons.len(),
         };
-        let first = self.codons.get(count.checked_sub(1)?)?;
-        let (mut run, mut index) = (state.run(&first.run_id)?, first.codon_index_in_run);
-        while index == 0 && holds_work(state, &run.starting_conditions) {
-            (run, index) = attempts_before(state, run, first.codon.codon_id())?;
+        let oldest = self.codons.get(undone.checked_sub(1)?)?;
+        let (mut run, mut index) = (state.run(&oldest.run_id)?, oldest.codon_index_in_run);
+        // Only the first attempt of a run may start with what an earlier run has left unfinished.
+        while index == 0 && continues_unfinished(state, &run.starting_conditions) {
+            (run, index) = series_before(state, run, oldest.codon.codon_id())?;
         }
         let first = run.codons.get(index)?;
         let checkpoint = first.start_checkpoint()?;
         Some(StartOfWork { first, checkpoint })
     }
+
+    /// Returns the start of the attempts that share a set-up, those of later runs that continued from it included.
+    fn start_after_set_up(&self, target: &ContinuationSource) -> Option<StartOfWork<'_>> {
+        let has_set_up = |entry: &&ThreadCodon| {
+            Some(entry.codon.codon_id()) == target.after_codon.as_ref()
+                && entry.codon.rig_setup_checkpoint() == Some(&target.checkpoint_sha)
+        };
+        let from_target = self.codons[self.position_of(target)?..].iter();
+        Some(StartOfWork {
+            first: &from_target.take_while(has_set_up).last()?.codon,
+            checkpoint: target.checkpoint_sha.clone(),
+        })
+    }
+
+    /// Returns the index of the target's codon in the thread, which is the number of attempts after it.
+    fn position_of(&self, target: &ContinuationSource) -> Option<usize> {
+        let is_target = |entry: &ThreadCodon| {
+            entry.run_id == target.run_id && Some(entry.codon.codon_id()) == target.after_codon.as_ref()
+        };
+        self.codons.iter().position(is_target)
+    }
 }
 
-/// Returns the newest run before this one that has attempts of a codon, and the index of the first of the last of them that follow one another.
-fn attempts_before<'s>(
+/// Returns the newest run before `run` that has attempts of a codon, and the index in it where its last unbroken series of such attempts starts.
+fn series_before<'s>(
     state: &'s HankweaveState,
     run: &RunRecord,
     codon: &CodonId,
 ) -> Option<(&'s RunRecord, usize)> {
-    let newer = state.runs.iter().position(|other| other.run_id == run.run_id)?;
-    let before = state.runs.iter().skip(newer + 1);
-    let of_run = |run: &'s RunRecord| {
+    let position = state.runs.iter().position(|other| other.run_id == run.run_id)?;
+    let older = state.runs.iter().skip(position + 1);
+    let series_of = |run: &'s RunRecord| {
         let is_attempt = |index: &usize| run.codons.get(*index).is_some_and(|one| one.codon_id() == codon);
         let last = (0..run.codons.len()).rev().find(is_attempt)?;
-        let first = (0..=last).rev().take_while(is_attempt).last()?;
-        Some((run, first))
+        let start = (0..=last).rev().take_while(is_attempt).last()?;
+        Some((run, start))
     };
-    before.map(|run| &**run).find_map(of_run)
+    older.map(|run| &**run).find_map(series_of)
 }
 
-/// Returns whether a run of this origin started with unfinished work in its files.
+/// Whether a run that started this way continues unfinished work: a retry keeps all files, and a start from a set-up those of a codon that has not ended.
 fn holds_work(state: &HankweaveState, conditions: &StartingConditions) -> bool {
     let StartingConditions::Continuation { source, reason, .. } = conditions else {
         return false;
     };
-    let is_rig = source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
-    is_rig || *reason == Some(ContinuationReason::Retry)
+    let is_from_set_up = source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
+    is_from_set_up || *reason == Some(ContinuationReason::Retry)
 }
 
 #[cfg(test)]
@@ -96,7 +113,7 @@ mod tests {
             "startCheckpoint": start})
     }
 
-    /// Returns one run that was cut off in `b`, after `a`, and that started this way.
+    /// Returns the first undone attempt and its checkpoint, in a run with two attempts of `a` and one of `b` that started under `conditions`.
     fn found(conditions: serde_json::Value, after: Option<&str>) -> Option<(String, String)> {
         let document = json!({
             "runs": [{
@@ -130,7 +147,7 @@ mod tests {
         assert_eq!(found(again("retry"), Some("a")), of("b", "s3"));
     }
 
-    /// After two runs with the files as they were, all of the work started with the first of the attempts.
+    /// The thread has two runs that retry `b`, and before them one that attempted `b` twice in a row.
     // covers: RUN-2, STATE-71
     #[test]
     fn work_that_was_run_again_with_its_files_began_with_its_first_attempt() {

@@ -14,7 +14,7 @@ pub struct Machine {
     pub edges: &'static [Edge],
     /// Whether stored values keep fields that the machine does not name.
     pub open: bool,
-    /// Text of diagrams on the arrow into the initial state; may be empty.
+    /// Text on the arrow into the initial state, in diagrams; may be empty.
     pub start_label: &'static str,
 }
 
@@ -46,9 +46,9 @@ pub struct Edge {
     pub to: &'static str,
     /// The typed method that makes the step.
     pub method: &'static str,
-    /// Text of diagrams on the edge: the method, unless the declaration gives another one.
+    /// Text on the edge, in diagrams: the method, unless the declaration gives another one.
     pub label: &'static str,
-    /// Metadata from the caller.
+    /// Fields that the caller of the method has to give.
     pub metadata: &'static [Field],
 }
 
@@ -70,7 +70,11 @@ impl Machine {
         self.states.iter().find(|state| state.name == name)
     }
 
-    /// The state in which new values start.
+    /// Returns the state in which new values start.
+    ///
+    /// # Panics
+    ///
+    /// If no state is initial. The macro makes no such machine.
     pub fn initial(&self) -> &'static State {
         self.states
             .iter()
@@ -78,17 +82,17 @@ impl Machine {
             .expect("the macro demands one initial state")
     }
 
-    /// The edges that leave the state of this Rust name.
+    /// Returns the edges that leave the state of this Rust name.
     pub fn edges_from<'a>(&self, state: &'a str) -> impl Iterator<Item = &'static Edge> + use<'a> {
         self.edges.iter().filter(move |edge| edge.from == state)
     }
 
-    /// Whether one edge leads from the first state to the second, both by their Rust names.
+    /// Whether an edge leads from the first state to the second, both by their Rust names.
     pub fn has_edge(&self, from: &str, to: &str) -> bool {
         self.edges_from(from).any(|edge| edge.to == to)
     }
 
-    /// The graph as indented JSON.
+    /// Returns the graph as indented JSON.
     #[cfg(feature = "serde")]
     pub fn to_json(&self) -> alloc::string::String {
         serde_json::to_string_pretty(self).expect("names, texts and flags always serialise")

@@ -1,4 +1,7 @@
-//! Suspensions of this process, as by Ctrl+Z: no time limit counts them (S12).
+//! Suspensions of this process by Ctrl+Z: no time limit counts them (S12).
+//!
+//! `process::suspend` calls [`begin`] before the process stops itself, and [`end`] once it continues; limits subtract [`total`]. The signal that stops a process
+//! from outside (`SIGSTOP`) cannot be caught, so it begins no suspension and counts.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +17,7 @@ use super::clock::{Clock, SystemClock};
 pub struct Suspension {
     /// When it began.
     pub from: Timestamp,
-    /// How long it lasted, with any sleep of the machine where the system reports its uptime.
+    /// How long it lasted, including the sleep of the machine if the system reports an uptime.
     pub length: Duration,
 }
 
@@ -22,7 +25,7 @@ pub struct Suspension {
 #[derive(Debug)]
 struct SuspensionAccount {
     open: Option<OpenSuspension>,
-    /// Length of all that have ended, by tokio's clock.
+    /// Length of all suspensions that have ended, by tokio's clock, because limits run by that clock.
     total: Duration,
 }
 
@@ -36,8 +39,8 @@ struct OpenSuspension {
 }
 
 impl SuspensionAccount {
-    /// Begins a suspension, and returns the one that is open: an earlier one that has not ended, as after a second Ctrl+Z, keeps its beginning.
-    fn open(&mut self, new: OpenSuspension) -> OpenSuspension {
+    /// Opens `new` unless a suspension is open already, as after a second Ctrl+Z before [`end`], and returns the open one.
+    fn begin(&mut self, new: OpenSuspension) -> OpenSuspension {
         *self.open.get_or_insert(new)
     }
 }
@@ -47,20 +50,17 @@ static ACCOUNT: Mutex<SuspensionAccount> = Mutex::new(SuspensionAccount {
     total: Duration::ZERO,
 });
 
-/// Functions that are called before the process is suspended, by a number of their own.
-type Preparations = Vec<(u64, Box<dyn Fn(Option<Duration>) + Send>)>;
-
-static PREPARATIONS: Mutex<Preparations> = Mutex::new(Vec::new());
-
+/// The newest suspension that has ended.
 static NEWEST: LazyLock<watch::Sender<Option<Suspension>>> = LazyLock::new(watch::Sender::default);
 
-fn account() -> MutexGuard<'static, SuspensionAccount> {
-    ACCOUNT.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Functions that are called before the process is suspended, each with the number by which its [`Preparation`] removes it.
+static PREPARATIONS: Mutex<Preparations> = Mutex::new(Vec::new());
+
+type Preparations = Vec<(u64, Box<dyn Fn(Option<Duration>) + Send>)>;
 
 /// Begins a suspension and calls the preparations.
 pub(super) fn begin() {
-    let open = account().open(OpenSuspension {
+    let open = account().begin(OpenSuspension {
         begun: Instant::now(),
         from: SystemClock.now(),
         uptime: SystemClock.uptime(),
@@ -68,6 +68,41 @@ pub(super) fn begin() {
     preparations()
         .iter()
         .for_each(|(_, prepare)| prepare(open.uptime));
+}
+
+/// Ends the open suspension, if there is one, and reports it to the receivers of [`newest`].
+pub(super) fn end() {
+    let mut account = account();
+    let Some(open) = account.open.take() else { return };
+    let by_tokio = open.begun.elapsed();
+    account.total += by_tokio;
+    drop(account);
+    let uptimes = SystemClock.uptime().zip(open.uptime);
+    let length = uptimes.map_or(by_tokio, |(now, then)| now.saturating_sub(then));
+    let from = open.from;
+    NEWEST.send_replace(Some(Suspension { from, length }));
+}
+
+/// Whether a suspension is open: the process is about to be stopped, or has just continued.
+pub(super) fn is_open() -> bool {
+    account().open.is_some()
+}
+
+/// Returns the time for which this process was suspended so far, by tokio's clock. An open suspension counts as well: a limit may be checked after the process
+/// has continued and before [`end`].
+pub(super) fn total() -> Duration {
+    let account = account();
+    let open = account.open.as_ref();
+    account.total + open.map_or(Duration::ZERO, |open| open.begun.elapsed())
+}
+
+/// Returns a receiver of the newest suspension that has ended. It keeps one value: a receiver that looks late misses earlier ones.
+pub(super) fn newest() -> watch::Receiver<Option<Suspension>> {
+    NEWEST.subscribe()
+}
+
+fn account() -> MutexGuard<'static, SuspensionAccount> {
+    ACCOUNT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn preparations() -> MutexGuard<'static, Preparations> {
@@ -80,8 +115,8 @@ fn preparations() -> MutexGuard<'static, Preparations> {
 pub(crate) struct Preparation(u64);
 
 impl Preparation {
-    /// Adds `prepare`, which gets the uptime of the machine at which the suspension began. It writes what other processes are to read while this one is
-    /// stopped.
+    /// Adds `prepare`, which gets the uptime at which the suspension began: the lock of an execution directory notes that there, so that other processes know why
+    /// this one is silent. `prepare` must neither make nor drop a [`Preparation`], which would wait for itself.
     pub(crate) fn new(prepare: impl Fn(Option<Duration>) + Send + 'static) -> Self {
         let mut all = preparations();
         let number = all.last().map_or(0, |(last, _)| last + 1);
@@ -96,43 +131,11 @@ impl Drop for Preparation {
     }
 }
 
-/// Whether a suspension is open: the process is about to be stopped, or has just continued.
-pub(super) fn is_open() -> bool {
-    account().open.is_some()
-}
-
-/// Ends the open suspension, if there is one, and reports it to the receivers of [`newest`].
-pub(super) fn end() {
-    let mut account = account();
-    let Some(open) = account.open.take() else { return };
-    // Limits are waited for by tokio's clock, so the time taken out of them is, too.
-    let by_tokio = open.begun.elapsed();
-    account.total += by_tokio;
-    drop(account);
-    let uptimes = SystemClock.uptime().zip(open.uptime);
-    let length = uptimes.map_or(by_tokio, |(now, then)| now.saturating_sub(then));
-    let from = open.from;
-    NEWEST.send_replace(Some(Suspension { from, length }));
-}
-
-/// Returns the time for which this process was suspended so far, by tokio's clock. An open suspension is counted, so that a limit that is checked right
-/// after it, before [`end`], does not take it for work.
-pub(super) fn total() -> Duration {
-    let account = account();
-    let open = account.open.as_ref();
-    account.total + open.map_or(Duration::ZERO, |open| open.begun.elapsed())
-}
-
-/// Returns a receiver of the newest suspension that has ended. It keeps one value: a receiver that looks late misses earlier ones.
-pub(super) fn newest() -> watch::Receiver<Option<Suspension>> {
-    NEWEST.subscribe()
-}
-
-/// Measure of the time since a start without suspensions of this process.
+/// Measures the time since its start, without the suspensions of this process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     begun: Instant,
-    /// Time for which the process had been suspended before.
+    /// Time for which the process had been suspended before the start.
     suspended: Duration,
 }
 
@@ -199,8 +202,8 @@ mod tests {
             open: None,
             total: Duration::ZERO,
         };
-        assert_eq!(account.open(at(5)).uptime, Some(Duration::from_secs(5)));
-        let second = account.open(at(9));
+        assert_eq!(account.begin(at(5)).uptime, Some(Duration::from_secs(5)));
+        let second = account.begin(at(9));
         assert_eq!(
             (second.uptime, second.from),
             (Some(Duration::from_secs(5)), at(5).from)
