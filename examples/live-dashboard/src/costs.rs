@@ -1,4 +1,4 @@
-//! What each codon costs, from the events of a run.
+//! Cost of each codon, from the events of all runs in a directory.
 
 use std::fmt;
 
@@ -16,7 +16,15 @@ pub(crate) struct Costs {
 struct Row {
     codon: CodonId,
     state: &'static str,
+    /// Attempts that have ended. A codon that failed or was rolled back runs again, and what it had cost was paid.
+    ended: AttemptCost,
+    running: AttemptCost,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct AttemptCost {
     cost: Usd,
+    /// Tokens that were sent and received, without those that came from the cache.
     tokens: u64,
 }
 
@@ -25,7 +33,10 @@ impl Costs {
     pub(crate) fn take(&mut self, event: &Event) -> bool {
         match event {
             Event::CodonStarted { codon_id, .. } => {
-                self.row(codon_id).state = "running";
+                let row = self.row(codon_id);
+                // A crash has left the attempt before without an end.
+                row.end_attempt();
+                row.state = "running";
                 true
             }
             Event::TokenUsage {
@@ -35,9 +46,11 @@ impl Costs {
                 total_cost,
                 ..
             } => {
-                let row = self.row(codon_id);
-                row.cost = *total_cost;
-                row.tokens = input_tokens + output_tokens;
+                // The event has the figures of the attempt so far, of the agent alone.
+                self.row(codon_id).running = AttemptCost {
+                    cost: *total_cost,
+                    tokens: input_tokens + output_tokens,
+                };
                 false
             }
             Event::CodonCompleted {
@@ -48,7 +61,9 @@ impl Costs {
                 ..
             } => {
                 let row = self.row(codon_id);
-                row.cost = *cost + sentinel_cost.unwrap_or_default();
+                // What sentinels cost is known at the end.
+                row.running.cost = *cost + sentinel_cost.unwrap_or_default();
+                row.end_attempt();
                 row.state = if *success { "completed" } else { "not completed" };
                 true
             }
@@ -56,15 +71,15 @@ impl Costs {
         }
     }
 
-    /// Returns the row of a codon. A codon that runs again keeps its row.
+    /// Returns the row of a codon, and makes it for a new one.
     fn row(&mut self, codon: &CodonId) -> &mut Row {
         let index = self.rows.iter().position(|row| row.codon == *codon);
         let index = index.unwrap_or_else(|| {
             self.rows.push(Row {
                 codon: codon.clone(),
                 state: "starting",
-                cost: Usd::ZERO,
-                tokens: 0,
+                ended: AttemptCost::default(),
+                running: AttemptCost::default(),
             });
             self.rows.len() - 1
         });
@@ -72,39 +87,66 @@ impl Costs {
     }
 }
 
+impl Row {
+    fn end_attempt(&mut self) {
+        self.ended = self.total();
+        self.running = AttemptCost::default();
+    }
+
+    fn total(&self) -> AttemptCost {
+        AttemptCost {
+            cost: self.ended.cost + self.running.cost,
+            tokens: self.ended.tokens + self.running.tokens,
+        }
+    }
+}
+
 impl fmt::Display for Costs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut total = Usd::ZERO;
+        let mut all = Usd::ZERO;
         for row in &self.rows {
-            total += row.cost;
+            let AttemptCost { cost, tokens } = row.total();
+            all += cost;
             let (codon, state) = (row.codon.as_str(), row.state);
             writeln!(
                 f,
-                "{codon:<24} {state:<14} {:>10} tokens  {:>12}",
-                row.tokens,
-                row.cost.to_string()
+                "{codon:<24} {state:<14} {tokens:>10} tokens  {:>12}",
+                cost.to_string()
             )?;
         }
-        writeln!(
-            f,
-            "{:<24} {:<14} {:>10}         {:>12}",
-            "together",
-            "",
-            "",
-            total.to_string()
-        )
+        // As wide as a row.
+        writeln!(f, "{:<24} {:>46}", "together", all.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::time::Timestamp;
+    use hankweave_core::wire::ExitStatus;
+
     use super::*;
 
-    #[test]
-    fn a_codon_that_runs_twice_has_one_row_with_its_last_cost() {
-        let codon_id: CodonId = "write".parse().expect("the text is an id");
-        let usage = |cost: u64| Event::TokenUsage {
-            codon_id: codon_id.clone(),
+    fn codon() -> CodonId {
+        "write".parse().expect("the text is an id")
+    }
+
+    fn started() -> Event {
+        Event::CodonStarted {
+            codon_id: codon(),
+            codon_name: "Write".to_owned(),
+            codon_description: None,
+            session_id: "s".parse().expect("the text is an id"),
+            previous_session_id: None,
+            start_time: Timestamp::UNIX_EPOCH,
+            prompt_metadata: None,
+            agent: None,
+            model: None,
+        }
+    }
+
+    fn usage(cost: u64) -> Event {
+        Event::TokenUsage {
+            codon_id: codon(),
             input_tokens: 10,
             output_tokens: 5,
             cache_creation_tokens: 0,
@@ -115,18 +157,46 @@ mod tests {
             message: None,
             context_tokens: None,
             context_window: None,
-        };
+        }
+    }
+
+    fn ended(success: bool, cost: u64, sentinel_cost: u64) -> Event {
+        Event::CodonCompleted {
+            codon_id: codon(),
+            success,
+            cost: Usd::from_micros(cost),
+            sentinel_cost: Some(Usd::from_micros(sentinel_cost)),
+            cost_is_lower_bound: None,
+            duration: 1,
+            exit_status: ExitStatus::Success,
+            failure_reason: None,
+            failure_ignored: None,
+            budget_exceeded: None,
+            files_changed: None,
+            result: None,
+        }
+    }
+
+    #[test]
+    fn a_codon_that_runs_again_has_one_row_with_the_cost_of_all_its_attempts() {
         let mut costs = Costs::default();
-        assert!(!costs.take(&usage(1_000)));
-        assert!(!costs.take(&usage(2_000)));
-        assert!(!costs.take(&Event::Info {
-            message: "x".to_owned()
-        }));
-        assert_eq!(costs.rows.len(), 1);
-        assert_eq!(
-            (costs.rows[0].cost, costs.rows[0].tokens),
-            (Usd::from_micros(2_000), 15)
-        );
-        assert!(costs.to_string().contains("together"));
+        let mut take = |events: &[Event]| {
+            for event in events {
+                costs.take(event);
+            }
+            assert_eq!(costs.rows.len(), 1);
+            (costs.rows[0].total().cost, costs.rows[0].total().tokens)
+        };
+        let figures = |cost, tokens| (Usd::from_micros(cost), tokens);
+        assert_eq!(take(&[started(), usage(1_000), usage(2_000)]), figures(2_000, 15));
+        assert_eq!(take(&[ended(false, 2_500, 500)]), figures(3_000, 15));
+        // The next attempt is cut off by a crash.
+        assert_eq!(take(&[started(), usage(4_000)]), figures(7_000, 30));
+        assert_eq!(take(&[started(), usage(100)]), figures(7_100, 45));
+        assert_eq!(take(&[ended(true, 100, 0)]), figures(7_100, 45));
+        let text = costs.to_string();
+        let widths: Vec<usize> = text.lines().map(str::len).collect();
+        assert!(widths.len() == 2 && widths[0] == widths[1], "{text}");
+        assert!(!costs.take(&usage(1)), "usage alone prints no table");
     }
 }
