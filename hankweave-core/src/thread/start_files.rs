@@ -91,7 +91,7 @@ fn series_before<'s>(
 }
 
 /// Whether a run that started this way continues unfinished work: a retry keeps all files, and a start from a set-up those of a codon that has not ended.
-fn holds_work(state: &HankweaveState, conditions: &StartingConditions) -> bool {
+fn continues_unfinished(state: &HankweaveState, conditions: &StartingConditions) -> bool {
     let StartingConditions::Continuation { source, reason, .. } = conditions else {
         return false;
     };

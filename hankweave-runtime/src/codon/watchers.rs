@@ -215,8 +215,11 @@ impl CodonRun<'_> {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let Some(watchers) = watchers else { return };
-        let (agent, sentinels) = (ended.agent_cost(), ended.sentinel_cost());
-        let allowance = Arc::new(Allowance::after_end(&self.limits, agent, sentinels));
+        let spent = Spent {
+            agent: ended.agent_cost(),
+            sentinels: ended.sentinel_cost(),
+        };
+        let allowance = Arc::new(Allowance::after_end(&self.limits, spent));
         // A codon that the stop of its run has ended continues another time, and nobody waits any longer.
         let is_left = self.run.shutdown.cause().is_some() || self.orders.was_forced();
         let records = match is_left {

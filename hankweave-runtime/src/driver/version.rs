@@ -14,7 +14,7 @@ use crate::world::process::{CommandSpec, GroupSignal, Stdin, child_environment};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Read limit of the output, in bytes: a version is in the first lines.
-const LONGEST: u64 = 4 << 10;
+const MAX_OUTPUT: u64 = 4 << 10;
 
 /// Returns the first number with a dot that `PROGRAM --version` prints on its standard output, such as `2.1.330`; `None` when there is none within
 /// ten seconds.
@@ -32,7 +32,7 @@ pub async fn version_of(world: &World, program: &Path) -> Option<String> {
     };
     let mut process = world.spawner.spawn(spec).ok()?;
     let mut printed = Vec::new();
-    let said = async {
+    let reading = async {
         // An error ends the reading like an end: what was printed before it counts.
         let _ = (&mut process.stdout)
             .take(MAX_OUTPUT)

@@ -13,13 +13,18 @@ use tokio_util::sync::CancellationToken;
 /// Number of requests of one codon that may be open at a time.
 const MOST_OPEN: usize = 4;
 
+/// The reason of a codon that was stopped, skipped or paused.
+const STOPPED: &str = "its codon did not wait for it";
+
 /// Permission of a codon's sentinels to send requests, until the budget is used up or the codon has to end.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     /// Money that was left of the hank's and the loop's budget when the codon began, for agent and sentinels together; `None` without a limit.
     budget: Option<Usd>,
     spent: Mutex<Spent>,
-    /// Cancelled when no further request may be sent; also by the stop of the codon, whose token is its parent.
+    /// The stop of the codon.
+    halt: CancellationToken,
+    /// Cancelled when no further request may be sent; also by `halt`, its parent.
     closed: CancellationToken,
     /// The limit that closed the allowance; empty if it is open, or closed by a stop.
     reached: OnceLock<ReachedLimit>,
@@ -49,6 +54,7 @@ impl Allowance {
         Self {
             budget: left.into_iter().flatten().min(),
             spent: Mutex::default(),
+            halt: halt.clone(),
             closed: halt.child_token(),
             reached: OnceLock::new(),
             places: Arc::new(Semaphore::new(MOST_OPEN)),
@@ -126,7 +132,15 @@ impl Allowance {
         match self.reached.get() {
             Some(ReachedLimit::Budget) => "the budget is used up",
             Some(ReachedLimit::OfCodon) => "a limit has ended its codon",
-            None => "its codon did not wait for it",
+            None => STOPPED,
+        }
+    }
+
+    /// Returns the reason why a sentinel cannot finish at the end of its codon, for people. A budget that is used up is none.
+    pub(crate) fn why_cut(&self) -> &'static str {
+        match self.halt.is_cancelled() {
+            true => STOPPED,
+            false => "the codon has ended",
         }
     }
 }

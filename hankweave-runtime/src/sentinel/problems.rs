@@ -97,7 +97,11 @@ mod tests {
     #[test]
     fn everything_that_has_no_effect_after_the_end_is_named_and_only_what_is_missing_advised() {
         let at_end = &["codon.completed"];
-        let words = |names: &str| Some(format!("sentinel judge acts when its codon has ended, and then {names}"));
+        let words = |names: &str| {
+            Some(format!(
+                "sentinel judge acts when its codon has ended, and then {names}"
+            ))
+        };
         let grant = "; grant `pause`, which stops the run before the next codon";
         assert_eq!(
             warning(&["skip"], None, at_end),
@@ -105,7 +109,9 @@ mod tests {
         );
         assert_eq!(
             warning(&["skip", "stop"], Some("failCodon"), at_end),
-            words(&format!("`skip`, `stop` and `onError: failCodon` do nothing{grant}"))
+            words(&format!(
+                "`skip`, `stop` and `onError: failCodon` do nothing{grant}"
+            ))
         );
         assert_eq!(
             warning(&["skip", "pause"], None, at_end),
@@ -116,6 +122,9 @@ mod tests {
             words("`onError: failCodon` does nothing")
         );
         assert_eq!(warning(&["pause"], None, at_end), None);
-        assert_eq!(warning(&["skip"], None, &["codon.completed", "tool.result"]), None);
+        assert_eq!(
+            warning(&["skip"], None, &["codon.completed", "tool.result"]),
+            None
+        );
     }
 }

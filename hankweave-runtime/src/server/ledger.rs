@@ -154,10 +154,7 @@ mod tests {
         assert_eq!(ledger.finish(&next, &ack(&next)).len(), 2, "each gets the answer");
         assert_eq!(ledger.finish(&skip, &ack(&skip)).len(), 0);
         for done in [&next, &skip] {
-            assert!(matches!(
-                ledger.enter(done, &outbox()),
-                LedgerStatus::Repeated(_)
-            ));
+            assert!(matches!(ledger.enter(done, &outbox()), LedgerStatus::Repeated(_)));
         }
     }
 

@@ -64,10 +64,10 @@ impl LoopConfig {
 }
 
 /// Stall limit of a loop that a check ends, unless the hank says otherwise.
-const STALLED_AFTER: u32 = 2;
+const DEFAULT_STALL_LIMIT: u32 = 2;
 
 /// Limit of iterations of a loop that a check ends, unless the hank says otherwise.
-const CHECKED_ITERATIONS: u32 = 10;
+const DEFAULT_CHECK_LIMIT: u32 = 10;
 
 /// Condition that ends a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

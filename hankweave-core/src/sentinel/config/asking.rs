@@ -47,7 +47,7 @@ pub struct LlmParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Conversational {
+pub struct ConversationConfig {
     /// Limit of the memory; beyond it the oldest exchanges are forgotten.
     pub trimming_strategy: TrimmingStrategy,
     /// Whether the sentinel stays loaded after any number of failures in a row; false when absent. One that will come again still unloads it.

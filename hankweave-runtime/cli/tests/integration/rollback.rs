@@ -596,7 +596,8 @@ fn a_copy_of_a_loops_rig_is_named_and_tried_once_however_often_its_codon_ran() {
     let mut fix = codon("fix");
     fix["rigSetup"] = json!([copy("whole"), copy("changed")]);
     let until = json!({"type": "iterationLimit", "limit": 3});
-    let rounds = json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": until, "codons": [fix]});
+    let rounds =
+        json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": until, "codons": [fix]});
     project.write_hank(&json!({"hank": [codon("first"), rounds]}));
     let there = project.directory().join("elsewhere");
     let run = |arguments: &[&str]| project.run([arguments, &["-e", there.to_str().unwrap()]].concat());
@@ -605,10 +606,7 @@ fn a_copy_of_a_loops_rig_is_named_and_tried_once_however_often_its_codon_ran() {
 
     let back = ["rollback", "--codon", "first", "--json"];
     let dry = run(&[&back[..], &["--dry-run"]].concat());
-    assert_eq!(
-        dry.expect_code(0).json_document()["rigCleanup"],
-        json!(["whole"])
-    );
+    assert_eq!(dry.expect_code(0).json_document()["rigCleanup"], json!(["whole"]));
     run(&back).expect_code(0);
     let told = run(&["journal", "--type", "rollback.rigCleanup"]).json_lines();
     let ends: Vec<&Value> = told.iter().map(|event| &event["data"]["status"]).collect();

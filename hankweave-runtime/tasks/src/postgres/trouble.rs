@@ -67,7 +67,9 @@ impl From<Error> for TxError {
 /// Whether the server could not be reached, or the connection broke. No password, a certificate that is not trusted or a server that does not encrypt are
 /// errors of the library, too, and stay as they are.
 fn is_broken(error: &Error) -> bool {
-    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>());
     // Both kinds are about content: a refused certificate, a value that cannot be sent.
     source.is_some_and(|source| {
         !matches!(
