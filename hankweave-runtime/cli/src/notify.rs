@@ -96,8 +96,10 @@ impl NotifyMethod {
             ("bell", _) => Self::Bell,
             ("desktop", _) => {
                 let path = world.environment.get("PATH").unwrap_or_default();
-                find_program(&*world.disk, DESKTOP, path)
-                    .map_or_else(|| Self::Missing(format!("there is no {DESKTOP} on PATH")), Self::Desktop)
+                find_program(&*world.disk, DESKTOP, path).map_or_else(
+                    || Self::Missing(format!("there is no {DESKTOP} on PATH")),
+                    Self::Desktop,
+                )
             }
             (_, Some(topic)) if is_address(topic) => Self::Ntfy(topic.to_owned()),
             // As a command it would fail each time, and only the log would say so.
@@ -306,7 +308,10 @@ impl Notifier {
         };
         match self.world.http.post(request).await {
             Ok(answer) if (200..300).contains(&answer.status) => {}
-            Ok(answer) => tracing::warn!(status = answer.status, "the address that notifies has refused the news"),
+            Ok(answer) => tracing::warn!(
+                status = answer.status,
+                "the address that notifies has refused the news"
+            ),
             Err(error) => tracing::warn!(%error, "the address that notifies did not get the news"),
         }
     }
@@ -357,7 +362,10 @@ impl Notifier {
             Ok(Err(error)) => tracing::warn!(%error, "the command that notifies has failed"),
             Err(_) => {
                 let limit_s = PATIENCE.as_secs();
-                tracing::warn!(limit_s, "the command that notifies, or what it has started, took too long and was ended");
+                tracing::warn!(
+                    limit_s,
+                    "the command that notifies, or what it has started, took too long and was ended"
+                );
             }
         }
     }
@@ -382,14 +390,18 @@ mod tests {
     fn question(codon: &str) -> [Event; 2] {
         [
             event(json!({"type": "approval.requested", "data": {"codonId": codon, "question": "Go?"}})),
-            event(json!({"type": "server.idle", "data": {"reason": "approval-required", "message": format!("{codon} waits")}})),
+            event(
+                json!({"type": "server.idle", "data": {"reason": "approval-required", "message": format!("{codon} waits")}}),
+            ),
         ]
     }
 
     fn answered() -> Event {
         let figures = json!({"currentRunId": null, "runCount": 1, "totalCost": 0, "currentRunCost": 0});
-        event(json!({"type": "state.transition", "data": {"transitionType": "ApprovalSet",
-            "transition": {"type": "ApprovalSet", "data": {}}, "resultingState": figures}}))
+        event(
+            json!({"type": "state.transition", "data": {"transitionType": "ApprovalSet",
+            "transition": {"type": "ApprovalSet", "data": {}}, "resultingState": figures}}),
+        )
     }
 
     /// News of batches of events, each as its event, reason, next command and codon that asks.
@@ -401,7 +413,14 @@ mod tests {
             sent.extend(filter.news());
         }
         sent.into_iter()
-            .map(|news| (news.event, news.reason, news.next, news.asks.map(|id| id.to_string())))
+            .map(|news| {
+                (
+                    news.event,
+                    news.reason,
+                    news.next,
+                    news.asks.map(|id| id.to_string()),
+                )
+            })
             .collect()
     }
 
@@ -410,7 +429,14 @@ mod tests {
     fn of_what_happened_meanwhile_each_kind_is_told_and_no_wait_that_has_ended() {
         let full = || event(json!({"type": "disk.usage", "data": {"usedBytes": 80, "limitBytes": 100}}));
         let [asked, waits] = question("b");
-        let asks = |id: &str| ("waiting", format!("{id} waits"), "approve".to_owned(), Some(id.to_owned()));
+        let asks = |id: &str| {
+            (
+                "waiting",
+                format!("{id} waits"),
+                "approve".to_owned(),
+                Some(id.to_owned()),
+            )
+        };
         let disk = (
             "disk",
             "the record in .hankweave takes 80 % of the room that it may (maxDiskGb)".to_owned(),

@@ -8,8 +8,8 @@ mod attempts;
 mod checks;
 mod codons;
 mod files;
+mod from_journal;
 mod gathered;
-mod heard;
 mod html;
 mod markdown;
 mod markup;
@@ -33,8 +33,8 @@ use hankweave_runtime::world::clock::{Clock as _, SystemClock};
 use hankweave_runtime::world::disk::{Disk, IoError, RealDisk, replace};
 use hankweave_runtime::{ExecutionDir, RunReport, RunTexts};
 
+pub(crate) use from_journal::Heard;
 use gathered::Receipt;
-pub(crate) use heard::Heard;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::args::{Global, ReportArgs};
