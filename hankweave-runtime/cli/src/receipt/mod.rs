@@ -252,7 +252,7 @@ fn gather(
     let hank = last_hank(execution);
     let mut status = StatusView::whole(execution, &state, &thread, hank.as_ref(), task)?;
     // The report is sent to people whose shell is not in this folder.
-    status.typed = HintCommands::from_anywhere(execution);
+    status.hints = HintCommands::from_anywhere(execution);
     let is_read = heard.is_some() || crate::state::journal_bytes(execution)? <= most;
     let mut heard = match heard {
         Some(heard) => heard,
@@ -265,7 +265,7 @@ fn gather(
     }
     let mut receipt = Receipt::new(execution, &status, hank.as_ref(), heard);
     if !is_read {
-        let whole = status.typed.command("report");
+        let whole = status.hints.command("report");
         let remark = format!("The journal is long: {whole} also says what agents and checks said.");
         receipt.remarks.push(remark);
     }

@@ -147,7 +147,7 @@ mod tests {
         };
         let halt = CancellationToken::new();
         let allowance = Allowance::new(&limits, &halt);
-        allowance.note_agent(Usd::from_micros(1));
+        allowance.set_agent_cost(Usd::from_micros(1));
         (allowance, halt)
     }
 
