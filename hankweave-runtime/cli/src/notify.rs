@@ -448,7 +448,7 @@ mod tests {
             [disk.clone(), asks("b")]
         );
         assert_eq!(
-            news_of(&[&[asked.clone(), full()], &[waits.clone()]]),
+            news_of(&[&[asked.clone(), full()], std::slice::from_ref(&waits)]),
             [disk, asks("b")],
             "the question keeps its buttons"
         );
