@@ -87,10 +87,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("own_output", ""),
     ("directory", "hints put_back terminal"),
     ("failures", "directory hints terminal"),
-    ("config", "args failures hints settings terminal"),
+    ("config", "args failures settings terminal"),
     ("begun_elsewhere", "args hints"),
     ("registry", "args begun_elsewhere config hints settings terminal"),
-    ("holding", "directory hints registry terminal"),
+    ("holding", "directory registry terminal"),
     ("present_workers", "registry terminal"),
     ("task_lines", ""),
     (

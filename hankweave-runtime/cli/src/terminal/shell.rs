@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::screen::one_line;
+use crate::terminal::screen::one_line;
 
 /// Returns a path as one word of a shell, which no program takes for an option.
 pub(crate) fn path_word(path: &Path) -> String {
