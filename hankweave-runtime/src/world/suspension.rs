@@ -1,7 +1,7 @@
 //! Suspensions of this process by Ctrl+Z: no time limit counts them (S12).
 //!
-//! `process::suspend` calls [`begin`] before the process stops itself, and [`end`] once it continues; limits subtract [`total`]. The signal that stops a process
-//! from outside (`SIGSTOP`) cannot be caught, so it begins no suspension and counts.
+//! `process::suspend` calls `start` before the process stops itself, and `end` once it continues; limits subtract `total`. The signal that stops a process
+//! from outside (`SIGSTOP`) cannot be caught, so it starts no suspension and counts.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,7 +40,7 @@ struct OpenSuspension {
 
 impl SuspensionAccount {
     /// Opens `new` unless a suspension is open already, as after a second Ctrl+Z before [`end`], and returns the open one.
-    fn begin(&mut self, new: OpenSuspension) -> OpenSuspension {
+    fn start(&mut self, new: OpenSuspension) -> OpenSuspension {
         *self.open.get_or_insert(new)
     }
 }
@@ -59,8 +59,8 @@ static PREPARATIONS: Mutex<Preparations> = Mutex::new(Vec::new());
 type Preparations = Vec<(u64, Box<dyn Fn(Option<Duration>) + Send>)>;
 
 /// Begins a suspension and calls the preparations.
-pub(super) fn begin() {
-    let open = account().begin(OpenSuspension {
+pub(super) fn start() {
+    let open = account().start(OpenSuspension {
         begun: Instant::now(),
         from: SystemClock.now(),
         uptime: SystemClock.uptime(),
@@ -202,8 +202,8 @@ mod tests {
             open: None,
             total: Duration::ZERO,
         };
-        assert_eq!(account.begin(at(5)).uptime, Some(Duration::from_secs(5)));
-        let second = account.begin(at(9));
+        assert_eq!(account.start(at(5)).uptime, Some(Duration::from_secs(5)));
+        let second = account.start(at(9));
         assert_eq!(
             (second.uptime, second.from),
             (Some(Duration::from_secs(5)), at(5).from)

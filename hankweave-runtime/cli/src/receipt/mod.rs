@@ -2,7 +2,7 @@
 //!
 //! A [`Receipt`] is the data of a report: what the state document says, with what only the journal knows ([`Heard`]). `markdown`, `html` and `markup`
 //! draw it. The command prints it, the page shows it, and a run leaves it as `.hankweave/report.md` when it waits for a person ([`Listening`]) and
-//! when it ends ([`write`]).
+//! when it ends ([`write()`]).
 
 mod attempts;
 mod checks;

@@ -59,7 +59,7 @@ fn hold_work(end: Instant) -> Option<RwLockWriteGuard<'static, ()>> {
 impl StoppedProcesses {
     /// Stops them. For a program that starts all its children with spawners and is about to stop itself.
     pub fn stop() -> Self {
-        begin();
+        start_suspension();
         Self {
             stopped: sweep::stop_descendants(LIMIT),
             asked: Vec::new(),
@@ -70,7 +70,7 @@ impl StoppedProcesses {
     /// Lets children suspend themselves if they can, and stops the others, as [`stop`](Self::stop) does. For a program
     /// whose children are runs: a run that is stopped from outside would count the time against its limits.
     pub fn suspend() -> Self {
-        let children = begin();
+        let children = start_suspension();
         let asked: Vec<Process> = sweep::processes_of(&children)
             .filter(|child| child.suspends_itself())
             .collect();
@@ -89,11 +89,11 @@ impl StoppedProcesses {
     }
 }
 
-/// Starts nothing from here on, and returns the children.
-fn begin() -> Vec<i32> {
-    // A start that has begun notes its child before this continues.
+/// Starts a suspension, and returns all child processes.
+fn start_suspension() -> Vec<i32> {
+    // A child that is being started is noted before this line continues, so none is missing.
     let children = children();
-    suspension::begin();
+    suspension::start();
     children.iter().copied().collect()
 }
 

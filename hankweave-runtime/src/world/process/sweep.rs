@@ -161,7 +161,7 @@ pub(super) struct ProcessSet<'a> {
 impl ProcessSet<'_> {
     /// Returns when the first process of the set may have started. Older processes need no check of their environment,
     /// which takes the longest.
-    fn begin(&self) -> u64 {
+    fn earliest_start(&self) -> u64 {
         let of_ours = self.session.and_then(|_| system::process(own_pid()));
         of_ours.map_or(0, |own| own.start_time)
     }
@@ -173,7 +173,7 @@ impl ProcessSet<'_> {
 
     /// The living ones.
     pub(super) fn find(&self) -> SweepScan {
-        let (all, begin) = (others(), self.begin());
+        let (all, begin) = (others(), self.earliest_start());
         let roots = all.iter().filter(|process| self.has(process, begin));
         let roots = roots.map(|process| process.pid).collect();
         SweepScan {
@@ -190,7 +190,7 @@ impl ProcessSet<'_> {
     /// another scan.
     pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> SweepScan {
         let own_pid = own_pid();
-        let (all, begin) = (others(), self.begin());
+        let (all, begin) = (others(), self.earliest_start());
         let adopted = |process: &&Process| process.parent == own_pid && !owned.contains(&process.pid);
         let is_root = |process: &&Process| match adopted(process) {
             true => process.lives && !carries(process.pid, SPARED_MARKER),
