@@ -51,12 +51,19 @@ fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Map<
     Ok(Arc::new(codon))
 }
 
-/// Keeps only the names of the variables (X10).
+/// Keeps only the names of the variables of a codon, its fallbacks and their MCP servers (X10).
 fn conceal(codon: &mut Map<String, Value>) {
-    conceal_variables(codon.get_mut("env"));
+    conceal_agent(codon);
     let fallbacks = codon.get_mut("fallback").and_then(Value::as_array_mut);
-    for entry in fallbacks.into_iter().flatten() {
-        conceal_variables(entry.get_mut("env"));
+    let fallbacks = fallbacks.into_iter().flatten();
+    fallbacks.filter_map(Value::as_object_mut).for_each(conceal_agent);
+}
+
+fn conceal_agent(agent: &mut Map<String, Value>) {
+    conceal_variables(agent.get_mut("env"));
+    let servers = agent.get_mut("mcpServers").and_then(Value::as_object_mut);
+    for (_, server) in servers.into_iter().flatten() {
+        conceal_variables(server.get_mut("env"));
     }
 }
 
@@ -209,7 +216,7 @@ pub enum MisfitExtension {
 }
 
 impl AddedEntry {
-    /// Refers to the newest entry of `plan` with an equal configuration.
+    /// Refers to the newest entry of `plan` of this codon, if their configurations are equal.
     #[must_use]
     pub fn of(entry: PlanEntry, plan: &SharedList<PlanEntry>) -> Self {
         let configured = entry.codon_id.configured();
@@ -338,7 +345,9 @@ mod tests {
     // covers: X10
     #[test]
     fn of_variables_the_plan_keeps_the_names_alone() {
-        let stored = r#"{"codon":{"id":"a","env":{"API_KEY":"sesame","OTHER":"sesame"}},"codonId":"a"}"#;
+        let stored = r#"{"codon":{"id":"a","env":{"API_KEY":"sesame"},
+            "mcpServers":{"docs":{"command":"x","env":{"OTHER":"sesame"}}},
+            "fallback":[{"env":{"API_KEY":"sesame"},"mcpServers":{"docs":{"command":"x","env":{"OTHER":"sesame"}}}}]},"codonId":"a"}"#;
         let read: PlanEntry = serde_json::from_str(stored).unwrap();
         let made = PlannedCodon::from(
             serde_json::from_str::<Map<String, Value>>(stored).unwrap()["codon"]

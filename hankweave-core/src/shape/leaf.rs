@@ -87,7 +87,8 @@ fn shown(found: Unexpected<'_>) -> String {
         Unexpected::Bool(value) => value.to_string(),
         Unexpected::Unsigned(number) => number.to_string(),
         Unexpected::Signed(number) => number.to_string(),
-        Unexpected::Float(number) => number.to_string(),
+        // With its point: `1.0` is refused where a whole number is due.
+        Unexpected::Float(number) => format!("{number:?}"),
         Unexpected::Str(text) => match text.char_indices().nth(SHOWN_CHARACTERS) {
             None => format!("`{text}`"),
             Some((end, _)) => format!("`{}…`", &text[..end]),

@@ -36,7 +36,7 @@ pub enum TargetError {
     Ambiguous {
         /// Requested prefix.
         prefix: String,
-        /// Every checkpoint that begins like that, newest first.
+        /// The checkpoints that begin with it.
         matches: Vec<CheckpointSha>,
     },
 }
@@ -224,17 +224,19 @@ pub fn position(state: &HankweaveState, thread: &ExecutionThread) -> Option<Chec
     let beginning = run.starting_conditions.checkpoint();
     let own = run.codons.iter().rev().map(AsRef::as_ref);
     newest_checkpoint(own)
-        .or(beginning)
-        .filter(|sha| !sha.is_blank())
+        .or(beginning.filter(|sha| !sha.is_blank()))
         .or_else(|| newest_checkpoint(thread.codons.iter().map(|entry| entry.codon.as_ref())))
         .cloned()
 }
 
-/// The last checkpoint of the first codon that has one.
+/// Returns the last checkpoint of the first codon that has one. A blank one, as the older system recorded, names no commit and is passed over.
 pub(super) fn newest_checkpoint<'a>(
     mut codons: impl Iterator<Item = &'a CodonExecution>,
 ) -> Option<&'a CheckpointSha> {
-    codons.find_map(|codon| codon.checkpoints().last().map(|(_, sha)| sha))
+    codons.find_map(|codon| {
+        let named = codon.checkpoints().filter(|(_, sha)| !sha.is_blank());
+        named.last().map(|(_, sha)| sha)
+    })
 }
 
 /// Whether a run can continue there: the run exists, and the codon, if one is named, completed in it.

@@ -246,7 +246,7 @@ pub enum Event {
         stream: RigStream,
         /// The line without its end.
         line: String,
-        /// Item of the rig, counted from 0; the number of items for the check.
+        /// Item of the rig, counted from 0; the number of items for the check. Commands before a copy of result files are counted by themselves.
         command_index: usize,
     },
     /// The rig is set up.
@@ -477,7 +477,7 @@ pub enum Event {
     /// A run continues from the point to which the files were rolled back.
     #[serde(rename = "rollback.completed")]
     RollbackCompleted {
-        /// The run that is rolled back to.
+        /// The newest run, whose files the rollback replaces.
         from_run: RunId,
         /// The run that continues from there.
         to_run: RunId,

@@ -683,6 +683,14 @@ fn what_is_left_is_the_newest_checkpoint_of_the_run_or_the_one_it_began_with() {
     assert_eq!(at(&begun).as_deref(), Some("b-end"));
     let as_they_are = broken().continues("r2", "r1", Some("b"), "");
     assert_eq!(at(&as_they_are).as_deref(), Some("b-end"));
+
+    // A blank checkpoint, as the older system recorded, names no commit.
+    let story = story().fresh("r1").codon("a", Completed).codon("b", Completed);
+    let mut older = serde_json::to_value(story.state()).unwrap();
+    older["runs"][0]["codons"][1]["completionCheckpoint"] = "".into();
+    let older: HankweaveState = serde_json::from_value(older).unwrap();
+    let thread = build(&older, None, None);
+    assert_eq!(position(&older, &thread).unwrap().as_str(), "b-rig");
 }
 
 // The files stay, the newest codon runs again.

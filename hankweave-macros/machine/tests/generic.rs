@@ -124,3 +124,22 @@ fn parameters_may_have_defaults_and_any_names() {
     let whole: Option<Pipe<pipe::Full<'_, '_>>> = None;
     assert!(whole.is_none());
 }
+
+/// A default that names another parameter.
+#[machine(Slot, types)]
+#[derive(Debug)]
+pub enum AnySlot<U, T = Vec<U>> {
+    #[initial]
+    #[to(fill => Filled)]
+    Free { unit: U },
+    #[terminal]
+    Filled { value: T },
+}
+
+#[test]
+fn a_default_may_name_a_parameter_that_the_step_does_not_ask_for() {
+    let free: Slot<slot::Free<u8>> = Slot::new(7);
+    assert_eq!(free.unit, 7);
+    let filled = free.fill(slot::Fill { value: vec![7] });
+    assert_eq!(filled.value, [7]);
+}

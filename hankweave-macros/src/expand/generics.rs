@@ -1,4 +1,5 @@
-//! Parameters of the whole machine. Each state has all of them, so that a step knows them; what callers fill in has those that it uses.
+//! Type parameters, lifetimes and constants of the machine. The struct of each state has all of them, so that a step can name its target; a struct that callers
+//! fill in has those that its fields name.
 
 use std::collections::HashSet;
 
@@ -28,7 +29,7 @@ pub(super) fn used_by<'a>(types: impl IntoIterator<Item = &'a Type>, machine: &M
     let dropped: HashSet<String> = (of.params.iter().map(name))
         .filter(|name| !names.contains(name))
         .collect();
-    let whole = |tokens: TokenStream| {
+    let names_no_dropped = |tokens: TokenStream| {
         let mut named = HashSet::new();
         collect(tokens, &mut named);
         named.is_disjoint(&dropped)
@@ -36,18 +37,33 @@ pub(super) fn used_by<'a>(types: impl IntoIterator<Item = &'a Type>, machine: &M
     for param in &mut generics.params {
         match param {
             GenericParam::Type(param) => {
-                param.bounds = retain(&param.bounds, whole);
+                param.bounds = retain(&param.bounds, names_no_dropped);
             }
             GenericParam::Lifetime(param) => {
-                param.bounds = retain(&param.bounds, whole);
+                param.bounds = retain(&param.bounds, names_no_dropped);
             }
             GenericParam::Const(_) => {}
         }
     }
     if let Some(clause) = &mut generics.where_clause {
-        clause.predicates = retain::<WherePredicate, _>(&clause.predicates, whole);
+        clause.predicates = retain::<WherePredicate, _>(&clause.predicates, names_no_dropped);
+    }
+    let mut defaults = generics.type_params().filter_map(|param| param.default.as_ref());
+    if !defaults.all(|(_, default)| names_no_dropped(default.to_token_stream())) {
+        remove_defaults(&mut generics);
     }
     generics
+}
+
+/// Removes all defaults: a parameter with one must not stand before a parameter without one.
+fn remove_defaults(generics: &mut Generics) {
+    for param in &mut generics.params {
+        match param {
+            GenericParam::Type(param) => param.default = None,
+            GenericParam::Const(param) => param.default = None,
+            GenericParam::Lifetime(_) => {}
+        }
+    }
 }
 
 fn retain<T: ToTokens + Clone, P: Default>(
@@ -58,7 +74,7 @@ fn retain<T: ToTokens + Clone, P: Default>(
     kept.cloned().collect()
 }
 
-/// Returns the phantom field for the parameters that none of a state's fields names.
+/// Returns the type of the phantom field for the parameters that none of a state's fields names.
 pub(super) fn phantom(fields: &[FieldDef], machine: &MachineDef) -> Option<Type> {
     let used: HashSet<String> = used(fields, machine).params.iter().map(name).collect();
     let unused = machine
@@ -82,7 +98,7 @@ pub(super) fn phantom(fields: &[FieldDef], machine: &MachineDef) -> Option<Type>
     (!parts.is_empty()).then(|| Type::Verbatim(quote!((#(#parts,)*))))
 }
 
-/// A lifetime that is none of the machine's.
+/// Returns a lifetime for generated code that is none of the machine's.
 pub(super) fn lifetime(machine: &MachineDef) -> Lifetime {
     let taken = machine
         .generics

@@ -99,25 +99,25 @@ pub struct CodonConfig {
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact: Option<bool>,
-    /// Seconds the agent may be silent, 1 to 1800; 1800 when absent.
+    /// Seconds the agent may be silent, 1 to 1800; 1800 by default.
     ///
     /// A warning comes before the limit. An agent that has reported success has succeeded even if it falls
     /// silent after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shim_idle_timeout: Option<u64>,
-    /// Seconds after which work is ended that the agent left running after its answer, 1 to 86400; 10 when
-    /// absent.
+    /// Seconds after which work is ended that the agent left running after its answer, 1 to 86400; 10 by
+    /// default.
     ///
     /// They are counted from the last output. They end only an agent that has answered and does nothing more itself; its answer decides whether the
     /// codon succeeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
-    /// Seconds that an agent is waited for that waits for background work, or whose background work is busy, 1 to 86400; 1800 when absent.
+    /// Seconds that an agent is waited for that waits for background work, or whose background work is busy, 1 to 86400; 1800 by default.
     ///
     /// They are counted from its answer. What still runs then is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_background_seconds: Option<u64>,
-    /// Action when background work is cut off that the agent was waiting for; `fail` when absent.
+    /// Action when background work is cut off that the agent was waiting for; `fail` by default.
     #[cfg_attr(feature = "schema", schemars(extend("default" = "fail")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_background_cut: Option<OnBackgroundCut>,
@@ -234,7 +234,7 @@ pub struct Check {
     pub retries: Option<u64>,
 }
 
-/// How a failed codon is tried again; absent fields mean 3 attempts, 1,000 ms and 60,000 ms.
+/// Retries of a failed codon; absent fields mean 3 retries, 1,000 ms and 60,000 ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -277,7 +277,7 @@ impl RetryConfig {
 
 /// A sentinel of a codon.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct SentinelEntry {
     /// Source of its configuration.
     pub sentinel_config: SentinelSource,

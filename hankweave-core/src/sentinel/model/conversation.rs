@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::Exchange;
 use crate::sentinel::{ConversationConfig, TrimmingStrategy};
 
-/// Letters of a token, for an estimate.
+/// Estimated number of bytes in a token.
 const BYTES_OF_A_TOKEN: usize = 4;
 
 /// Earlier questions and answers; the oldest are dropped when there are too many.
@@ -25,7 +25,7 @@ impl Conversation {
         }
     }
 
-    /// Adds an exchange, and drops the oldest one beyond the limit.
+    /// Adds an exchange, and drops the oldest ones until the rest is within the limit; a single exchange above it is dropped, too.
     pub fn add(&mut self, exchange: Exchange) {
         self.exchanges.push_back(exchange);
         while self.is_too_long() {
