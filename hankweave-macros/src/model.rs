@@ -6,7 +6,7 @@ use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArgument
 use crate::ast::{Derives, Next, Schemas, Setters};
 use crate::case::{Case, pascal, text};
 
-/// Methods of every stored value; no shared field can have these names.
+/// Methods of every stored value. A shared field has a method of its name, so it cannot have one of these.
 pub(crate) const STORED_METHODS: [&str; 6] =
     ["status", "is_terminal", "apply", "validate", "schema", "typed"];
 
@@ -14,11 +14,11 @@ pub(crate) const STORED_METHODS: [&str; 6] =
 #[derive(Clone)]
 pub(crate) struct MachineDef {
     pub(crate) name: Ident,
-    /// Whether the stored enum stays in the module of the machine.
+    /// Whether the stored enum is in the module of the machine alone, without an import next to the machine.
     pub(crate) apart: bool,
-    /// The crate that generated code depends on, when it has another name here.
+    /// Path of the crate that generated code uses, if the user's crate gives it another name.
     pub(crate) krate: Option<Path>,
-    /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
+    /// Whether there are types alone: no events, no stored form (`stored_form` is false), and no traits that the data need.
     pub(crate) types: bool,
     /// Whether the stored form is generated.
     pub(crate) stored_form: bool,
@@ -31,12 +31,15 @@ pub(crate) struct MachineDef {
     pub(crate) vis: Visibility,
     /// Type parameters, lifetimes and constants of the whole machine.
     pub(crate) generics: Generics,
+    /// Name of the stored enum.
     pub(crate) stored: Ident,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
+    /// Traits to derive for the data of the states.
     pub(crate) derives: Vec<Path>,
-    /// Traits to derive for generated items other than the data.
+    /// Traits to derive for all other generated items.
     pub(crate) generated: Derives,
+    /// Name of the stored field with the state.
     pub(crate) tag: String,
     /// Spelling of stored fields.
     pub(crate) field_case: Option<Case>,
@@ -48,7 +51,7 @@ pub(crate) struct MachineDef {
     pub(crate) branches: Vec<Branch>,
     /// Index of the state in which values start.
     pub(crate) initial: usize,
-    /// Text of diagrams on the arrow into it.
+    /// Label, in diagrams, of the arrow into the initial state.
     pub(crate) start_label: Option<LitStr>,
 }
 
@@ -64,7 +67,7 @@ pub(crate) struct StateDef {
     pub(crate) exits: Vec<ExitDef>,
     /// All fields: shared ones first, then kept ones, then the state's own.
     pub(crate) fields: Vec<FieldDef>,
-    /// Stored names of other states that are dropped when read here.
+    /// Stored names of fields that only other states have, and that are ignored when this state is read.
     pub(crate) tolerated: Vec<String>,
 }
 
@@ -75,7 +78,7 @@ pub(crate) struct ExitDef {
     pub(crate) method: usize,
     /// Index of the state that it leads to.
     pub(crate) target: usize,
-    /// The name of the step, where it was written.
+    /// The name of the step, with the span of this edge.
     pub(crate) word: Ident,
     pub(crate) label: Option<LitStr>,
 }
@@ -90,7 +93,7 @@ pub(crate) struct Method {
     pub(crate) metadata: Ident,
     /// Indices of source and target of each edge, in order of declaration; never empty, and no source twice.
     pub(crate) edges: Vec<(usize, usize)>,
-    /// The fields that a step back to its own state changes; all others stay.
+    /// The fields that a step back to its own state changes, while all others stay; `None` if each field is entered anew.
     pub(crate) changes: Option<Vec<Ident>>,
 }
 
@@ -249,9 +252,11 @@ impl MachineDef {
 
     /// Returns whether the caller of a method supplies this field of its target. A check has ensured that this is equal for all sources.
     pub(crate) fn asks(&self, method: &Method, target: usize, field: &FieldDef) -> bool {
-        let named = method.changes.as_ref().map(|names| names.contains(&field.ident));
-        match (&field.entry, named) {
+        let is_changed = method.changes.as_ref().map(|names| names.contains(&field.ident));
+        match (&field.entry, is_changed) {
+            // A step back to its own state leaves this field as it is.
             (_, Some(false)) => false,
+            // What would stay is named by such a step: the caller changes it, unless a function computes it.
             (ValueSource::Caller, _) | (ValueSource::Kept, Some(true)) => true,
             (ValueSource::Carried(carried), Some(true)) => carried.next.is_none(),
             (ValueSource::Carried(Carried { ask: true, from, .. }), None) => {
@@ -262,7 +267,7 @@ impl MachineDef {
         }
     }
 
-    /// The changes of live fields that are events, in order of declaration.
+    /// Returns the recorded changes of live fields, each an event: setting a field, and adding to it if it may be added to; in order of declaration.
     pub(crate) fn changes(&self) -> Vec<LiveField<'_>> {
         let mut changes: Vec<LiveField<'_>> = Vec::new();
         for state in &self.states {
@@ -270,7 +275,8 @@ impl MachineDef {
                 let Some(Setters { add, record: true }) = field.live else {
                     continue;
                 };
-                for adds in [false, true].into_iter().filter(|adds| add || !adds) {
+                let kinds: &[bool] = if add { &[false, true] } else { &[false] };
+                for &adds in kinds {
                     let same = |change: &&mut LiveField<'_>| {
                         change.field.ident == field.ident && change.adds == adds
                     };
@@ -337,7 +343,7 @@ impl FieldDef {
             .map(String::as_str)
     }
 
-    /// Returns the serde attributes that change how the value is read and written, without those about a field among others.
+    /// Returns the serde attributes `with`, `serialize_with` and `deserialize_with`, which say how the value itself is read and written.
     pub(crate) fn ways(&self) -> impl Iterator<Item = &TokenStream> {
         let is_way = |meta: &&TokenStream| {
             let text = meta.to_string();
@@ -372,13 +378,13 @@ pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Names of well-known types that every format delivers unchanged, also without being asked for a type.
+/// Names in types that every format reads back as they were written, also from a buffer (`deserialize_any`): not `u128`, which buffers refuse.
 const PLAIN: [&str; 25] = [
     "Box", "Option", "String", "Vec", "alloc", "bool", "boxed", "char", "core", "f32", "f64", "i16", "i32",
     "i64", "i8", "isize", "option", "std", "string", "u16", "u32", "u64", "u8", "usize", "vec",
 ];
 
-/// Whether a type is made of nothing else.
+/// Whether a type is made of [`PLAIN`] names alone.
 pub(crate) fn is_plain(ty: TokenStream) -> bool {
     ty.into_iter().all(|token| match token {
         TokenTree::Ident(ident) => PLAIN.iter().any(|plain| ident == plain),

@@ -26,7 +26,7 @@ pub use resume::{Recovery, Resume};
 pub use session::resumed_session;
 pub use start_files::StartOfWork;
 pub use target::{
-    CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
+    CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, source_of_files,
 };
 pub use tip::ThreadTip;
 pub use walk::{ThreadCodons, ThreadItem, walk};

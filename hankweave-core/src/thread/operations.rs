@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::target::{beginnings, newest_checkpoint, standing_on};
+use super::target::{beginnings, newest_checkpoint, source_of_files};
 use super::{ExecutionThread, build};
 use crate::codon::CheckpointType;
 use crate::document::{
@@ -210,7 +210,7 @@ fn is_run(logged: &LoggedOperation<'_>, run: &RunRecord) -> bool {
 /// becomes a position before the codon of the rig, which is set up again.
 fn at_files(state: &HankweaveState, source: &ContinuationSource, files: CheckpointSha) -> ContinuationSource {
     let is_rig = source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
-    let before_rig = is_rig.then(|| standing_on(state, &source.checkpoint_sha, &files));
+    let before_rig = is_rig.then(|| source_of_files(state, &source.checkpoint_sha, &files));
     before_rig.flatten().unwrap_or_else(|| with_files(source, files))
 }
 

@@ -31,7 +31,7 @@ pub enum TargetError {
     /// No checkpoint of any run begins like that.
     #[error("no checkpoint begins with `{0}`")]
     UnknownSha(String),
-    /// Several do.
+    /// Several checkpoints begin like that.
     #[error("`{prefix}` fits several checkpoints: {}", list(matches))]
     Ambiguous {
         /// Requested prefix.
@@ -47,18 +47,20 @@ fn list(shas: &[CheckpointSha]) -> String {
 }
 
 impl ExecutionThread {
-    /// The point of a codon, in its newest record in the thread; without an iteration, in its newest one. The
-    /// thread must have been built with the commits that exist.
+    /// Returns where a run continues that starts at `point` of codon `id`, by the newest record of the codon in the thread. An id without an iteration
+    /// (`review`) means its newest iteration. The thread must have been built with the existing commits: without them it offers checkpoints that are lost.
     ///
     /// # Errors
     ///
     /// [`TargetError::UnknownCodon`] and [`TargetError::NoCheckpoint`].
     pub fn codon_target(&self, id: &CodonId, point: CodonPoint) -> Result<ContinuationSource, TargetError> {
-        let newest = |is_it: &dyn Fn(&CodonId) -> bool| {
-            let mut codons = self.codons.iter();
-            codons.find(|entry| is_it(entry.codon.codon_id()))
+        let mut newest_first = self.codons.iter();
+        let exact = newest_first.find(|entry| entry.codon.codon_id() == id);
+        let of_any_iteration = || {
+            let mut newest_first = self.codons.iter();
+            newest_first.find(|entry| entry.codon.codon_id().configured() == id.as_str())
         };
-        let entry = newest(&|of| of == id).or_else(|| newest(&|of| of.configured() == id.as_str()));
+        let entry = exact.or_else(of_any_iteration);
         let entry = entry.ok_or_else(|| TargetError::UnknownCodon(id.clone()))?;
         let checkpoint: Option<&ValidatedCheckpoint> = match point {
             CodonPoint::Start => entry.validated_checkpoints.first(),
@@ -70,7 +72,7 @@ impl ExecutionThread {
         Ok(source(entry, checkpoint.sha.clone()))
     }
 
-    /// The point of the commit that begins with `prefix`: searched in the thread, then in all runs of
+    /// Returns the source of the commit that begins with `prefix`: searched in the thread, then in all runs of
     /// `state`, then among the files before the first codons.
     ///
     /// # Errors
@@ -94,7 +96,7 @@ impl ExecutionThread {
         let everywhere = state.runs.iter().flat_map(|run| {
             let codons = run.codons.iter().rev();
             let checkpoints = codons.flat_map(|codon| codon.checkpoints().map(move |(_, sha)| (codon, sha)));
-            checkpoints.map(|(codon, sha)| point(&run.run_id, codon, sha))
+            checkpoints.map(|(codon, sha)| after(&run.run_id, codon, sha))
         });
         let exists = |target: &ContinuationSource| {
             fits(&target.checkpoint_sha) && known.find(&target.checkpoint_sha).is_some()
@@ -106,7 +108,7 @@ impl ExecutionThread {
         only(beginnings(state).filter(exists).collect(), prefix)
     }
 
-    /// The point before the first codon of the thread; `None` when its files were not kept. The thread must
+    /// Returns the source before the first codon of the thread; `None` if its files were not kept. The thread must
     /// be the one that ends in the newest run.
     #[must_use]
     pub fn beginning(
@@ -114,19 +116,20 @@ impl ExecutionThread {
         state: &HankweaveState,
         known: &dyn KnownCheckpoints,
     ) -> Option<ContinuationSource> {
-        let first = self.codons.last().map(|entry| &entry.run_id);
-        let first = first.or_else(|| Some(&state.runs.front()?.run_id))?;
-        let first = &state.runs[state.root_of(first)?];
-        let beginning = beginnings(state).find(|target| target.run_id == first.run_id);
+        let oldest_codon = self.codons.last();
+        // A thread without codons is that of the newest run.
+        let run =
+            oldest_codon.map_or_else(|| Some(&state.runs.front()?.run_id), |entry| Some(&entry.run_id))?;
+        let root = &state.runs[state.root_of(run)?];
+        let beginning = beginnings(state).find(|target| target.run_id == root.run_id);
         beginning.filter(|target| known.find(&target.checkpoint_sha).is_some())
     }
 }
 
-/// Returns the point in history of files that are in no checkpoint of a codon, such as those that were kept before a restore.
-///
-/// `base` is the checkpoint that they were made from, and `files` the one that has them. `None` when the document does not have that information.
+/// Returns where a run continues from `files`, a checkpoint that no codon has recorded, such as the one that is made before a restore: where a run from
+/// `base` continues, the checkpoint on which those files are based. `None` if the document does not know `base`.
 #[must_use]
-pub fn standing_on(
+pub fn source_of_files(
     state: &HankweaveState,
     base: &CheckpointSha,
     files: &CheckpointSha,
@@ -135,22 +138,23 @@ pub fn standing_on(
         checkpoint_sha: files.clone(),
         ..source
     };
-    let codons = state.runs.iter().find_map(|run| {
+    let of_base = state.runs.iter().find_map(|run| {
         let is_base = |codon: &Arc<CodonExecution>| codon.checkpoints().any(|(_, sha)| sha == base);
         Some((run, run.codons.iter().rposition(is_base)?))
     });
-    if let Some((run, index)) = codons {
+    if let Some((run, index)) = of_base {
         let codon = &run.codons[index];
         let has_ended = codon.end_checkpoint().is_some_and(|(_, sha)| sha == base);
         let before = index.checked_sub(1).map(|before| &run.codons[before]);
+        // A codon of which only the rig is recorded runs again: the run continues after the codon before it, or where its own run started.
         return Some(match (has_ended, before, run.starting_conditions.source()) {
-            (true, ..) => point(&run.run_id, codon, files),
-            // Its rig was set up, and its end was not kept: it runs again.
-            (false, Some(before), _) => point(&run.run_id, before, files),
+            (true, ..) => after(&run.run_id, codon, files),
+            (false, Some(before), _) => after(&run.run_id, before, files),
             (false, None, Some(source)) => with_files(source.clone()),
             (false, None, None) => with_files(ContinuationSource::beginning_of(&run.run_id)),
         });
     }
+    // No codon has recorded `base`: a run started from it, or will.
     let pending = state.pending_rollback.iter().map(|pending| &pending.source);
     let runs = state.runs.iter();
     let mut recorded = pending.chain(runs.filter_map(|run| run.starting_conditions.source()));
@@ -159,9 +163,9 @@ pub fn standing_on(
     recorded.cloned().or_else(beginning).map(with_files)
 }
 
-/// The points before the first codon of each fresh run, newest run first.
+/// Returns the source before the first codon of each fresh run, newest run first.
 ///
-/// A run of other versions that does not name its checkpoint started with the files of the project.
+/// A run that names no checkpoint, as other versions of hankweave record it, started from the first checkpoint of the document.
 pub(super) fn beginnings(state: &HankweaveState) -> impl Iterator<Item = ContinuationSource> {
     let fresh = state
         .runs
@@ -208,11 +212,11 @@ fn only(targets: Vec<ContinuationSource>, prefix: &str) -> Result<ContinuationSo
     }
 }
 
-fn point(run: &RunId, codon: &Arc<CodonExecution>, sha: &CheckpointSha) -> ContinuationSource {
+fn after(run: &RunId, codon: &Arc<CodonExecution>, sha: &CheckpointSha) -> ContinuationSource {
     ContinuationSource::after(run, codon.codon_id(), sha.clone())
 }
 
-/// The checkpoint that the files came from or went into last: the one that a restore leaves.
+/// Returns the checkpoint on which the files of the workspace are based: the last one that was made or restored.
 ///
 /// The thread must be the one that ends in the newest run.
 #[must_use]
@@ -239,7 +243,7 @@ pub(super) fn newest_checkpoint<'a>(
     })
 }
 
-/// Whether a run can continue there: the run exists, and the codon, if one is named, completed in it.
+/// Whether another run can continue `run` after the codon `after`, or from its start without one: the run exists, and the codon completed in it.
 #[must_use]
 pub fn can_continue_from(state: &HankweaveState, run: &RunId, after: Option<&CodonId>) -> bool {
     match (state.run(run), after) {
@@ -249,9 +253,8 @@ pub fn can_continue_from(state: &HankweaveState, run: &RunId, after: Option<&Cod
     }
 }
 
-/// The commit with which a run that continues there begins: the completion checkpoint of the codon, or
-/// without a codon the rig-setup checkpoint of the first one. `None` when there is none, or when a run cannot
-/// continue there.
+/// Returns the checkpoint with which a run starts that continues `run` after the codon `after`: the completion checkpoint of the codon, or without a codon
+/// the rig-setup checkpoint of the first one. `None` if there is none, or if [`can_continue_from`] is false.
 #[must_use]
 pub fn continuation_checkpoint<'a>(
     state: &'a HankweaveState,

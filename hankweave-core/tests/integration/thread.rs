@@ -9,7 +9,7 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
     CodonPoint, ExecutionThread, Resume, RetentionRule, TargetError, ThreadTip, build, can_continue_from,
-    continuation_checkpoint, operations, position, removable, standing_on, undo, walk,
+    continuation_checkpoint, operations, position, removable, source_of_files, undo, walk,
 };
 use proptest::prelude::*;
 
@@ -510,7 +510,7 @@ fn the_way_back_leads_to_the_files_before_the_first_codon() {
 fn kept_files_stand_behind_the_checkpoint_that_they_were_made_from() {
     let (state, _) = begun_clean();
     let stands = |base: &str| {
-        let found = standing_on(&state, &CheckpointSha::new(base), &CheckpointSha::new("kept"))?;
+        let found = source_of_files(&state, &CheckpointSha::new(base), &CheckpointSha::new("kept"))?;
         assert_eq!(found.checkpoint_sha.as_str(), "kept");
         Some((
             found.run_id.to_string(),

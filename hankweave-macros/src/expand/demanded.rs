@@ -1,7 +1,8 @@
 //! Types of the data, each asked once for the traits that a machine needs.
 //!
-//! Every derive, reader and writer would report a missing trait by itself. So data, and all that takes it, names the type by way of a constant that is no constant
-//! where a trait is missing: rustc reports that one, and is silent about a type whose parts are mistaken.
+//! rustc would report one missing trait many times: for each derive, reader and writer. So a field of type `T` is generated as an alias,
+//! `type __Data0 = If<{ <T as Storable>::HOLDS }, T>`. If `T` lacks a trait, the constant cannot be evaluated: rustc reports that once, and nothing about the
+//! alias, whose definition is wrong.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -12,21 +13,22 @@ use crate::model::{FieldDef, MachineDef, ValueSource, is_plain};
 
 use super::GeneratedNames;
 
-/// The machine with a name for each type that may lack a trait, and the definitions of these names. Types alone are asked for nothing.
+/// Returns the machine with an alias for each type that may lack a trait, and the definitions of the aliases. A machine of types alone needs none; only such a
+/// machine may have parameters, so a type of the data names none.
 pub(super) fn demanded(machine: &MachineDef, out: &GeneratedNames) -> (MachineDef, TokenStream) {
     let mut demanded = machine.clone();
-    let mut names = Names::default();
+    let mut aliases = Aliases::default();
     let states = demanded.states.iter_mut().flat_map(|state| &mut state.fields);
     let fields = demanded.shared.iter_mut().chain(states);
     for field in fields.filter(|field| !machine.types && !matches!(field.entry, ValueSource::Extra)) {
         let demand = demand(field, machine);
-        names.replace(&mut field.ty, demand);
+        aliases.replace(&mut field.ty, demand);
     }
-    let definitions = names.known.iter().map(|name| name.definition(out));
+    let definitions = aliases.known.iter().map(|alias| alias.definition(out));
     (demanded, definitions.collect())
 }
 
-/// Returns the trait that sums up the demands on a field; a field with its own serde functions needs no serde.
+/// Returns the trait that sums up the traits of a field. A field with serde functions of its own needs no serde.
 fn demand(field: &FieldDef, machine: &MachineDef) -> &'static str {
     match machine.stored_form && field.ways().next().is_none() {
         true => "Storable",
@@ -35,35 +37,36 @@ fn demand(field: &FieldDef, machine: &MachineDef) -> &'static str {
 }
 
 #[derive(Default)]
-struct Names {
-    known: Vec<Name>,
+struct Aliases {
+    known: Vec<Alias>,
 }
 
-struct Name {
+struct Alias {
     ident: Ident,
     ty: Type,
     demand: &'static str,
 }
 
-impl Names {
+impl Aliases {
+    /// Replaces every part of a type that may lack a trait by its alias.
     fn replace(&mut self, ty: &mut Type, demand: &'static str) {
         if let Some(inside) = inside(ty) {
             self.replace(inside, demand);
         } else if !is_plain(ty.to_token_stream()) {
-            let name = self.name(ty, demand);
-            *ty = parse_quote!(#name);
+            let alias = self.alias_of(ty, demand);
+            *ty = parse_quote!(#alias);
         }
     }
 
-    /// The name of a type, where it is written.
-    fn name(&mut self, ty: &Type, demand: &'static str) -> Ident {
+    /// Returns the alias of a type, with the span of this use.
+    fn alias_of(&mut self, ty: &Type, demand: &'static str) -> Ident {
         let written = |ty: &Type| ty.to_token_stream().to_string();
-        let is_this = |name: &Name| name.demand == demand && written(&name.ty) == written(ty);
+        let is_this = |alias: &Alias| alias.demand == demand && written(&alias.ty) == written(ty);
         let index = self.known.iter().position(is_this).unwrap_or(self.known.len());
         let here = Span::call_site().located_at(ty.span());
         let ident = Ident::new(&format!("__Data{index}"), here);
         if index == self.known.len() {
-            self.known.push(Name {
+            self.known.push(Alias {
                 ident: ident.clone(),
                 ty: ty.clone(),
                 demand,
@@ -73,10 +76,11 @@ impl Names {
     }
 }
 
-impl Name {
+impl Alias {
     fn definition(&self, out: &GeneratedNames) -> TokenStream {
         let Self { ident, ty, demand } = self;
         let (krate, demand) = (&out.krate, Ident::new(demand, Span::call_site()));
+        // Documentation shows the type itself.
         quote! {
             #[cfg(not(doc))]
             type #ident = #krate::__private::If<{ <#ty as #krate::__private::#demand>::HOLDS }, #ty>;
@@ -86,7 +90,7 @@ impl Name {
     }
 }
 
-/// The type in an `Option` or a `Vec`, which have each trait that it has.
+/// Returns the type in an `Option` or a `Vec`: both have each trait that it has.
 fn inside(ty: &mut Type) -> Option<&mut Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last_mut()?;

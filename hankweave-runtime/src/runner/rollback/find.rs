@@ -152,7 +152,7 @@ async fn kept_target(
     }
     let parent = |sha: &CheckpointSha| known.get(sha).and_then(|found| found.parent.clone());
     let line = std::iter::successors(parent(&files), |sha| parent(sha));
-    let mut points = line.filter_map(|base| thread::standing_on(state, &base, &files));
+    let mut points = line.filter_map(|base| thread::source_of_files(state, &base, &files));
     let newest = || {
         let newest = thread.codons.first();
         let run = state.runs.front();
