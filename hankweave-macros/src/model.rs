@@ -135,10 +135,10 @@ pub(crate) struct Branch {
     pub(crate) sources: Vec<usize>,
 }
 
-/// A live field whose changes are events.
-pub(crate) struct LiveField<'a> {
+/// Recorded change of a live field: a setter whose calls are events.
+pub(crate) struct LiveChange<'a> {
     pub(crate) field: &'a FieldDef,
-    /// Whether it adds to the field instead of replacing it.
+    /// Whether the setter adds to the field instead of replacing its value.
     pub(crate) adds: bool,
     /// The states in which the field is live.
     pub(crate) states: Vec<&'a StateDef>,
@@ -268,8 +268,8 @@ impl MachineDef {
     }
 
     /// Returns the recorded changes of live fields, each an event: setting a field, and adding to it if it may be added to; in order of declaration.
-    pub(crate) fn changes(&self) -> Vec<LiveField<'_>> {
-        let mut changes: Vec<LiveField<'_>> = Vec::new();
+    pub(crate) fn changes(&self) -> Vec<LiveChange<'_>> {
+        let mut changes: Vec<LiveChange<'_>> = Vec::new();
         for state in &self.states {
             for field in &state.fields {
                 let Some(Setters { add, record: true }) = field.live else {
@@ -277,12 +277,12 @@ impl MachineDef {
                 };
                 let kinds: &[bool] = if add { &[false, true] } else { &[false] };
                 for &adds in kinds {
-                    let same = |change: &&mut LiveField<'_>| {
+                    let same = |change: &&mut LiveChange<'_>| {
                         change.field.ident == field.ident && change.adds == adds
                     };
                     match changes.iter_mut().find(same) {
                         Some(change) => change.states.push(state),
-                        None => changes.push(LiveField {
+                        None => changes.push(LiveChange {
                             field,
                             adds,
                             states: vec![state],
@@ -295,7 +295,7 @@ impl MachineDef {
     }
 }
 
-impl LiveField<'_> {
+impl LiveChange<'_> {
     /// `set_total` or `add_total`.
     pub(crate) fn method(&self) -> String {
         let verb = if self.adds { "add" } else { "set" };

@@ -10,7 +10,7 @@ use crate::case::{is_name, pascal, snake, text};
 use crate::error::Errors;
 use crate::expand::nested_module::holds_code;
 use crate::expand::{graph_name, into_stored, to_stored};
-use crate::model::{FieldDef, LiveField, MachineDef, STORED_METHODS, ValueSource};
+use crate::model::{FieldDef, LiveChange, MachineDef, STORED_METHODS, ValueSource};
 
 use super::leading_names;
 
@@ -163,7 +163,7 @@ fn metadata_names(machine: &mut MachineDef, taken: &[String], errors: &mut Error
             }
         }
     }
-    let mut variants: Vec<Ident> = machine.changes().iter().map(LiveField::variant).collect();
+    let mut variants: Vec<Ident> = machine.changes().iter().map(LiveChange::variant).collect();
     for method in &mut machine.methods {
         if variants.contains(&method.variant) {
             let message = format!(

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
 use crate::case::text;
-use crate::model::{Carried, FieldDef, LiveField, MachineDef, Method, StateDef, ValueSource};
+use crate::model::{Carried, FieldDef, LiveChange, MachineDef, Method, StateDef, ValueSource};
 
 use super::states::links;
 use super::values::next_function;
@@ -213,7 +213,7 @@ fn rules(machine: &MachineDef, out: &GeneratedNames) -> Option<TokenStream> {
 }
 
 /// The change of a live field on every state.
-fn change_arm(change: &LiveField<'_>, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
+fn change_arm(change: &LiveChange<'_>, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (transition, field, variant) = (&out.transition, &change.field.ident, change.variant());
     let krate = &out.krate;
     let states = change.states.iter().map(|state| &state.ident);
@@ -295,8 +295,8 @@ pub(super) fn transition(machine: &MachineDef, out: &GeneratedNames) -> TokenStr
     });
     let changes = machine.changes();
     let change_variants = changes.iter().map(change_variant);
-    let change_names: Vec<_> = changes.iter().map(LiveField::method).collect();
-    let change_patterns: Vec<_> = changes.iter().map(LiveField::variant).collect();
+    let change_names: Vec<_> = changes.iter().map(LiveChange::method).collect();
+    let change_patterns: Vec<_> = changes.iter().map(LiveChange::variant).collect();
     let target = target(&patterns, &change_patterns, machine, out);
     let conversions = machine.methods.iter().map(|method| {
         let (variant, key) = (&method.variant, &method.metadata);
@@ -382,7 +382,7 @@ fn target(
     }
 }
 
-fn change_variant(change: &LiveField<'_>) -> TokenStream {
+fn change_variant(change: &LiveChange<'_>) -> TokenStream {
     let (variant, ident, ty) = (change.variant(), &change.field.ident, &change.field.ty);
     let what = if change.adds { "Adds to" } else { "Replaces" };
     let docs = format!("{what} `{ident}`; the status stays.");

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 use crate::case::text;
-use crate::model::{LiveField, MachineDef, Method};
+use crate::model::{LiveChange, MachineDef, Method};
 
 use super::{GeneratedNames, if_stored};
 
@@ -18,7 +18,7 @@ pub(super) fn events(machine: &MachineDef, out: &GeneratedNames) -> TokenStream 
     let changed = changes.iter().map(|change| self::change(change));
     let (writes, reads): (Vec<_>, Vec<_>) = steps.chain(changed).unzip();
     let methods = machine.methods.iter().map(|method| text(&method.ident));
-    let methods = methods.chain(changes.iter().map(LiveField::method));
+    let methods = methods.chain(changes.iter().map(LiveChange::method));
     let mirrors = changes.iter().filter_map(|change| mirror(change, out));
     if_stored(
         machine,
@@ -87,7 +87,7 @@ fn step(method: &Method, machine: &MachineDef) -> (TokenStream, TokenStream) {
 }
 
 /// How the change of a live field is written, and how it is read.
-fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
+fn change(change: &LiveChange<'_>) -> (TokenStream, TokenStream) {
     let (name, variant) = (change.method(), change.variant());
     // What its type lacks is then reported at the field.
     let here = Span::call_site().located_at(change.field.ident.span());
@@ -113,7 +113,7 @@ fn change(change: &LiveField<'_>) -> (TokenStream, TokenStream) {
 }
 
 /// Generates a struct for serde to fill, if the field has its own serde functions.
-fn mirror(change: &LiveField<'_>, out: &GeneratedNames) -> Option<TokenStream> {
+fn mirror(change: &LiveChange<'_>, out: &GeneratedNames) -> Option<TokenStream> {
     change.field.ways().next()?;
     let (name, ways, ty, path) = (
         mirror_name(change),
@@ -128,6 +128,6 @@ fn mirror(change: &LiveField<'_>, out: &GeneratedNames) -> Option<TokenStream> {
     })
 }
 
-fn mirror_name(change: &LiveField<'_>) -> Ident {
+fn mirror_name(change: &LiveChange<'_>) -> Ident {
     format_ident!("Stored{}", change.variant(), span = Span::call_site())
 }

@@ -11,12 +11,12 @@ use hankweave_runtime::arrival;
 use hankweave_runtime::checkpoint::{GitHistory, write_settings};
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::DirLock;
+use hankweave_runtime::world::disk::{DirLock, Disk, IoError, remove_if_present};
 
 use crate::book::{self, RemoteTracking, remembered};
 use crate::error::RemoteError;
 use crate::execution::RemoteExecution;
-use crate::fetch::{fetch, head};
+use crate::fetch::{SEEN, fetch, head};
 use crate::git::{Git, GitOutput};
 use crate::limits::ArrivalLimits;
 use crate::manifest::{FORMAT, RecordManifest, is_sha};
@@ -132,6 +132,7 @@ impl<'w> LocalSide<'w> {
             let book = remembered(&*own.disk, &place)?;
             let snapshot = snapshot::take(&own, &place)?;
             make_own(&place.checkpoints())?;
+            remove_stale_lock(&*own.disk, &place.checkpoints())?;
             Ok::<_, RemoteError>((book, snapshot))
         };
         let (book, snapshot) = world.blocking.run(read).await?;
@@ -354,6 +355,13 @@ fn make_own(repository: &Path) -> Result<(), RemoteError> {
         Ok(None) => Ok(()),
         Err(error) => Err(RemoteError::Unreadable { why: chain(&error) }),
     }
+}
+
+/// Removes the lock of the reference to which git fetches, which a git that was killed leaves: every later fetch would fail. The lock of the book keeps
+/// other fetches out.
+fn remove_stale_lock(disk: &dyn Disk, repository: &Path) -> Result<(), RemoteError> {
+    let lock = repository.join(format!("{SEEN}.lock"));
+    Ok(remove_if_present(disk, &lock).map_err(IoError::at("remove", &lock))?)
 }
 
 /// State of the remote.

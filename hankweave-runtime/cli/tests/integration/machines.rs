@@ -738,9 +738,21 @@ fn a_pull_that_is_killed_once_it_counts_is_finished_by_the_next_push_or_pull() {
 
         let work = server.directory().join("work");
         let counts = || work.join(".hankweave/remote/ready.json").exists();
+        // The journal is the second entry to be moved, so one is in place then.
         let calls = "rename,renameat,renameat2";
-        let hit = (1..80).find(|when| killed(&server, calls, *when, &["pull", "-e", "work"]) && counts());
-        assert!(hit.is_some(), "no kill came after the record counted");
+        let [trace, inject] = [format!("trace={calls}"), format!("inject={calls}:signal=SIGKILL")];
+        let options = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+        let strace = ["strace"].iter().chain(&options).chain(&["-P", "events"]);
+        let pull = [env!("CARGO_BIN_EXE_hankweave"), "pull", "-e", "work"];
+        let pulled = server.run(strace.chain(&pull));
+        assert!(
+            counts() && work.join(".hankweave/remote/before/checkpoints").exists(),
+            "{pulled}"
+        );
+        // What a git leaves that is killed with its pull.
+        let seen = work.join(".hankweave/checkpoints/refs/hankweave");
+        std::fs::create_dir_all(&seen).unwrap();
+        std::fs::write(seen.join("seen.lock"), "").unwrap();
         let followed = hankweave(&server, &[follows, "-e", "work"]);
         followed.expect_code(0);
         assert_eq!(server.state(&work), wanted, "{follows}: {followed}");
