@@ -221,7 +221,7 @@ const REMOTE: &[(&str, &str)] = &[
     ("git", "error url"),
     ("manifest", "contents error execution"),
     ("limits", "error git manifest"),
-    ("fetch", "error execution git limits url"),
+    ("fetch", "book error execution git limits url"),
     ("files", "contents error"),
     ("sessions", "contents error files manifest"),
     ("snapshot", "contents error files manifest sessions"),

@@ -1,5 +1,6 @@
 //! Remembered remote of an execution directory, and the lock on it.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -78,13 +79,36 @@ pub(crate) fn take(
             });
         }
     };
-    let left = dir.checkpoints().join(format!("{WRITTEN}.lock"));
-    remove_if_present(disk, &left).map_err(IoError::at("remove", &left))?;
+    for reference in [WRITTEN, SEEN] {
+        let left = dir.checkpoints().join(format!("{reference}.lock"));
+        remove_if_present(disk, &left).map_err(IoError::at("remove", &left))?;
+    }
     Ok(lock)
+}
+
+/// Takes the lock of the state directory, which keeps runs out; `None` if the file system cannot lock.
+pub(crate) fn keep_runs_out(
+    disk: &dyn Disk,
+    dir: &ExecutionDir,
+) -> Result<Option<Arc<dyn DirLockGuard>>, RemoteError> {
+    let state_dir = dir.state_dir();
+    match disk.lock_dir(&state_dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(RemoteError::NothingRecorded),
+        locked => match locked.map_err(IoError::at("lock", &state_dir))? {
+            DirLock::Acquired(lock) => Ok(Some(lock)),
+            DirLock::Unsupported => Ok(None),
+            DirLock::Held => Err(RemoteError::Live {
+                directory: dir.root().to_owned(),
+            }),
+        },
+    }
 }
 
 /// Reference in the checkpoint repository that keeps the record written last.
 pub(crate) const WRITTEN: &str = "refs/hankweave/record";
+
+/// Reference in the checkpoint repository that keeps the record fetched last.
+pub(crate) const SEEN: &str = "refs/hankweave/seen";
 
 /// Name of our file in the state directory.
 pub(crate) const FILE: &str = "remote.json";

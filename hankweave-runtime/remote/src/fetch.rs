@@ -3,14 +3,12 @@
 use hankweave_runtime::world::World;
 use serde::Serialize;
 
+use crate::book::SEEN;
 use crate::error::RemoteError;
 use crate::execution::{ROOT, RemoteExecution};
 use crate::git::Git;
 use crate::limits::ArrivalLimits;
 use crate::url::{check_url, shown};
-
-/// Reference in the checkpoint repository that keeps the record fetched last.
-pub(crate) const SEEN: &str = "refs/hankweave/seen";
 
 /// History of runs on a remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

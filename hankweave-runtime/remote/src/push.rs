@@ -11,12 +11,11 @@ use hankweave_runtime::arrival;
 use hankweave_runtime::checkpoint::{GitHistory, write_settings};
 use hankweave_runtime::error::chain;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{DirLock, Disk, IoError, remove_if_present};
 
 use crate::book::{self, RemoteTracking, remembered};
 use crate::error::RemoteError;
 use crate::execution::RemoteExecution;
-use crate::fetch::{SEEN, fetch, head};
+use crate::fetch::{fetch, head};
 use crate::git::{Git, GitOutput};
 use crate::limits::ArrivalLimits;
 use crate::manifest::{FORMAT, RecordManifest, is_sha};
@@ -89,15 +88,14 @@ pub async fn push(world: &World, dir: &ExecutionDir, order: &PushRequest) -> Res
     local.offer(&written, order).await
 }
 
-/// Finishes a pull that was killed when its record already counted: half of two records must not be pushed. A live run has finished it at its start.
+/// Finishes a pull that was killed when its record already counted: half of two records must not be pushed. A run finishes it at its start, so one that is
+/// live has nothing announced unless it is just starting.
 fn finish_pull(world: &World, dir: &ExecutionDir) -> Result<(), RemoteError> {
     if !arrival::is_announced(&*world.disk, dir) {
         return Ok(());
     }
-    match world.disk.lock_dir(&dir.state_dir()) {
-        Ok(DirLock::Held) | Err(_) => Ok(()),
-        Ok(DirLock::Acquired(_) | DirLock::Unsupported) => Ok(arrival::finish(world, dir).map(drop)?),
-    }
+    let _lock = book::keep_runs_out(&*world.disk, dir)?;
+    Ok(arrival::finish(world, dir).map(drop)?)
 }
 
 /// Local side of a push or a pull, under the lock.
@@ -132,7 +130,6 @@ impl<'w> LocalSide<'w> {
             let book = remembered(&*own.disk, &place)?;
             let snapshot = snapshot::take(&own, &place)?;
             make_own(&place.checkpoints())?;
-            remove_stale_lock(&*own.disk, &place.checkpoints())?;
             Ok::<_, RemoteError>((book, snapshot))
         };
         let (book, snapshot) = world.blocking.run(read).await?;
@@ -355,13 +352,6 @@ fn make_own(repository: &Path) -> Result<(), RemoteError> {
         Ok(None) => Ok(()),
         Err(error) => Err(RemoteError::Unreadable { why: chain(&error) }),
     }
-}
-
-/// Removes the lock of the reference to which git fetches, which a git that was killed leaves: every later fetch would fail. The lock of the book keeps
-/// other fetches out.
-fn remove_stale_lock(disk: &dyn Disk, repository: &Path) -> Result<(), RemoteError> {
-    let lock = repository.join(format!("{SEEN}.lock"));
-    Ok(remove_if_present(disk, &lock).map_err(IoError::at("remove", &lock))?)
 }
 
 /// State of the remote.

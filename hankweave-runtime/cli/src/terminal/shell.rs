@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell makes of a word.
+    /// Returns the bytes that a shell reads from a word.
     fn read_by_a_shell(word: &str) -> Vec<u8> {
         let line = format!("printf %s {word}");
         let output = Command::new("sh").args(["-c", &line]).output().unwrap();

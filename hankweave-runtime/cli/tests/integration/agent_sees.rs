@@ -1,4 +1,4 @@
-//! What agents see besides their prompts. Each memory file, skill, hook, MCP server and variable of the user and of the workspace is planted with a
+//! Environment that agents see besides their prompts. Each memory file, skill, hook, MCP server and variable of the user and of the workspace is planted with a
 //! mark of its own. Requests and started programs show which marks an agent got, and the page has to agree.
 
 use std::collections::BTreeSet;

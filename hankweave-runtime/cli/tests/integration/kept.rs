@@ -167,7 +167,7 @@ fn files_that_were_ignored_before_the_killed_run_stay_when_they_are_not_ignored_
     );
 }
 
-/// What the user repairs before a run that fails again is not rolled back with that run.
+/// Repairs of the user before a run that fails again are not rolled back with that run.
 // covers: RUN-2
 #[test]
 fn what_was_changed_before_a_run_that_failed_stays_after_the_next_failure() {

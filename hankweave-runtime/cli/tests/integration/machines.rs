@@ -639,6 +639,16 @@ fn a_record_that_tells_something_else_than_it_holds_is_refused() {
     }
 }
 
+/// A remote without runs, a machine on which a run has completed, and another machine.
+fn machines_with_a_run() -> (Between, TestProject, TestProject) {
+    let machine = || TestProject::in_memory("env");
+    let (between, laptop, server) = (Between::new(), machine(), machine());
+    write_hank(&laptop);
+    free(&laptop.directory());
+    hankweave(&laptop, &["run", "--headless"]).expect_code(0);
+    (between, laptop, server)
+}
+
 /// Runs a command under strace, which kills it at the `when`th of these calls; returns whether it was killed.
 fn killed(machine: &TestProject, call: &str, when: usize, arguments: &[&str]) -> bool {
     let injection = format!("inject={call}:signal=SIGKILL:when={when}");
@@ -659,14 +669,7 @@ fn a_push_a_pull_and_a_clone_that_are_killed_are_done_or_are_not() {
         "execve",
     ] {
         for when in [1, 4, 12] {
-            let (between, laptop, server) = (
-                Between::new(),
-                TestProject::in_memory("env"),
-                TestProject::in_memory("env"),
-            );
-            write_hank(&laptop);
-            free(&laptop.directory());
-            hankweave(&laptop, &["run", "--headless"]).expect_code(0);
+            let (between, laptop, server) = machines_with_a_run();
             let mut hit = |what, was_hit| *hits.entry(what).or_insert(0) += usize::from(was_hit);
 
             hit(
@@ -721,14 +724,7 @@ fn a_pull_that_is_killed_once_it_counts_is_finished_by_the_next_push_or_pull() {
         return;
     }
     for follows in ["push", "pull"] {
-        let (between, laptop, server) = (
-            Between::new(),
-            TestProject::in_memory("env"),
-            TestProject::in_memory("env"),
-        );
-        write_hank(&laptop);
-        free(&laptop.directory());
-        hankweave(&laptop, &["run", "--headless"]).expect_code(0);
+        let (between, laptop, server) = machines_with_a_run();
         hankweave(&laptop, &["push", "--remote", &between.url()]).expect_code(0);
         hankweave(&server, &["clone", &between.url(), "work"]).expect_code(0);
         hankweave(&laptop, &["rollback", "--codon", "one"]).expect_code(0);

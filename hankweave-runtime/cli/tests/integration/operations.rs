@@ -484,6 +484,8 @@ fn a_limit_lasts_until_another_is_given_or_it_is_forgotten() {
     let status = project.run(["status"]).expect_code(0).stdout.clone();
     let kept = "the next run has --max-cost 0.2 --max-time 1h, as the last one; --forget leaves that out";
     assert!(status.contains(kept), "{status}");
+    let status = project.run(["status", "--json"]).json_document();
+    assert_eq!(status["options"], json!(["--max-cost 0.2", "--max-time 1h"]));
     let same = project.run(["run", "--headless"]);
     let kept = "as in the last run here: --max-cost 0.2 --max-time 1h; --forget leaves that out";
     assert!(same.expect_code(3).stderr.contains(kept), "{same}");

@@ -120,7 +120,7 @@ fn a_failure_shows_why_what_was_said_last_and_where_all_of_it_is() {
     assert_eq!(terminal.close(), Some(1));
 }
 
-/// What an agent did before each check is not printed again at the end.
+/// Actions of an agent before each check are not printed again at the end.
 // covers: CLI-43
 #[test]
 fn a_failure_after_several_checks_shows_the_last_lines_once() {

@@ -1,4 +1,4 @@
-//! What people do with tasks by hand, next to workers.
+//! Work on tasks by hand, next to workers.
 
 use hankweave_testing::{Running, TestProject};
 use serde_json::{Value, json};

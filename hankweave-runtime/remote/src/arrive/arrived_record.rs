@@ -8,10 +8,9 @@ use hankweave_runtime::checkpoint::{GitCheckpoints, MAX_FILE_BYTES, OpenStoreReq
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::IoError;
 
-use crate::book::RemoteTracking;
+use crate::book::{RemoteTracking, SEEN};
 use crate::error::RemoteError;
 use crate::execution::RemoteExecution;
-use crate::fetch::SEEN;
 use crate::git::Git;
 use crate::limits::ArrivalLimits;
 use crate::manifest::{HANK, RecordManifest, STATE, is_of_a_record};

@@ -1,21 +1,20 @@
 //! Pull: updates a directory from its remote.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::Arc;
 
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::arrival;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{DirLock, DirLockGuard, Disk, IoError};
+use hankweave_runtime::world::disk::{DirLockGuard, Disk, IoError};
 
 use super::FetchedRun;
 use super::arrived_record::{FetchedRecord, new_repository};
 use super::finish::InstallStep;
-use crate::book::{self, RemoteTracking, remembered};
+use crate::book::{self, RemoteTracking, SEEN, remembered};
 use crate::error::RemoteError;
 use crate::execution::RemoteExecution;
-use crate::fetch::{SEEN, fetch, head};
+use crate::fetch::{fetch, head};
 use crate::git::Git;
 use crate::limits::ArrivalLimits;
 use crate::push::{LocalSide, PushRequest, WrittenRecord};
@@ -211,19 +210,7 @@ fn hold(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Vec<Arc<dyn DirLockGuard>
     if remembered(disk, dir).is_err_and(|error| matches!(error, RemoteError::Io(_))) {
         return Err(RemoteError::NothingRecorded);
     }
-    let state_dir = dir.state_dir();
-    let run = match disk.lock_dir(&state_dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(RemoteError::NothingRecorded),
-        locked => match locked.map_err(IoError::at("lock", &state_dir))? {
-            DirLock::Acquired(lock) => Some(lock),
-            DirLock::Unsupported => None,
-            DirLock::Held => {
-                return Err(RemoteError::Live {
-                    directory: dir.root().to_owned(),
-                });
-            }
-        },
-    };
+    let run = book::keep_runs_out(disk, dir)?;
     Ok(run.into_iter().chain(book::take(disk, dir)?).collect())
 }
 
