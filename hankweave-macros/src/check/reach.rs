@@ -1,4 +1,4 @@
-//! The shape of the graph: one start, everything reachable, an end within reach.
+//! Checks the shape of the graph: one initial state, every state reachable, and a terminal state within reach of each.
 
 use std::collections::HashSet;
 
