@@ -25,7 +25,8 @@ pub struct InvalidTransition<V, E, S: 'static> {
     pub from: S,
     /// The step that was asked for.
     pub step: &'static str,
-    /// The status that the step leads to; that of the value for the change of a live field.
+    /// The status that the step leads to. For the change of a live field, and for a step that the state lacks and that has several targets, the status of
+    /// the value.
     pub to: S,
     /// The steps that can follow `from`, each with its target; empty when `from` is terminal.
     pub legal: &'static [(&'static str, S)],

@@ -123,7 +123,7 @@ fn leads_to_one(machine: &MachineDef) -> bool {
     machine.live_changes().is_empty() && machine.methods.iter().all(one)
 }
 
-/// Generates the arm of `apply` for one event, in all states. The value is matched inside the match of the event: a match of the pair would first copy the value.
+/// Generates the arm of `apply` for one event, in all states. The value is matched inside the match of the event: a pair of both would first be copied.
 fn step_arm(method: &Method, machine: &MachineDef, out: &GeneratedNames) -> TokenStream {
     let (krate, transition) = (&out.krate, &out.transition);
     let (pattern, key) = event_pattern(method, machine);
