@@ -57,7 +57,11 @@ impl Machine {
             let way = self.way_to(edge.from).unwrap_or_default();
             let walk = longer(&way, edge);
             let continued: Vec<_> = self.edges_from(edge.to).map(|next| longer(&walk, next)).collect();
-            if continued.is_empty() { vec![walk] } else { continued }
+            if continued.is_empty() {
+                vec![walk]
+            } else {
+                continued
+            }
         })
     }
 
