@@ -263,8 +263,8 @@ impl<'h> AgentList<'h> {
         row_of_failures(thread, id).next()
     }
 
-    /// Returns the position of the newest attempt's entry, if this entry continues: the attempt met no usage limit, and was interrupted or crashed, or failed for
-    /// a reason that is none to change the agent, or the policy retries.
+    /// Returns the position of the newest attempt's entry, if this entry continues: the attempt met no usage limit, and was interrupted or crashed, or failed
+    /// for a reason that is none to change the agent, or the policy retries.
     fn continuing_entry(&self, thread: &ThreadTip<'_>, failed: &Failed) -> Option<usize> {
         let record = thread.newest()?.codon;
         let continues = match failed.failure_reason.retry_at {
