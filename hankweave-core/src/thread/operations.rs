@@ -1,5 +1,5 @@
-//! The log of operations, which are runs, rollbacks, undos, restores and cleanups: their positions before and after, and the undo of the newest one (STATE-66,
-//! STATE-67, RUN-23).
+//! The log of operations: runs, rollbacks, undos, restores and cleanups. It gives the position of the thread before and after each, and the undo of the newest
+//! one (STATE-66, STATE-67, RUN-23).
 
 use std::sync::Arc;
 

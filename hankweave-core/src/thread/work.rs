@@ -1,5 +1,4 @@
-//! Finds the checkpoints between which a codon did its work, over all its attempts, so that changes by the user between attempts do not count (HANK-66,
-//! CLI-23).
+//! Finds the checkpoints between which a codon did its work, over all its attempts. Changes by the user between attempts do not count (HANK-66, CLI-23).
 
 use super::{ExecutionThread, ThreadCodon};
 use crate::codon::{CodonExecution, CodonStatus};

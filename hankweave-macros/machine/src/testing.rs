@@ -56,11 +56,11 @@ impl Coverage {
     ///
     /// Panics when the machine has no such edge.
     pub fn record(&mut self, from: impl Name, method: &str) {
-        let is_walked = |edge: &Edge| {
+        let is_this = |edge: &Edge| {
             let left = self.machine.state(edge.from);
             edge.method == method && left.is_some_and(|state| state.stored_name == from.as_str())
         };
-        match self.machine.edges.iter().position(is_walked) {
+        match self.machine.edges.iter().position(is_this) {
             Some(index) => self.walked[index] = true,
             None => panic!("{} has no edge `{method}` from {from}", self.machine.name),
         }
