@@ -54,7 +54,8 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
     let diagram = drawing::drawing(machine);
     let reexported = (!machine.apart).then(|| quote!(#stored,));
     let guarded = guarded(machine);
-    let items_of_types = [
+    // A machine of types alone has these; any other machine also has those with events below.
+    let common_items = [
         states::states(machine, &out),
         states::metadata(machine, &out),
         branches::branches(machine, &out),
@@ -63,7 +64,7 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
         graph::graph(machine, &out),
         values::values(machine, &out),
     ];
-    let items_of_stored = || {
+    let items_with_events = || {
         [
             dynamic::stored_enum(machine, &out),
             accessors::accessors(machine, &out),
@@ -77,10 +78,10 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
             self_test::self_test(machine, &out),
         ]
     };
-    let (items_of_stored, transition) = match machine.types {
+    let (items_with_events, transition) = match machine.types {
         true => (TokenStream::new(), None),
         false => (
-            items_of_stored().into_iter().collect(),
+            items_with_events().into_iter().collect(),
             Some(quote!(#transition,)),
         ),
     };
@@ -96,8 +97,8 @@ pub(crate) fn expand(declared: &MachineDef) -> TokenStream {
             use #krate::__private::core as __core;
             use super::*;
             #aliases
-            #(#items_of_types)*
-            #items_of_stored
+            #(#common_items)*
+            #items_with_events
             #guarded
         }
         #(#cfgs)*

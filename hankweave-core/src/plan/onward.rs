@@ -21,6 +21,9 @@ pub struct RunIntent {
 }
 
 /// Returns the position from which the next run continues. `thread` was built with the commits of `known`.
+///
+/// The first of these that applies decides: a pending rollback; a codon to which the user rolled back; the session of the newest codon; the newest codon again;
+/// the source of a run that ended before its first codon; the end of the thread, or after a failure that blocks its last success, or its beginning.
 #[must_use]
 pub fn resume(
     state: &HankweaveState,
@@ -74,33 +77,40 @@ pub fn resume(
         return resume;
     }
     let again = intent.again || (blocked && recovery != Recovery::LastSuccess);
-    let across = thread.across_the_cut(state);
-    if let Some(source) = across.clone().or_else(|| thread.again()).filter(|_| again) {
+    // The point before the newest codon is found in the plan if the thread starts with that codon.
+    let before_in_plan = thread.across_the_cut(state);
+    if again && let Some(source) = before_in_plan.clone().or_else(|| thread.again()) {
         return Resume::Again(source);
     }
     let untouched = state.runs.front().filter(|run| run.codons.is_empty());
     let source = untouched.and_then(|run| run.starting_conditions.source());
-    match source {
-        // A run that ended before its first codon is continued from its own source, which may be a rig-setup checkpoint.
-        Some(source) if !blocked => unused_session(state).unwrap_or_else(|| Resume::Continue(source.clone())),
-        Some(_) | None => match (without_gap(thread.resume(blocked), state, thread, hank), across) {
-            (Resume::Fresh, Some(source)) => Resume::Again(source),
-            // A start at the beginning after a failure restores the files of the beginning, too.
-            (Resume::Fresh, None) if blocked => {
-                let beginning = thread.beginning(state, known);
-                beginning.map_or(Resume::Fresh, Resume::RollBack)
-            }
-            (resume, _) => resume,
-        },
+    if let Some(source) = source
+        && !blocked
+    {
+        // The source of a run that ended before its first codon may be a rig-setup checkpoint or a session.
+        return unused_session(state).unwrap_or_else(|| Resume::Continue(source.clone()));
+    }
+    let resume = without_gap(thread.resume(blocked), state, thread, hank);
+    if resume != Resume::Fresh {
+        return resume;
+    }
+    match before_in_plan {
+        Some(source) => Resume::Again(source),
+        // A start at the beginning after a failure restores the files of the beginning, too.
+        None if blocked => {
+            let beginning = thread.beginning(state, known);
+            beginning.map_or(Resume::Fresh, Resume::RollBack)
+        }
+        None => Resume::Fresh,
     }
 }
 
 /// Replaces a rollback to the rig-setup checkpoint of a codon by a fresh start, if the plan has codons in front of that codon that never ran.
 fn without_gap(resume: Resume, state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Resume {
-    let is_into =
+    let is_at_rig_setup =
         |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
     match &resume {
-        Resume::RollBack(source) if is_into(source) => {
+        Resume::RollBack(source) if is_at_rig_setup(source) => {
             let next = state
                 .execution_plan
                 .get(ResumePoint::of(state, thread, hank, &resume).kept);
@@ -134,7 +144,7 @@ impl ResumePoint {
     /// Returns the position of a run that starts this way.
     pub(super) fn of(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, resume: &Resume) -> Self {
         let newest = || thread.codons.first().map(|entry| entry.codon.codon_id().clone());
-        let is_into =
+        let is_at_rig_setup =
             |source: &ContinuationSource| source.checkpoint_type(state) == Some(CheckpointType::RigSetup);
         let (done, first) = match resume {
             Resume::Fresh => (None, None),
@@ -145,10 +155,10 @@ impl ResumePoint {
                 let source = thread.again();
                 (source.and_then(|source| source.after_codon), newest())
             }
-            Resume::Continue(source) if is_into(source) => {
+            Resume::Continue(source) if is_at_rig_setup(source) => {
                 (before(thread, source), source.after_codon.clone())
             }
-            Resume::RollBack(source) if is_into(source) => (before(thread, source), None),
+            Resume::RollBack(source) if is_at_rig_setup(source) => (before(thread, source), None),
             Resume::Continue(source) | Resume::RollBack(source) => (source.after_codon.clone(), None),
         };
         let kept = done.map_or(0, |done| position_after(&state.execution_plan, thread, &done));

@@ -88,8 +88,8 @@ impl<'a> ThreadCodons<'a> {
     fn parent(&mut self, run: &RunRecord) -> Option<(&'a RunRecord, usize)> {
         let mut source = run.starting_conditions.source()?.clone();
         let mut parent = self.visit(&source)?;
-        // The target is the set-up of the parent's first codon, which continued in the session of an earlier run and so shares the set-up of the attempt there.
-        // A rollback to that set-up undoes the attempts of all these runs.
+        // The target may be the set-up of the parent's first codon, which continued in the session of an earlier run and so shares the set-up of the attempt
+        // there. A rollback to that set-up undoes the attempts of all these runs, so the walk moves on to the earliest of them.
         while let Some(earlier) = self.rerun_before(parent, &source) {
             parent = self.visit(&earlier)?;
             source = earlier;

@@ -46,6 +46,7 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
     let mut states: Vec<StateFields> = (0..ast.states.len())
         .map(|state| {
             let mut fields = shared.clone();
+            // In a terminal state no field changes.
             if edges.exits[state].is_empty() {
                 fields.iter_mut().for_each(|field| field.live = None);
             }
@@ -67,23 +68,7 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
         })
         .collect();
     for (state, name) in changed_fields(edges) {
-        if !states[state]
-            .fields
-            .iter()
-            .any(|field| field.ident == *name && !matches!(field.entry, ValueSource::Shared))
-        {
-            let own = states[state]
-                .fields
-                .iter()
-                .filter(|field| !matches!(field.entry, ValueSource::Shared));
-            let known: Vec<String> = own.map(|field| field.ident.to_string()).collect();
-            let hint = did_you_mean(&name.to_string(), &known);
-            let message = format!(
-                "`{}` has no field `{name}` of its own to change{hint}",
-                ast.states[state].ident
-            );
-            errors.once_at(name, message);
-        }
+        check_changed_field(name, &ast.states[state].ident, &states[state].fields, errors);
     }
     let tolerated: Vec<Vec<String>> = (0..ast.states.len())
         .map(|state| tolerated(ast, &states, state, errors))
@@ -102,6 +87,20 @@ fn changed_fields(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
         let targets = method.targets();
         names.flat_map(move |name| targets.clone().into_iter().map(move |state| (state, name)))
     })
+}
+
+/// Checks that a field which a step changes is among the fields of its state and not shared.
+fn check_changed_field(name: &Ident, state: &Ident, fields: &[FieldDef], errors: &mut Errors) {
+    let not_shared: Vec<&FieldDef> = fields
+        .iter()
+        .filter(|field| !matches!(field.entry, ValueSource::Shared))
+        .collect();
+    if not_shared.iter().all(|field| field.ident != *name) {
+        let known: Vec<String> = not_shared.iter().map(|field| field.ident.to_string()).collect();
+        let hint = did_you_mean(&name.to_string(), &known);
+        let message = format!("`{state}` has no field `{name}` of its own to change{hint}");
+        errors.once_at(name, message);
+    }
 }
 
 /// Resolves a field of the variant marked `#[shared]`; `None` for a mark that a shared field cannot have.

@@ -17,7 +17,7 @@ pub(super) fn accessors(machine: &MachineDef, out: &GeneratedNames) -> TokenStre
     // `check` has reported a shared field whose name is that of a method.
     let shared = machine.shared.iter().filter(|field| is_free(&field.ident));
     let shared = shared.map(|field| shared_accessor(field, machine, out));
-    let own = fields(machine).map(|(field, states)| accessor(field, &states, machine, out));
+    let own = fields_of_one_type(machine).map(|(field, states)| accessor(field, &states, machine, out));
     let own = if_stored(machine, quote!(#(#own)*));
     quote! {
         impl #stored {
@@ -59,7 +59,9 @@ fn shared_accessor(field: &FieldDef, machine: &MachineDef, out: &GeneratedNames)
 
 /// Returns each field that is not shared and has one type in all states that have it, apart from an `Option` around it. With each field come those states and
 /// their definitions of the field.
-fn fields(machine: &MachineDef) -> impl Iterator<Item = (&FieldDef, Vec<(&StateDef, &FieldDef)>)> {
+fn fields_of_one_type(
+    machine: &MachineDef,
+) -> impl Iterator<Item = (&FieldDef, Vec<(&StateDef, &FieldDef)>)> {
     let of_states = |name: &Ident| -> Vec<(&StateDef, &FieldDef)> {
         let holders = machine.states.iter().filter_map(|state| {
             let field = state.fields.iter().find(|field| field.ident == *name)?;

@@ -135,9 +135,9 @@ impl<'a> Stubs<'a> {
             .collect()
     }
 
-    /// Generates hints for types that make no steps: the data of a state, a stored value, a typed value of any state. Each of these types dereferences to a hint, a
-    /// struct with a stub for each step, whose message names the type that has the step. A method of the user with the name of a step is found first. Returns
-    /// the `Deref` implementations, and the hints with their bounds.
+    /// Generates hints for types that make no steps: the data of a state, a stored value, a typed value of any state. Each of these types dereferences to a
+    /// hint, a struct with a stub for each step, whose message names the type that has the step. A method of the user with the name of a step is found first.
+    /// Returns the `Deref` implementations, and the hints with their bounds.
     fn hints(&self) -> (TokenStream, TokenStream) {
         if self.calls.is_empty() {
             return (TokenStream::new(), TokenStream::new());
@@ -292,11 +292,11 @@ impl<'a> Generic<'a> {
             let bound = Self::bound_name(call);
             let here = Span::call_site().located_at(call.name.span());
             let name = with_span(call.name, here);
-            let argument = call.argument.as_ref().map(|_| quote!(<T>));
-            let argument_type = call.argument.as_ref().map(|_| quote!(, _: T));
+            let parameter = call.argument.as_ref().map(|_| quote!(<T>));
+            let argument = call.argument.as_ref().map(|_| quote!(, _: T));
             quote_spanned! {here=>
                 #[doc(hidden)]
-                fn #name #argument(self #argument_type) -> #typed<Self>
+                fn #name #parameter(self #argument) -> #typed<Self>
                 where
                     Self: #state_trait,
                     for<#lifetime> Nobody: super::illegal::#bound<#lifetime>,
