@@ -19,7 +19,7 @@ pub struct LoopCheck {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoopStall {
-    /// Number of iterations in a row that changed no file and whose check printed what it had printed before.
+    /// Number of iterations in a row that changed no file and whose check printed no other text than before.
     pub iterations: u32,
     /// Fingerprint of the output of the loop's check; absent where no check ran.
     #[serde(skip_serializing_if = "Option::is_none")]

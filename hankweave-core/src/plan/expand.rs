@@ -23,18 +23,17 @@ pub enum LoopStep {
     Ended {
         /// The loop.
         loop_id: LoopId,
-        /// Why it is not repeated.
+        /// Why the loop is not repeated.
         reason: LoopEnd,
     },
-    /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which had
-    /// been dropped before a rollback.
+    /// These entries are inserted at the index: the next iteration, or the rest of the present one, which was dropped before a rollback or is new in hank.json.
     Expand(Vec<PlanEntry>, usize),
     /// The context is full, a budget is used up or the check has passed: the loop has ended, and these entries, the rest of the
     /// iteration, are removed.
     DropRest {
         /// The loop.
         loop_id: LoopId,
-        /// Why it is not repeated.
+        /// Why the loop is not repeated.
         reason: LoopEnd,
         /// Indices in the plan.
         entries: Range<usize>,

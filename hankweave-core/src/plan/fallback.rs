@@ -308,7 +308,7 @@ impl<'h> AgentList<'h> {
                 .into_iter()
                 .flat_map(|run| run.codons.iter().rev())
         };
-        // Of any codon of the run: an unknown model stays unknown.
+        // The failures of this agent with any codon of the run: a model that is unknown for one is unknown for all.
         let mut causes_of_agent = in_run()
             .filter(|record| self.is_of(record, position))
             .filter_map(|record| record.failure_reason()?.fallback_cause());

@@ -31,7 +31,7 @@ pub struct Retry {
     pub failed_at: Timestamp,
     /// The usage limit whose end this attempt waits for; such an attempt does not count as a retry.
     pub limit: Option<UsageLimit>,
-    /// Whether another entry of the codon's `fallback` may take it over (HANK-80).
+    /// Whether another entry of the codon's `fallback` may take over the codon (HANK-80).
     pub falls_back: bool,
 }
 

@@ -48,7 +48,7 @@ pub struct RecoveredState {
     pub source: StateSource,
     /// Why `state.json` could not be used; empty when it could, or when there never was one.
     pub primary_problems: Vec<StateProblem>,
-    /// Why `state.json.bak` could not be used; empty when it was not looked at.
+    /// Why `state.json.bak` could not be used; empty when it was not read.
     pub backup_problems: Vec<StateProblem>,
     /// Whether recorded history existed and could not be used: the user must learn of it.
     pub history_was_reset: bool,

@@ -63,9 +63,9 @@ operators! {
 
 /// Numbers whose bits can be shifted.
 pub trait Shifted: Copy {
-    /// `<<`; `None` if there are not so many bits.
+    /// `<<`; `None` if the number does not have more bits than `bits`.
     fn checked_shl(self, bits: u32) -> Option<Self>;
-    /// `>>`; `None` if there are not so many bits.
+    /// `>>`; `None` if the number does not have more bits than `bits`.
     fn checked_shr(self, bits: u32) -> Option<Self>;
 }
 
@@ -395,7 +395,7 @@ impl<A, B> Unchecked for Pair<A, B> {
     }
 }
 
-/// A field and what is added to it.
+/// A field, and the value that is added to the field.
 #[derive(Debug)]
 pub struct Change<'a, A, B>(pub &'a mut A, pub B);
 

@@ -80,7 +80,7 @@ pub trait Stored: Sized {
 /// }
 /// ```
 ///
-/// It does not cover the output of your own types inside of a field.
+/// The trait does not cover the output of your own types inside of a field.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` may hold fields whose types nobody knows, and only a format that describes itself keeps them",
     label = "not for formats like postcard",

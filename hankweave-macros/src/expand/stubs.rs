@@ -231,7 +231,7 @@ fn bound(state: &StateDef, call: &StubCall<'_>, machine: &MachineDef, out: &Gene
     never(&name, &message, &label, &[here, call.legal.clone()])
 }
 
-/// Generates a trait that no state implements, with the message that rustc prints. The one implementation, for a type that nobody uses, keeps rustc from adding
+/// Generates a trait that no state implements, with the message that rustc prints. The one implementation, for a type without use, keeps rustc from adding
 /// advice to implement the trait.
 fn never(name: &Ident, message: &str, label: &str, notes: &[String]) -> TokenStream {
     quote! {

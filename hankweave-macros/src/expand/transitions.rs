@@ -1,6 +1,6 @@
 //! Generates the steps: an implementation of the trait `Edge` for each edge, and methods of the typed value, which call these.
 //!
-//! `Edge<Source>` is implemented by the struct of a step, called its key: whoever has the key can make the step from that source.
+//! `Edge<Source>` is implemented by the struct of a step, called its key: code that has a key can make the step from that source.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};

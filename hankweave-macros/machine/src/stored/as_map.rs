@@ -8,7 +8,7 @@ use serde::ser::{Error, Impossible, Serialize, SerializeMap, SerializeStruct, Se
 /// Writes the fields of a struct, after the tag if there is one.
 pub(super) struct AsMap<'a, S> {
     pub(super) inner: S,
-    /// The name of the tag, and what it holds.
+    /// The name of the tag, and its value.
     pub(super) tag: Option<(&'static str, &'a str)>,
 }
 
