@@ -1,7 +1,8 @@
 //! Checked arithmetic for generated code: operators of `next` and additions to live fields, which refuse the step if the result does not fit.
 //!
 //! In `next`, `a + b` becomes `Pair(a, b).plus(&sums)`. Numbers and durations have an inherent `plus`, which is found first and notes in [`Sums`] that the
-//! result does not fit. For other types the method of the trait [`Unchecked`] is found, which is the plain operator. [`Change`] and [`Assigned`] do so for `+=`.
+//! result does not fit. For other types the method of the trait [`Unchecked`] is found, which is the plain operator. [`Change`] and [`Assigned`] do so for
+//! `+=`.
 
 use core::cell::Cell;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Shl, Shr, Sub};
