@@ -14,7 +14,7 @@ use crate::id::CodonId;
 use crate::thread::ThreadTip;
 use crate::time::{SHORTEST_WAIT, Timestamp};
 
-/// Longest time that is added to the limits of an agent which meets one after another.
+/// Upper bound of the least wait of an agent that meets one usage limit after another.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
 /// Agent that a codon runs with next.

@@ -66,7 +66,7 @@ pub fn iteration_end(state: &HankweaveState, hank: &Hank, ended: &CodonId) -> Op
     })
 }
 
-/// Returns the last codon of the iteration before that of `context`, which contains `ended`. All older codons of the thread belong to earlier iterations.
+/// Returns the last codon of the iteration before that of `context`, which contains `ended`. No codon of the iteration of `context` is older in the thread.
 fn last_codon_before<'s>(
     state: &'s HankweaveState,
     ended: &CodonId,

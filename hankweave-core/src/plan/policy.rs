@@ -207,7 +207,7 @@ pub(super) fn usage_limit(thread: &ThreadTip<'_>, newest: &Failed) -> Option<Usa
     })
 }
 
-/// Greatest least wait for a limit.
+/// Upper bound of the least wait for a limit.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
 /// Returns the delay before a retry: the time that the provider named, else one that doubles with every failure; never longer than configured (HANK-42,
